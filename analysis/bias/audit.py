@@ -118,7 +118,7 @@ class AuditRows:
         return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
     def add_tests(self) -> None:
-        """Add the corrected p of every tested row of this audit."""
+        """Add the corrected p of this audit's rows; other tests only count in the correction."""
         screened = [test for test in self._tests if not test.is_planned]
         method = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         corrections = [(screened, significance.benjamini_hochberg, method)]
@@ -264,7 +264,7 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     >>> family_of("our-tune-7b", {"anthropic": ["our-tune"]})
     'anthropic'
     """
-    name = rater.partition("@")[0].rpartition(":")[2].casefold()
+    name = rater.partition("@")[0].rpartition(":")[2].casefold()  # of "provider:name@address"
     for names in (families or {}, FAMILIES):
         matches = [
             (match.start(), family)
@@ -288,7 +288,7 @@ def add_family_rows(
     `ids` are the ids of graders that have a display name.
     """
     subject_families = [family_of(subject, families) for subject in calls.subjects]
-    unit_families = np.array([*subject_families, ""])[calls.subject]
+    unit_families = np.array([*subject_families, ""])[calls.subject]  # "" for code -1
     for grader in calls.graders:
         name = calls.raters[grader]
         family = family_of((ids or {}).get(name, name), families)
@@ -321,7 +321,7 @@ def lengths(
     ):
         words = [facts.numbers(name) for name in columns]
         logs = [np.log2(np.where(counts > 0, counts, np.nan)) for counts in words]
-        doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]
+        doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]  # of a pair: a against b
         if calls is not None and not np.isnan(doublings).all():
             x, noisy = doublings[calls.unit], calls is verdicts
             yield calls, Property("bias_length", x, calls.subset, columns[0], unit, noisy=noisy)

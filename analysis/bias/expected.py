@@ -88,7 +88,7 @@ has another distribution. The shift is then undefined. Otherwise the nearest sha
 
 class PeopleSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata); or the same of single units, each (units,).
+    strata): row 0 is the data, the others are resamples. Or the same of single units, (units,).
 
     These are their number `n` and the mean human's calls (`person`). The number at the end of the
     others is that of humans who labelled a unit, at least: over these units, their number (`n2`,
@@ -154,7 +154,7 @@ class ScoreDistribution(NamedTuple):
         implied = pooled[:, None] * scale
         excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
         nodes = _four_nodes(mean, variance, normal_third)
-        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
+        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)  # 1 with itself
         weight = excess[..., None] / differences.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
@@ -585,7 +585,7 @@ def _angle(z: Array, excess: Array) -> Array:
     for _ in range(_ANGLE_STEPS):
         residual = _excess(z, below, angle) - excess
         step = np.clip(residual * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
-        angle = np.clip(angle - step, 1e-4, 1.55)
+        angle = np.clip(angle - step, 1e-4, 1.55)  # correlations from 0 to 1
         if not (np.abs(step) > _TOLERANCE).any():
             break
     return angle
@@ -765,7 +765,7 @@ class Shifts:
         people_cache: dict[tuple[bytes | bool, ...], PeopleCalls] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
-        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]
+        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]  # all reach the lowest
         self._people_cache = {} if people_cache is None else people_cache
         arrays = (calls.people, calls.clusters, x, self.steps)
         self._key: tuple[bytes | bool, ...] = (noisy, *(array.tobytes() for array in arrays))
@@ -831,7 +831,7 @@ class PeopleCalls:
             products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
             *totals, products_with_x = self._sums(*products, products.person * x)
             sums = PeopleSums(*totals)
-            noise, scores = None, ScoreDistribution.constant(sums)
+            noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
                 noise = Noise.along(sums, self._mean) if shifts.noisy else None
                 scores = ScoreDistribution.of(sums, third, noise)
@@ -878,7 +878,7 @@ def _call_products(people: Array) -> PeopleSums:
     k = has_call.sum(axis=1).astype(float)
     # Leniency is a person's share of affirmative calls minus the mean share on the same units; 0
     # for a person who shares fewer than 30 units with others.
-    shared, leniency = people[k >= 2], np.zeros(people.shape[1])
+    shared, leniency = people[k >= 2], np.zeros(people.shape[1])  # units of two or more
     if len(shared):
         n_shared = (~np.isnan(shared)).sum(axis=0)
         # The mean over a unit's people includes the person: rescaled to the mean over all people.

@@ -115,6 +115,7 @@ def selection_of(
         return Selection()
 
     # Use labels that were not selected by labels: the first ones, or those of complete annotators.
+    # If there are none, all labels count.
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
     if times is not None and min_labels >= 2:
@@ -128,7 +129,6 @@ def selection_of(
         names = tuple(labels.raters[human] for human in excluded)
         return Selection("nearly_all", excluded_people=names, counted=counted)
 
-    # No such labels: all labels count.
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
     if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
         return Selection("tie_break")
@@ -140,8 +140,8 @@ def selection_of(
 def _is_selected(
     coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
 ) -> bool:
-    """Return True if people's labels, `codes` (units, people), were selected by a test of units
-    with one label against the others, or of units with two labels against those with more.
+    """Return True if a test shows that people's labels, `codes` (units, people), were selected: the
+    test of units with one label against all others, or that of units with two against more.
     """
     n_labels = (codes >= 0).sum(axis=1)
     one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
@@ -160,7 +160,7 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     if selection.has_min_labels is None or selection.has_more_labels is None:
         return
     coded = _comparable_view(view.labels)
-    distance, out = _distance_of(coded), view.seen_as(coded)
+    distance, out = _distance_of(coded), view.seen_as(coded)  # `out` adds rows on `coded`
     people = list(coded.members("human"))
     unit, person = np.nonzero(coded.labelled[:, people])
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
@@ -193,22 +193,22 @@ def add_contested_rows(view: View) -> None:
     agreement = 1.0 - distance(categories[:, None], categories)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        counts = label_counts(coded, coded.people_beside(grader))
+        counts = label_counts(coded, coded.people_beside(grader))  # without people it copies
         n_labels = counts.sum(axis=1)
         units = (n_labels >= 3) & (grades >= 0)
         n_others = np.maximum(n_labels - 1.0, 1.0)
-        # By class and unit: the share of the annotators for whom the unit is of this class, and the
-        # agreement of these annotators, and of the grader, with the others.
+        # By class (of CONTESTED) and unit: the share of the annotators for whom the unit is of this
+        # class, and the agreement of these annotators, and of the grader, with the others.
         size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
             unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
             cells = unit_class, np.arange(len(units))
-            weight = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
-            size[cells] += weight
-            annotator_sums[cells] += weight * (others @ agreement[code] / n_others)
-            grader_sums[cells] += weight * ((others * agreement[grades]).sum(axis=1) / n_others)
+            share = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
+            size[cells] += share
+            annotator_sums[cells] += share * (others @ agreement[code] / n_others)
+            grader_sums[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
         for k, at in enumerate(CONTESTED):
             inside = size[k] > 0
             if inside.any():
@@ -250,7 +250,7 @@ def _distance_of(coded: Coded) -> Distance:
 
 
 def _comparable_view(labels: LabelMatrix) -> Coded:
-    """Return the view of the labels on which most graders can be compared."""
+    """Return the categories, or the binary verdicts, if any, where no grader gave a category."""
     if (labels.codes[:, list(labels.models)] >= 0).any() or not labels.has_verdicts:
         return labels.on_categories()
     return labels.on_verdicts()
@@ -275,14 +275,14 @@ def selection_p(
 ) -> float:
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
-    `codes` (units, people) are people's labels, `n_labels` (units,) their number, in which several
-    numbers may be one. The p value is 1 where all units have the same number, or no score varies.
+    `codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2 or more,
+    0 leaves a unit out. The p value is 1 where all units have one number, or no score varies.
     """
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
     frequency = resamples.frequency[coded.clusters].astype(float)
     scores = np.stack(list(_scores(coded, codes, n_labels.astype(float), frequency)), axis=1)
-    sums, times = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
+    sums, times = resamples.signed(resamples.cluster_sums(coded.clusters, scores))  # by cluster
     spread = np.sqrt(times @ sums**2)
     sums = (sums / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
     observed = np.abs(times @ sums).max()
@@ -302,14 +302,14 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
     units = np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)
     label_codes = codes[unit, person].astype(np.intp)
-    # People with many labels are a group of their own; all others together are group 0.
+    # Each person with many labels is a group, numbered by cumsum; all others are group 0.
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
     has_own_group = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
     group = np.where(has_own_group, np.cumsum(has_own_group), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
         values = np.eye(coded.q)[:, int(coded.q == 2) :]
-    weight = 1.0 / (codes >= 0).sum(axis=1)[unit]
+    weight = 1.0 / (codes >= 0).sum(axis=1)[unit]  # a unit's labels add up to 1
 
     def covariance_scores(group: Codes, unit: Codes, entries: Array, weight: Array) -> Array:
         """Return scores of `n_labels` with entries of units, both centred within each group."""
@@ -403,7 +403,7 @@ def add_recoded_rows(view: View) -> None:
     rows have no interval: they are hints, on which no verdict rests.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
@@ -442,8 +442,8 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
     people = coded.people_beside(grader)
     tables = (pairwise.data_table(coded, grader, person, data) for person in people)
     table = sum(tables, np.zeros(()))
-    if table.ndim == 2:
-        best = best_match(table.T)
+    if table.ndim == 2:  # else there are no people, and so no tables
+        best = best_match(table.T)  # people's label for each of the grader's
         if (best != codes).any():
             yield REVERSED if coded.q == 2 else EXCHANGED, best
 
@@ -476,7 +476,8 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who reverse or exchange labels, from the rows of a rubric."""
     opposed = []
     kappas = [row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA]
-    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # as they were added
+    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # added in pairs
+        # A row's note, read back as its remarks, has the others' names (`add_annotator_rows`).
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
         is_sure = recoding == recoded["at"]
         opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
@@ -489,7 +490,7 @@ def add_annotator_rows(view: View) -> None:
     it is a hint, though one that must be settled before a grader passes.
     """
     coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)
+    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
@@ -505,6 +506,7 @@ def add_annotator_rows(view: View) -> None:
     recoding = ("" if is_sure else PERHAPS) + (REVERSED if _has_direction(coded) else EXCHANGED)
     name = pairwise.deciding_kappa(coded)
     before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
+    # Recoded labels must agree with the others at least half as well as these among themselves.
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
     names = ", ".join(coded.raters[person] for person in others)
     for annotator in opposed:
@@ -526,7 +528,7 @@ def _opposed_annotators(
     annotator is recoded first, then all are tested again, as this changes the others' mean.
     """
     recoded, opposed = coded, list[int]()
-    bound = NormalDist().inv_cdf(1.0 - LEVEL / max(len(people), 1))
+    bound = NormalDist().inv_cdf(1.0 - LEVEL / max(len(people), 1))  # Bonferroni's
     while True:
         scores = _agreement_scores(recoded, people, data)
         scores = {person: score for person, score in scores.items() if person not in opposed}
@@ -549,10 +551,10 @@ def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> C
         return np.arange(coded.q)[::-1]
     units = coded.labelled[:, annotator]
     codes = coded.codes[units, annotator].astype(np.intp)
-    others = counts[units] - np.eye(coded.q)[codes]
+    others = counts[units] - np.eye(coded.q)[codes]  # without the annotator's label
     table = np.zeros((coded.q, coded.q))
     np.add.at(table, codes, data.frequency[coded.clusters[units]][:, None] * others)
-    return best_match(table.T)
+    return best_match(table.T)  # the others' label for each of the annotator's
 
 
 class _SharedLabels(NamedTuple):

@@ -47,7 +47,8 @@ TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (pairwise.MIN_SHARED_UNITS,))
 
 class CeilingMeans(NamedTuple):
     """Mean kappas that `human_ceiling_difference` is made of, on the same `units` (units,): a
-    grader's with humans, and the humans' with one another. A mean on too few units is None.
+    grader's with humans, and the humans' with one another. Of a mean's `values` (rows,) row 0 is
+    that of the data, the others of resamples. A mean on too few units is None.
     """
 
     units: Mask
@@ -175,13 +176,13 @@ def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
         reason = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
         view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
-    kind = "unweighted" if coded.level == "nominal" else coded.ordered
+    kind = "unweighted" if coded.level == "nominal" else coded.ordered  # "linear", "quadratic"
     with_humans = ", ".join(filter(None, (f"{mean.values[0]:.4g}", mean.pairs_in_words)))
     between_humans = ", ".join(filter(None, (f"{among.values[0]:.4g}", among.pairs_in_words)))
     kappas = f"{kind} kappa: with humans {with_humans}; between humans {between_humans}"
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", kappas)
     about = About(a="humans", b=grader, note=note)
-    undefined = max(mean.undefined, among.undefined)
+    undefined = max(mean.undefined, among.undefined)  # shares of resampled values
     view.add(CEILING, mean.values - among.values, counts, undefined=undefined, **about)
 
 
@@ -229,11 +230,10 @@ def human_ceiling(
     rows.record_chance(coded, resamples)
     view = View.of(rows, coded, resamples)
     kappas = pairwise.KappaMeans(coded, resamples, [pairwise.deciding_kappa(coded)])
-    _add_difference(view, "", with_and_among_humans(kappas, coded, people.shape[1]))
+    _add_difference(view, "", with_and_among_humans(kappas, coded, grader=people.shape[1]))
     (row,) = rows.rows.values()
     interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
-    n_units, n_clusters = row["n_units"], row["n_clusters"]
-    return CeilingDifference(**vars(interval), n_units=n_units, n_clusters=n_clusters)
+    return CeilingDifference(**vars(interval), n_units=row["n_units"], n_clusters=row["n_clusters"])
 
 
 def add_grader_comparison_rows(view: View) -> None:
@@ -342,7 +342,7 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
         counts = coefficients.label_counts(coded, people)
         tied, majority = coefficients.is_tied(counts), coefficients.majority_codes(counts)
         n_tied = _items_in_words(view, tied & (grades >= 0), "tied and left out")
-        for code, name in enumerate(REFERENCE if reference else MAJORITY):
+        for code, name in enumerate(REFERENCE if reference else MAJORITY):  # code 0: affirmative
             units = (majority == code) & (grades >= 0)
             has_one_label = units & (counts.sum(axis=1) == 1)
             by_one = _items_in_words(view, has_one_label, "labelled by one annotator")
@@ -482,7 +482,7 @@ def _test_of(
     """Test a grader against each human with `min_units` comparisons on units with a `frequency`."""
     weight = frequency[comparisons.unit]
     n = np.bincount(comparisons.human, weight, comparisons.n_humans).astype(float)
-    eligible = np.flatnonzero(n >= max(min_units, 2))
+    eligible = np.flatnonzero(n >= max(min_units, 2))  # a variance needs two
     n = n[eligible]
 
     def mean_by_human(outcome: Array) -> Array:
@@ -539,8 +539,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
         grader_wins += probability * grader_win
         difference += probability * win_difference
         squared_difference += probability * win_difference**2
-    n_humans = humans.shape[1]
-    return _Comparisons(n_humans, unit, human, grader_wins, difference, squared_difference)
+    return _Comparisons(humans.shape[1], unit, human, grader_wins, difference, squared_difference)
 
 
 def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Writer) -> Array:
@@ -559,7 +558,7 @@ def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Wr
 
     wins, units = by_cluster(comparisons.grader_wins), by_cluster(np.ones(len(comparisons.unit)))
     means = []
-    for block in resamples.blocks():
+    for block in resamples.blocks():  # weights (some rows, clusters)
         shares = ratio(block @ wins, np.asarray(block @ units, dtype=float))
         means.append(np.ascontiguousarray(shares).mean(axis=1))
     return np.concatenate(means)

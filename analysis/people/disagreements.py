@@ -51,7 +51,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
     Units that humans labelled count as assigned to every grader. `rater_a` is empty and `rater_b`
     the rater; the note counts unscored units by reason. Each bound has a confidence of 97.5%, even
-    where few units or none are unscored.
+    where few units or none are unscored. A weighted sample is counted unweighted (`as_sampled`).
     """
     labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
@@ -111,7 +111,7 @@ def add_disagreement_rows(
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units with labels of two or more come first. Of equal disagreements,
     those with more humans come first, then those whose probability is further off. `units` are the
-    ids of the labels' rows, which must not be folded. `distance` (q, q) is between categories, by
+    ids of the labels' rows, one each (not `folded`). `distance` (q, q) is between categories, by
     default that of the scale.
     """
     labels, rubric = view.labels, view.rows.rubric
@@ -125,7 +125,7 @@ def add_disagreement_rows(
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader, sizes in sizes_by_grader.items():
         probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
-        order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # the last is first
+        order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # last key first
         largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
         for rank, row in enumerate(largest):
             codes, name, size = labels.codes[row], labels.raters[grader], float(sizes[row])
@@ -207,7 +207,7 @@ def add_clarity_rows(view: RubricView) -> None:
     labels, scale = view.labels, view.labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
         return
-    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()
+    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()  # code q of these: unclear
     out = view.seen_as(coded)
     add_group_rows(out, ["humans"])
     add_humans_rows(out)
@@ -283,7 +283,7 @@ def add_trial_rows(
             out.add(ALPHA, alpha, has_pair, a="humans", at=name)
         alphas.append(alpha)
         pairable.append(has_pair)
-    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording
+    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording  # its keys: old, new
     share = n_filled / (trial.raters * n_units)
     out.add(FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
     if all(units.any() for units in pairable):
@@ -331,10 +331,11 @@ def trial_outcome(
     if filled < 1:
         return TrialOutcome("inconclusive", 0, filled)
     if fewest < MIN_TRIAL:
-        return TrialOutcome("inconclusive", 2 * MIN_TRIAL)
+        return TrialOutcome("inconclusive", 2 * MIN_TRIAL)  # for two wordings
     if low > 0 or high < 0:
         return TrialOutcome("better" if low > 0 else "worse", 0)
     if math.isnan(low):
         return TrialOutcome("inconclusive", None)
-    more = clusters_to_decide(clusters, [Bound(low, estimate, high, 0.0)], 0)
-    return TrialOutcome("inconclusive", clusters + more + (clusters + more) % 2 if more else None)
+    more = clusters_to_decide(clusters, [Bound(low, estimate, high, limit=0.0)], at_least=0)
+    size = clusters + (more or 0)  # made even: half of the clusters for each wording
+    return TrialOutcome("inconclusive", size + size % 2 if more else None)

@@ -50,7 +50,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     levels = pairwise.measurement_of(coded).alpha_levels
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    rows = ResultRows(view.rows.rubric, chance=view.rows.chance)
+    rows = ResultRows(view.rows.rubric, chance=view.rows.chance)  # apart, to add `at` and notes
     main_view = View.of(rows, coded, view.resamples)
     main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
@@ -138,7 +138,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
             cells = np.zeros((len(grades), q * q))
             cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
-            whole, groups = view.sums(cells).reshape(-1, q, q), []
+            whole, groups = view.sums(cells).reshape(-1, q, q), []  # tables in all resamples
             for code, value in enumerate(column.values):
                 units = both & (column.codes == code)
                 if units.any():
@@ -173,7 +173,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
         is_hit, one_hot = grades[units] == categories, np.eye(coded.q)[categories]
         cells = np.zeros((len(reference), 2 * coded.q))
         cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
-        n_hits, n_units = np.split(view.sums(cells)[0], 2)
+        n_hits, n_units = np.split(view.sums(cells)[0], 2)  # row 0: in the data
         outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
         mass[units, k] = 1.0 / n_units[categories]
     return view.parts(outcome, mass, column.codes, reference)
@@ -294,13 +294,13 @@ def publics_of(
         gain = (distances[..., 1] - distances[..., 0]) / among.chance
         gain -= gain[1:].mean(axis=0)
         spread = gain[1:].std(axis=0)
-        score = gain / np.where(spread > 1e-12, spread, np.inf)
+        score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
         p = float((score.max(axis=1) >= score[0, best]).mean())
         if p > level or not gain[0, best] >= MIN_GAIN:
             break
         name = list(sides_by_column)[best]
-        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance
+        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across
         publics[name] = Public(p, *kappas.tolist())
         both = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)

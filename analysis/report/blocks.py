@@ -359,7 +359,7 @@ _TEX = {
 }  # fmt: skip
 """LaTeX of characters. [ and * are in braces, as at the beginning of a row they would be read as an
 option of the line break before it."""
-_NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")
+_NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")  # as in "-0.1", not in "2-4"
 
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
@@ -382,7 +382,7 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
         cells = [group] * has_headings + [row.heading]
         notes = ["synthetic"] if synthetic else []
         for name, cell, bounds in zip(table.columns, row.cells, has_bounds, strict=True):
-            interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]
+            interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]  # "[a, b]"
             cells += [cell.text, *interval] if bounds else [cell.text]
             aside = "published" if cell.published else cell.aside
             notes += [f"{name}: {aside}"] if aside else []

@@ -215,11 +215,11 @@ _MANY_PLACES = re.compile(r"-?\d+\.\d{3,}")
 _CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
 """Letters in a line of a caption, and of the smaller note."""
 _SURROGATE_PAIRS = re.compile("[\U00010000-\U0010ffff]")
-_EMPTY_PATHS = {"", "M0,0h0v0h0Z"}
+_EMPTY_PATHS = {"", "M0,0h0v0h0Z"}  # a rectangle without size
 
 _COLOURS = _TEMPLATES / "colours.css"
-_DECLARATION = re.compile(r"--([\w-]+): ([^;]+);")
-_REFERENCE = re.compile(r"var\(--(\w+)\)")
+_DECLARATION = re.compile(r"--([\w-]+): ([^;]+);")  # "--chart-series-1: #0072b2;"
+_REFERENCE = re.compile(r"var\(--(\w+)\)")  # "var(--soft)" as a value
 
 
 @cache
@@ -309,7 +309,7 @@ def svg_in_scheme(svg: str, scheme: str) -> str:
 @cache
 def _colours(scheme: str) -> dict[str, str]:
     """Return the colours of a scheme by their CSS variable, from the style sheet."""
-    light, _, dark = _COLOURS.read_text("utf-8").partition("@media")
+    light, _, dark = _COLOURS.read_text("utf-8").partition("@media")  # of the dark scheme
     values = dict(_DECLARATION.findall(light))
     if scheme == "dark":
         values |= _DECLARATION.findall(dark)

@@ -111,8 +111,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     """
     topic, prefix = TOPICS[anchor], TOPICS[anchor].prefix
     title = written(f"{prefix}.title")
-    rubrics = source.rubrics
-    all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in rubrics]
+    all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in source.rubrics]
     answers = []
     for part in all_parts:
         for pieces in filter(None, part.answers):
@@ -172,9 +171,10 @@ PUBLISHED = "published.csv"
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCALE = 2
 """Pixels of a PNG per pixel of the figure, so that it is sharp in print."""
+# Markdown's signs; // of a URL; "- " and the like, but not "-0.5"; the point of "1. ", a list.
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
-_ENTITY = re.compile(r"&(?=#?\w+;)")
+_ENTITY = re.compile(r"&(?=#?\w+;)")  # the & of "&lt;" in a text
 
 
 def prepare_report() -> None:
@@ -408,8 +408,7 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     graders compared with people. The HTML has its own colours, no script, and loads nothing.
     """
     source = Source(analysis, context)
-    forests = chain.from_iterable(map(graders.forest, source.rubrics))
-    chart = next(forests, None)
+    chart = next(chain.from_iterable(map(graders.forest, source.rubrics)), None)
     return render(
         "notebook.html.j2", name=context.name,
         answers=[recommendation.sentence for recommendation in recommendations(source.ranking)],

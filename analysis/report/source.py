@@ -267,7 +267,7 @@ def make_table(
     notes: dict[str, str] = {}
     count = label_text(spec.count)
     table_rows = []
-    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
+    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):  # each with the next
         if figures is not None:
             row_figures = [figures[n] for n in used_columns]
             table_rows.append(Row(title, _row_cells(row_figures, count, notes, spec)))
@@ -447,7 +447,7 @@ def join_listed(items: Sequence[Sequence[object]], separator: str = ", ") -> lis
 
 def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
     """Join lists of pieces with a separator between them."""
-    return [piece for item in items for piece in (separator, *item)][1:]
+    return [piece for item in items for piece in (separator, *item)][1:]  # no separator first
 
 
 # Rows and columns of tables

@@ -62,11 +62,11 @@ from evenhand.errors import InputError
 
 
 class RateSums(NamedTuple):
-    """Sums over units, all of one shape (rows, ...). `labelled` counts units with a reference and a
-    grade: `affirmed` sums their references, `graded` their grades, `products` the products of the
-    two. `rest` counts the other units, with a grade only; `rest_graded` sums their grades.
-    `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1. `ddof` is
-    subtracted from the number of units in the variance of grades: 1 for means, as in ppi_py.
+    """Sums over units, all (rows, ...): the data in row 0, then resamples. `labelled` counts units
+    with a reference and a grade: `affirmed` sums their references, `graded` their grades,
+    `products` the products of the two. `rest` counts the units with a grade only; `rest_graded`
+    sums their grades. `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1.
+    `ddof` is subtracted from the units' number in the grades' variance: 1 for means, as in ppi_py.
     """
 
     labelled: Array
@@ -194,10 +194,10 @@ def corrected_interval(
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
-    units = n_units if reach is None else labelled[0]
+    units = n_units if reach is None else labelled[0]  # a rate of 0 or 1 lies one unit inside
     interval = intervals.share_interval(interval, replicates, units, labelled[1], reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
-    return intervals.widened(replace(interval, low=low, high=high), labelled[1], "unit")
+    return intervals.widened(replace(interval, low=low, high=high), labelled[1], kind="unit")
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
@@ -397,7 +397,7 @@ def _resampled_interval(
 ) -> Interval:
     """Return the interval of a rate from resamples of units or clusters. Equal clusters are counted
     and resampled together. `weight` is that of prediction-powered inference, None for Rogan &
-    Gladen. The width depends on the number of labelled units, not on the number of all units.
+    Gladen, whose `Reach` has no score bound (inf). The width depends on the labelled units' number.
     """
     codes = cluster_codes(clusters, len(features))
     columns = [np.bincount(codes, weights=column) for column in features.T]
@@ -593,7 +593,7 @@ def add_share_rows(view: RubricView) -> None:
     graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
     """
     labels = view.labels
-    has_class = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])
+    has_class = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])  # last: code -1
     indicators = has_class[labels.codes]  # (units, raters, classes), NaN for no label
     votes = np.nansum(indicators[:, list(labels.humans)], axis=1)
     people = ratio(votes, votes.sum(axis=1, keepdims=True))
@@ -751,7 +751,7 @@ class _CorrectedRates:
         if strata is None:
             return
         for group, _, member in groups:
-            parts = [member & (self.features[:, column] > 0) for column in (0, 4)]
+            parts = [member & (self.features[:, column] > 0) for column in (0, 4)]  # labelled, rest
             merged = merge_small_strata(strata, parts, out.count)
             n_strata = int(merged.max(initial=0)) + 1
             if n_strata > 1:
@@ -777,7 +777,7 @@ class _CorrectedRates:
 
     def _add_by_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
-        pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in self.sums[:7]))
+        pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in self.sums[:7]))  # no ddof
         unusable_reason = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
@@ -794,13 +794,13 @@ class _CorrectedRates:
                 continue
             about = About(at=name, reach=self.measure.reach(self.out.count(in_part)[1]))
             if not self.measure.is_rate:
-                about |= About(a=self.grader, b="")
+                about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
             self._add(self.measure.raw, self.sums.grader_rate[:, group], in_part, **about)
             if not self.labelled.any():
                 continue
             labelled, rates = in_part & self.labelled, self.rates[:, group]
             reason = None if labelled.any() else Remark("no_pairable_units")
-            strata = self.strata.get(group, np.where(in_part, 0, -1))
+            strata = self.strata.get(group, np.where(in_part, 0, -1))  # by default one
             note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
             weight = float(self.weight[0, group])
             reach = self.measure.reach(np.inf if weight > 0 else self.out.count(labelled)[1])
@@ -865,7 +865,7 @@ class _CorrectedRates:
         n_labelled = labelled[0]
         if statistic == "rate_rogan_gladen":  # its error rates are of all groups' labels
             labelled = self.out.count(self.compared)
-            reach = Reach(np.inf, np.inf, labelled[1])
+            reach = Reach(np.inf, np.inf, labelled[1])  # Wilson's bounds only, no score bound
         interval = self.out.resamples.interval(values, labelled[1])
         if interval.low > 1 or interval.high < 0:  # the error rates must be those of other subjects
             interval = Interval.undefined(Remark("outside_zero_one"))

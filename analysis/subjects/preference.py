@@ -147,7 +147,7 @@ class ComparedSubjects(NamedTuple):
         numbers = {name: number for number, name in enumerate(subjects)}
         a, b = (
             np.array([*map(numbers.get, column.values), -1], dtype=np.intp)[column.codes]
-            for column in columns
+            for column in columns  # the last entry is for code -1: no subject named
         )
         comparable = (a >= 0) & (b >= 0) & (a != b)
         return cls(subjects, np.where(comparable, a, -1), np.where(comparable, b, -1))
@@ -164,7 +164,7 @@ class ComparedSubjects(NamedTuple):
 
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return units' scores for side a, (units,), of the humans and of each grader; NaN for none."""
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]  # -1: NaN
     label_scores, scores = (1.0 + signs) / 2.0, {}  # (units, raters), by rater
     if labels.humans:
         people = label_scores[:, list(labels.humans)]
@@ -205,14 +205,14 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     a, b = compared.a[scored], compared.b[scored]
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
     scores = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
-    twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
+    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
     totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
     table = flat.reshape(-1, n, n)
     wins, losses = table.sum(axis=2), table.sum(axis=1)
     rates = ratio(wins, wins + losses)
-    present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()
+    present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()  # row 0: in the data
     units_of = {subject: scored & compared.with_subject(subject) for subject in present}
     for subject, units in units_of.items():
         out.add("win_rate", rates[:, subject], units, a=name, at=compared.subjects[subject])
@@ -236,7 +236,7 @@ def _add_corrected_win_rates(
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
     both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
     features = corrected_rates.rate_features(*both_sides)
-    twice = out.on(out.subset, np.tile(out.clusters[scored], 2))
+    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
     sums = corrected_rates.RateSums(*cells)
     weight = sums.ppi_weight
@@ -249,11 +249,11 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        subject_features = np.where((subjects == subject)[:, None], features, 0.0)
-        cluster_sums = twice.each_cluster(subject_features)
-        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))
+        cluster_sums = twice.each_cluster(np.where((subjects == subject)[:, None], features, 0.0))
+        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # score bounds
         interval = out.resamples.interval(rates[:, subject], labelled[1])
-        sample = rates[1:, subject], counts[0], labelled, reach
         about["note"] = f"{labelled[0]} of them labelled by annotators"
-        interval = corrected_rates.corrected_interval(interval, *sample)
+        interval = corrected_rates.corrected_interval(
+            interval, rates[1:, subject], n_units=counts[0], labelled=labelled, reach=reach
+        )
         out.add("win_rate_ppi", interval, counts, **about)

@@ -167,8 +167,9 @@ _BLOCK = 1_000
 
 class Measure(NamedTuple):
     """Names of the statistics of a rate or mean: people's own, the grader's (`raw`), the corrected
-    one by PPI++ (`powered`), differences between subjects and between `sides`, and the `least` of
-    several sides. `onto` is the start and the span of the scale that 0 to 1 is moved onto.
+    one by PPI++ (`powered`), differences between subjects and between `sides`. A side is a group of
+    annotators with its own rate, as women and men, or one answer of each pair; `least` is the least
+    rate of all groups. `onto` is the start and the span of the scale that 0 to 1 is moved onto.
     """
 
     people: str
@@ -185,10 +186,10 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the reach of a mean, for Student's t with this number of clusters: Wilson's bounds
-        on the effective sample size, without a score bound, which is for rare cases. Use inf if
-        each resample estimates the weight on the grader: resamples then show its variance. A rate
-        has another reach: None is returned.
+        """Return the reach of a mean, the distances of its score bounds; None for a rate, which has
+        another. They are inf, as score bounds are for rare cases: Wilson's bounds on the effective
+        sample size hold, by Student's t with this number of `clusters`. Use inf, for the normal
+        distribution, if resamples show the variance, as each estimates the weight on the grader.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
@@ -259,6 +260,7 @@ def all_differences(
     """
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
+    # With r = (np + 1) / (n + 2), r (1 - r) / n = p (1 - p) / n + ((1 - 2p) / n)^2 + O(1 / n^3).
     extra = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
     if not is_rate:
         extra = np.where(np.nanvar(rates[1:], axis=0) < 1e-12, 1.0 / clusters**2, 0.0)
@@ -267,8 +269,8 @@ def all_differences(
         return np.asarray(rates[1:, first[pairs]] - rates[1:, second[pairs]])
 
     n_clusters = np.minimum(clusters[first], clusters[second])
-    reach = reach_together(resampled, n_clusters, (extra[first], extra[second]), alpha)
-    return Differences(first, second, estimate, estimate - reach, estimate + reach)
+    half_width = reach_together(resampled, n_clusters, (extra[first], extra[second]), alpha)
+    return Differences(first, second, estimate, estimate - half_width, estimate + half_width)
 
 
 def reach_together(
@@ -351,13 +353,13 @@ def add_difference_rows(
             both = int((answered[:, i] & answered[:, j]).sum())
             either = int((answered[:, i] | answered[:, j]).sum())
             about = About(a="humans", b=grader, at=from_to(first["at"], second["at"]))
-            about["onto"] = (0.0, measure.onto[1])
+            about["onto"] = (0.0, measure.onto[1])  # a difference is scaled, but not shifted
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
             clusters = max(first["n_clusters"], second["n_clusters"])
             counts = first["n_units"] + second["n_units"], clusters
             out.add(measure.difference, Interval(*interval), counts, **about)
     ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(rows, ranks, *rank_sets(pairs, len(rows)), strict=True):
-        rank_set = Interval(float(rank), float(highest), float(lowest))
+        rank_set = Interval(float(rank), low=float(highest), high=float(lowest))
         about = About(a="humans", b=grader, at=row["at"])
         out.add("rate_rank_set", rank_set, (row["n_units"], row["n_clusters"]), **about)

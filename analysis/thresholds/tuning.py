@@ -287,8 +287,8 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     if np.isnan(interval.low):
         return interval
     thresholds, values = swept.curve.thresholds, swept.curve.values
-    # A resample without both verdicts cannot distinguish thresholds.
     best = int(np.flatnonzero(thresholds == interval.estimate)[0])
+    # A resample without both verdicts cannot distinguish thresholds: its shortfalls are 0.
     shortfall = np.nan_to_num(values[:, [best]] - values)
     standard_error = shortfall[1:].std(axis=0)
     not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * standard_error + _TOLERANCE)
@@ -398,8 +398,7 @@ def calibrate(
         threshold = threshold_interval(swept, resamples, n_clusters)
         gain, tuned_kappa = None, default_kappa
         if objective in held_out:
-            verdicts = graded.positive >= held_out[objective]
-            by_tuned = verdict_outcomes(graded, verdicts, resamples)
+            by_tuned = verdict_outcomes(graded, graded.positive >= held_out[objective], resamples)
             gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
             tuned_kappa = kappa(by_tuned)
         calibrations[objective] = Calibration(
@@ -687,7 +686,7 @@ def held_out_views(
 def with_verdicts(verdicts: Coded, grader: int, units: Mask, affirmed: Mask) -> Coded:
     """Return the verdicts with those of a grader replaced on the masked units (units,)."""
     codes = verdicts.codes.copy()
-    codes[units, grader] = np.where(affirmed, 0, 1)
+    codes[units, grader] = np.where(affirmed, 0, 1)  # code 0 is affirmative
     return replace(verdicts, codes=codes)
 
 
@@ -710,7 +709,7 @@ def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
 
 def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
     """Return the mask (units,) of units in clusters that the grader's threshold was tuned on."""
-    is_tuned_on = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])
+    is_tuned_on = np.array([pair in tuning.clusters for pair in labels.pairs] + [False])  # last: -1
     return np.asarray(is_tuned_on[labels.pair] & _with_probability(labels, grader))
 
 
@@ -768,7 +767,7 @@ def threshold_results(
         references = [reference_named(labels, reference)]
         request = Request(units, settings, seed=seed)
         resamples = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)
-        *_, view = RubricView.of_labels(rows, labels, resamples, request)
+        *_, view = RubricView.of_labels(rows, labels, resamples, request)  # the binary one
         rows.record_chance(view.coded, resamples)
         rows.heaviest = float(labels.people_weight.max(initial=1.0))
         add_threshold_rows(view, references)
@@ -1265,7 +1264,7 @@ class CutTest:
             return 1.0
         units = np.ones(len(self.clusters), dtype=bool)
         capital = self._capital(self._stake, units, ~units)
-        return -len(units) * math.log1p(-self.allowed) / capital
+        return -len(units) * math.log1p(-self.allowed) / capital  # -log p of no error, by both
 
     def power(self, kept: float, rate: float) -> float:
         """Return the probability that `kept` labels pass if they are wrong at this rate."""
@@ -1319,7 +1318,7 @@ def guaranteed_cut(
     start = bisect_left(
         ranks, True, key=lambda rank: test.passes(confidence >= descending[rank], none_wrong)
     )
-    tested = [*ranks[start :: max(1, n // STEPS)], *ranks[start:][-1:]]
+    tested = [*ranks[start :: max(1, n // STEPS)], *ranks[start:][-1:]]  # and the last
     cuts = np.unique(descending[tested])[::-1].tolist()
     passing = list(takewhile(lambda cut: test.passes(confidence >= cut, wrong), cuts))
     if passing:

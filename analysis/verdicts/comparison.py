@@ -181,7 +181,7 @@ class ScoreBounds:
 
         def is_enough(factor: float) -> bool:
             sample, statistic = self.sample, self.statistic
-            is_observed = statistic.base >= 1.0
+            is_observed = statistic.base >= 1.0  # labels not observed weigh less (`Support`)
             larger_base = np.where(is_observed, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
@@ -204,7 +204,8 @@ class Comparison:
     """A grader compared with people on one label view.
 
     Arrays of (rows,) have the value of all data first, then the values without each cluster;
-    influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask.
+    influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask,
+    `sample` the clusters: all, effective, and with a minority label.
 
     `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
     against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
@@ -218,6 +219,7 @@ class Comparison:
 
     view: GraderView
     counts: tuple[int, int]
+    units: Mask
     sample: ClusterCounts
     difference: float
     difference_influence: Array
@@ -233,7 +235,6 @@ class Comparison:
     people_variance: float
     chance_agreement: float
     is_constant: bool
-    units: Mask
     is_pooled: bool
 
     @property
@@ -243,7 +244,7 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity if the difference is exactly minus the margin."""
+        """Value of the tested quantity at the margin: minus `margin`, or 0 for a `margin_share`."""
         return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
@@ -284,8 +285,8 @@ class Comparator:
         people_kappas = people_mean.values if people_mean else np.full(len(kappas), np.nan)
         people_kappa, share = float(people_kappas[0]), self.margin_share
         if not share and self.margin > MAX_MARGIN_SHARE * people_kappa > 0:
-            share = MAX_MARGIN_SHARE
-        required = (1.0 - share) * people_kappas
+            share = MAX_MARGIN_SHARE  # a fixed margin is capped at this share of people's kappa
+        required = (1.0 - share) * people_kappas  # people's own with a fixed margin (share 0)
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.people_beside(grader), units)
@@ -316,7 +317,8 @@ class Comparator:
 class Support:
     """Support of the score bounds of one grader's kappa, or of the difference of two graders'. Its
     points are the observed clusters (or groups of clusters, as the jackknife leaves them out), and
-    the same clusters with every other label that a grader could have given.
+    the same clusters with every other label that a grader could have given: errors that have not
+    occurred yet. These weigh half a cluster in all (`bounds.PSEUDO`), less if clusters are large.
 
     `sums` (points, tables, 2 + 2q) are what each point adds to the tables
     (`analysis.bootstrap.bounds.table_sums`), `weights` (points,) its weight, `distance` (q, q) the
@@ -333,12 +335,12 @@ class Support:
     @classmethod
     def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
         """Return the support for graders on these units; for two, of the first minus the second."""
-        coded, size = overlap.coded, jackknife.clusters_in_row
+        coded, size = overlap.coded, jackknife.clusters_in_row  # clusters in each point
         weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
         def table_sums(codes: Codes) -> Array:
             by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
-            return jackknife.each_row(by_cluster)
+            return jackknife.each_row(by_cluster)  # sums over the clusters that a row leaves out
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]
@@ -354,8 +356,8 @@ class Support:
                 change = (np.concatenate(changed_sums, axis=1) - observed) / size  # of one cluster
                 unobserved.append((observed + change)[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
-        tables = max(len(graders) * size * n_observed, 1.0)
-        units_per_cluster = max(observed[..., 0].sum() / tables, 1.0)
+        n_clusters = max(len(graders) * size * n_observed, 1.0)
+        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)  # column 0: units
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
         points = np.concatenate([observed[clusters], *unobserved])
@@ -370,14 +372,14 @@ class Support:
         clusters.
         """
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
-        linear = np.zeros(len(self.weights))
+        linear = np.zeros(len(self.weights))  # what each point adds beside the mean kappa
         if subtracted is not None and n:
-            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])
+            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])  # mean: its estimate
             linear -= np.tile(by_cluster, len(self.weights) // n)
         statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
-        spread = float(np.sqrt((observed * statistic.at(observed)[1] ** 2).sum()))
-        stretch = 1.0
+        spread = float(np.sqrt((observed * statistic.at(observed)[1] ** 2).sum()))  # influence
+        stretch = 1.0  # the jackknife's spread over this one, which is of a linear approximation
         if n > 1 and spread > _MIN_SPREAD:
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
         sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
@@ -400,7 +402,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         with_grader, among = part.sums_with_rater(codes), part.sums_among()
         return np.tensordot(weights, with_grader, 1), np.tensordot(weights, among, 1)
 
-    cluster_weights = jackknife.mass.astype(float)
+    cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
     for n in range(len(overlap.individual)):

@@ -488,7 +488,7 @@ def shared_level(
         return Deciding(alpha=0.0, look=look, comparisons=comparisons, next_alpha=0.0)
     defined = [influence for influence in influences if not np.isnan(influence).any()]
     shared = simultaneous_level(np.column_stack(defined), alpha) if defined else alpha
-    next_shared = shared * next_alpha / alpha
+    next_shared = shared * next_alpha / alpha  # the same share of alpha as at this look
     return Deciding(alpha=shared, look=look, comparisons=comparisons, next_alpha=next_shared)
 
 
@@ -505,6 +505,7 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     at_margin = replace(level, margin=margin)
     variance = people_variance + standard_error(comparison.difference_influence) ** 2
     from_people = people_variance / variance if variance > 0 else 0.0
+    # `bar`: the value that the statistic itself must clear.
     over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     constant = Remark("constant_rater") if comparison.is_constant else ""
@@ -534,8 +535,7 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    next_level = surer_level(level.next_alpha)
-    growth = comparison.difference_bounds.growth(comparison.null, next_level)
+    growth = comparison.difference_bounds.growth(comparison.null, surer_level(level.next_alpha))
     return math.ceil(growth * comparison.counts[1]) if growth < math.inf else None
 
 

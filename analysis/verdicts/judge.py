@@ -128,7 +128,7 @@ def judge(case: VerdictEvidence) -> Verdict:
     shorts, passes = [decision.short], decision.judgement in PASSES
     if case.people.copied:
         shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
-    if passes and view.bounds is not None and not view.bounds.passes_if_wrong:
+    if passes and view.bounds is not None and not view.bounds.passes_if_wrong:  # missing labels
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
@@ -151,12 +151,13 @@ def _decide(case: VerdictEvidence) -> Decision:
     missing = _missing_evidence(case, agreement, probable_fault)
     against = _reasons_against(case, agreement)
     n_shared = present.difference and present.difference["n_units"]
-    if case.people.number > 0 and case.answers.share[0] > 0 and not n_shared:
+    if case.people.number > 0 and case.answers.share[0] > 0 and not n_shared:  # [0]: estimate
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:
         return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
+    # Labels by a tuned threshold in use pass at this threshold only, by held-out figures (`tuned`).
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
     passes_tuned = tuned is not None and tuned.judgement in PASSES
@@ -170,11 +171,11 @@ def _decide(case: VerdictEvidence) -> Decision:
         return _pass(case, bounds)
     if tuned is not None and passes_tuned:
         return tuned
-    if tuned is not None and against:
+    if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
     # A grader that fails in a part does not pass, even if more labels would show it for the whole.
-    falls_short = against or present.failing or (faults and not missing.reasons)
-    if falls_short and _is_informative(case):
+    falls_short = against or present.failing or (faults and not missing.reasons)  # only faults
+    if falls_short and _is_informative(case):  # else, only `against` excludes any use
         return _only_with_correction(case, [*against, *faults])
     if against:
         return Decision("do_not_use", written("verdict.do_not_use", **case.fields), against)
@@ -276,8 +277,7 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str
         return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
-        few = _too_few_shared(case)
-        return few or _inconclusive(case, [impossible or because(*_UNDEFINED)])
+        return _too_few_shared(case) or _inconclusive(case, [impossible or because(*_UNDEFINED)])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
     people = agreement["people_agree"]
@@ -340,6 +340,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     meet all requirements; decide that it is inconclusive if they may meet them; else return None.
     """
     tuned, bounds = case.tuned, case.tuned.bounds
+    # Advice to keep the default ends this; where "not_identifiable", more labels may change it.
     if bounds is None or case.has_too_few_people or not tuned.advises("tuned", "not_identifiable"):
         return None
     if bounds.has_no_level:
@@ -352,7 +353,9 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
         threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
         why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
         head = written("verdict.at_threshold", **case.fields, threshold=threshold)
-        return Decision("can_replace_at_threshold", head, [why], 0, "binary", threshold)
+        return Decision(
+            "can_replace_at_threshold", head, [why], holds_for="binary", threshold=threshold
+        )
     row = case.deciding_difference(bounds)
     sample, fails = bounds.sample(row), requirement.likely_fault(agreement)
     more = sample.more_to_settle(case.rule, agreement)
@@ -360,7 +363,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
     step = NextStep(kind="threshold", number=more) if more else None
-    return _inconclusive(case, [why, *advice], more or 0, step, not fails)
+    return _inconclusive(case, [why, *advice], more or 0, step, promising=not fails)
 
 
 def _is_informative(case: VerdictEvidence) -> bool:

@@ -111,7 +111,7 @@ def gross_errors_are_rare(case: evidence.VerdictEvidence, row: ResultRow) -> Req
         why=lambda: [wording.gross_errors(case, row, allowed=allowed)],
         is_likely=row["estimate"] <= allowed,
         unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
-            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], 1.0 - allowed, ALPHA, ALPHA
+            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], limit=1.0 - allowed
         ),
     )
 
@@ -160,7 +160,7 @@ def answers_enough(
         requirement.state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
         why=lambda: wording.unanswered(answers, min_share, noun, section),
         is_likely=share >= min_share,
-        unsettled=Bound(low, share, high, min_share, alpha, alpha),
+        unsettled=Bound(low, share, high, limit=min_share, alpha=alpha, next_alpha=alpha),
     )
 
 
@@ -311,7 +311,7 @@ def judge_against_reference(
     rows: ResultRows, case: evidence.VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
-    case = replace(case, answers=evidence.Answers(case.answers.coverage))
+    case = replace(case, answers=evidence.Answers(case.answers.coverage))  # `scored` is with people
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
@@ -398,9 +398,9 @@ def _pass(
     if value is not None:
         short = written("short.at_threshold", threshold=value)
         figures = [replace(figure, short=short) for figure in figures]
-    limits = [Reason(written("because.reference_only")), Reason(written("limits.parts"))]
+    reasons = [*figures, Reason(written("because.reference_only")), Reason(written("limits.parts"))]
     holds_for: wording.HoldsFor = "" if value is None else "binary"
-    return Decision("agrees_with_reference", head, [*figures, *limits], 0, holds_for, value)
+    return Decision("agrees_with_reference", head, reasons, holds_for=holds_for, threshold=value)
 
 
 _NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}

@@ -78,8 +78,8 @@ def paired_labels(
     ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
 ) -> LabelMatrix:
     """Encode the labels of one rubric: `ratings` are those of people and of both versions, whose
-    probabilities are both read at the threshold of the later one; `units` have the clusters as
-    `cluster_id`.
+    probabilities are both read at the threshold of the later one; `units` have the clusters, which
+    are encoded as pairs, in `cluster_id`.
     """
     threshold = scale.threshold_for(versions.after)
     thresholds = {versions.before: threshold, versions.after: threshold}
@@ -170,10 +170,9 @@ class VersionComparison:
         coded = labels.view_of(columns)
         codes = coded.codes.copy()
         codes[~coded.labelled[:, list(columns)].all(axis=1)] = -1
-        coded = replace(coded, codes=codes, copies=())
+        coded = replace(coded, codes=codes, copies=())  # both versions with the same people
         with_human = coded.labelled_by_any(coded.members("human"))
-        resamples = Resamples(frequency, weight=labels.weight)
-        jackknife = resamples.left_out(coded.clusters[with_human])
+        jackknife = Resamples(frequency, weight=labels.weight).left_out(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
         views = (comparison.GraderView(coded, column) for column in columns)
         before, after = map(comparator.compare, views)
@@ -219,7 +218,7 @@ class VersionComparison:
         return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
 
     def score_bounds(self, values: Array) -> comparison.ScoreBounds:
-        """Return the score bounds of the change in kappa, `values` (rows,) as in `_change`."""
+        """Return the score bounds of the change, after minus before; `values` as in `_change`."""
         people = self.coded.members("human")
         overlap = pairs.Overlap.of(self.coded, self.jackknife, people, self.after.units)
         support = comparison.Support.of(overlap, self.jackknife, self.columns[::-1])
@@ -249,7 +248,7 @@ class VersionComparison:
         if not labels.has_verdicts:
             return self_agreement, None
         binary = labels.on_verdicts()
-        affirmed = [np.asarray(binary.codes[:, column] == 0) for column in columns]
+        affirmed = [np.asarray(binary.codes[:, column] == 0) for column in columns]  # 0: affirms
         change = view.share(affirmed[1] * 1.0 - affirmed[0], both)
         view.on(binary.subset).add(RATE_CHANGE, change, both, a=before, b=after)
         return self_agreement, rows.get(RATE_CHANGE, before, after, binary.subset)
@@ -285,7 +284,7 @@ def drift_of(
     scale = labels.scale
     rows, answered, evidence = drift_rows(labels, versions, settings, rule, seed)
     noun = "pair" if scale.unit else "cluster"
-    answers = answers_enough(answered, rule.min_coverage, noun, "drift", LEVEL)
+    answers = answers_enough(answered, rule.min_coverage, noun, section="drift", alpha=LEVEL)
     if evidence is not None and not math.isnan(evidence.change["estimate"]):
         if evidence.change["n_clusters"] == evidence.change["n_units"]:
             noun = "item"
@@ -293,13 +292,11 @@ def drift_of(
     else:
         undecided = written("drift.few_shared", least=pairs.MIN_SHARED_UNITS)
         if evidence is not None:
-            reason = reason_in_words(evidence.change["remarks"])
-            undecided = written("drift.undefined", why=reason)
+            undecided = written("drift.undefined", why=reason_in_words(evidence.change["remarks"]))
         missing = [reason.sentence for reason in answers.why()] if answers.is_broken else []
         verdict, why, more = ("changed" if missing else "inconclusive"), [*missing, undecided], 0
     place = f" on {scale.name}" if scale.name else ""
-    head = written(f"drift.{verdict}", grader=versions.after, place=place)
-    sentence = " ".join([head, *why])
+    sentence = " ".join([written(f"drift.{verdict}", grader=versions.after, place=place), *why])
     return Drift(scale.name, versions.after, verdict, sentence, more, tuple(rows.rows.values()))
 
 

@@ -203,7 +203,7 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
     """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
-    fields: dict[str, object] = {"far": row["at"], "points": case.points}  # the points of an error
+    fields: dict[str, object] = {"far": row["at"], "points": case.points}  # "2 points"
     fields |= {"units": row["n_units"], "share": row["estimate"]}
     if allowed is not None:
         fields |= {"allowed": allowed, "high": statistics.share_apart(row["high"], allowed)}

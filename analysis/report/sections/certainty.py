@@ -134,7 +134,7 @@ def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str
         elif cut.reason and cut.reason.code == "unequal_chances":
             yield cut, written("confidence.unequal", target=target)
         elif cut.reason and cut.reason.code != "no_level":
-            units, *more = cut.reason.detail
+            units, *more = cut.reason.detail  # their number, and that of further ones if known
             fields = {"target": target, "units": units, "more": more and more[0]}
             yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **fields)
 
@@ -193,8 +193,8 @@ def rewording_part(figures: src.RubricFigures) -> Part:
     for name, gap in differences.items():
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new, share = alphas[name], filled[name].bounds[1]
-        n_clusters = min(old.n_clusters, new.n_clusters)
-        outcome = disagreements.trial_outcome(*gap.bounds, n_clusters, gap.n_clusters, share)
+        fewest = min(old.n_clusters, new.n_clusters)
+        outcome = disagreements.trial_outcome(*gap.bounds, fewest, gap.n_clusters, filled=share)
         numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
         answers.append(src.join_sentences([outcome.sentence(name, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
@@ -284,9 +284,9 @@ def _tuned_table(
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
     def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].bounds[1]))
+        return value_at(key, repr(tuned[key].bounds[1]))  # `at` is the threshold's repr
 
-    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]
+    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]  # {}: row's own
     heads = (written(f"thresholds.{column}") for column in _COLUMNS)
     thresholds = figures.select("threshold", src.ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}

@@ -55,8 +55,7 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
         people = next((kappa for kappa in kappas if kappa and not kappa.reason), None)
         if people:
             noun = source.analysis.cluster_nouns.get(rubric, "cluster")
-            counts = {"n_units": people.n_units, "n_clusters": people.n_clusters}
-            sample = sample_of(counts, noun)
+            sample = sample_of({"n_units": people.n_units, "n_clusters": people.n_clusters}, noun)
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, recommendation.sentence, cell, sample))
     facts, sentences = source.context.facts, []
@@ -319,7 +318,7 @@ def bias_part(figures: src.RubricFigures) -> Part:
             shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
-    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]
+    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]  # {}: row's own
     columns.append((written("bias_section.p"), p_value))
     screened = figures.select_all(*SCREENED)
     by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))

@@ -79,9 +79,9 @@ def _statistics(source: src.Source) -> tuple[tuple[str, str], ...]:
 
 # The paragraphs to paste
 
-_CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")
+_CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")  # " [rogan1978, cohen1960]"
 _FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
-_ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)  # [1]: key
 
 _SENTENCES = {
     "krippendorff_alpha_": "alpha", "icc_a1": "icc", "alt_test_winning_rate": "alt_test",
@@ -247,7 +247,7 @@ def _computed(source: src.Source) -> Iterator[str]:
         yield written("methods_text.intervals", **fields)
     used = (prefix for prefix in _SENTENCES if any(name.startswith(prefix) for name in estimated))
     for name in dict.fromkeys(_SENTENCES[prefix] for prefix in used):
-        is_of_numbers = name == "alpha" and "gwet_ac1" not in estimated
+        is_of_numbers = name == "alpha" and "gwet_ac1" not in estimated  # AC1 needs categories
         key = "alpha_interval" if is_of_numbers else name
         yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None and analysis.verification.compared:
@@ -280,7 +280,7 @@ def _results(source: src.Source) -> Iterator[str]:
 def _result(figures: src.RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
-    kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]
+    kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]  # grader's, people's
     if reference:  # the verdict rests on one-sided bounds, but the plain row has the 95% interval
         subset = kappas[0].subset if kappas and kappas[0] else src.ALL
         kappas = [figures.get(figures.kappa(subset), reference, verdict["grader"], subset)]

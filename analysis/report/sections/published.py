@@ -34,7 +34,7 @@ def section(source: src.Source) -> ReportSection | None:
         return None
     published, matches = declared.published, list(_matches(source, declared))
     defined = (quoted for quoted, figure in matches if figure and not isnan(figure.bounds[1]))
-    n_matched = len({id(quoted) for quoted in defined})
+    n_matched = len({id(quoted) for quoted in defined})  # each once
     answer = written("reproduction.answer", matched=n_matched, quoted=len(published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), published.citation)

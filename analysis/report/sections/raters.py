@@ -286,9 +286,8 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
     rows = [(grader, by_grader[grader].key) for grader in figures.by_agreement(by_grader)]
     kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
-    has_texts = has_page(disagreements, figures.context)
     answers = [in_pieces("report.disagreements", graders=names)] if on_rubric else []
-    about = [] if has_texts else [written("disagreement.no_texts")]
+    about = [] if has_page(disagreements, figures.context) else [written("disagreement.no_texts")]
     return Part(answers, folded=[*to_read, *sums], about=about)
 
 
@@ -359,7 +358,7 @@ def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedU
         graders.append(GivenLabel(item.grader, item.label, name, "", replies, kind, title, note))
     marked = {}
     marks = context.marks.get(key, ())
-    titles = {title.lower().replace(" ", "_"): title for title in texts}
+    titles = {title.lower().replace(" ", "_"): title for title in texts}  # by a mark's `text`
     for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
         text_marks = [(rater, mark) for rater, mark in marks if mark.text == variable]
         marked[titles[variable]] = pieces(texts[titles[variable]], text_marks)
@@ -384,8 +383,7 @@ def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple
         for n, (passage, source, metadata) in enumerate(passages, 1):
             about = f"\n{json.dumps(metadata, ensure_ascii=False)}" if metadata else ""
             source = f" - {source[:200]}" if source else ""
-            title = f"{name}, {n} of {len(passages)}{source}"
-            parts.append((title, passage + about))
+            parts.append((f"{name}, {n} of {len(passages)}{source}", passage + about))
         columns[side if side in columns else ""] += parts or [(name, text)]
     return tuple(tuple(column) for column in columns.values() if column)
 

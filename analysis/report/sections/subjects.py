@@ -321,9 +321,8 @@ def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-    label = entry_for(MEANS.raw).label
-    columns = [(label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))]
-    return figures.table("rates.caption", rows, columns)
+    mean = (entry_for(MEANS.raw).label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))
+    return figures.table("rates.caption", rows, [mean])
 
 
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
@@ -347,8 +346,7 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
         for first, second, figure in measure.differences(grader):
             rows.append((written("rates.difference", first=first, second=second), figure.key))
     first, second = figures.analysis.settings.sides
-    by_side = [row for grader in graders for row in measure.side_differences(grader)]
-    side_rows = measure.rows(by_side)
+    side_rows = measure.rows(row for grader in graders for row in measure.side_differences(grader))
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
     differences = figures.table("rates.differences", rows, column, what=measure.label)
@@ -388,7 +386,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
     for column, rows in src.group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.bounds[1]))
         first, second = gap.value.split(">")[:2]
-        part = gap.subset.replace(f"={gap.value}", "={}")
+        part = gap.subset.replace(f"={gap.value}", "={}")  # such as "party={}"
         key = gap.key._replace(statistic=statistics.powered)
         keys = (key._replace(subset=part.format(side)) for side in (first, second))
         first_figure, second_figure = map(figures.by_key, keys)
@@ -633,8 +631,8 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
             by_subject = rates.by_subject(rates.statistic, grader)
             cells = {subject: figure.cell for subject, figure in by_subject.items()}
             published = _published_cells(figures, by_subject)
-            label_source = rates.label_source(grader)
-            yield _RubricRates(title, cells, published, rates.kind(grader), label_source)
+            kind, label_source = rates.kind(grader), rates.label_source(grader)
+            yield _RubricRates(title, cells, published, kind, label_source)
 
 
 def _label_source_note(rubrics: Sequence[_RubricRates]) -> tuple[str, str]:
