@@ -49,7 +49,7 @@ class Bound:
     from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if the limit must be cleared before anything is decided, for or against."""
+    """True if the limit must be cleared to decide at all: people's kappa, also before a failure."""
     known_growth: float | None = None
     """Factor by which the sample must grow, if it was computed elsewhere."""
 
@@ -64,7 +64,7 @@ class Bound:
         """
         if self.known_growth is not None:
             return self.known_growth
-        if self.varies or not self._is_decidable:
+        if self.varies or not self._is_decidable:  # inf if not decidable
             return self._factor(1.0 - self.from_people, self.from_people)
         # Bounds without variation come nearer in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf

@@ -327,7 +327,7 @@ class Overlap:
         """Return the overlap of raters on `units`, or on all units that one of them labelled."""
         unit, column = np.nonzero(coded.labelled[:, list(raters)])  # of each label
         if units is not None:
-            unit, column = unit[units[unit]], column[units[unit]]
+            unit, column = unit[units[unit]], column[units[unit]]  # labels on these units only
         has_label = np.zeros(len(coded.codes), dtype=bool)
         has_label[unit] = True
         # Raters with labels on half of the units have individual tables, unless they are too many.
@@ -609,6 +609,7 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
+            # A constant rater has 0 where each rater's own shares make the chance agreement.
             has_remark = is_constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if has_remark[k] else ""

@@ -110,10 +110,10 @@ def sign_flip(differences: npt.ArrayLike) -> float:
     """
     signed = np.asarray(differences, dtype=np.int64)
     sizes, times = np.unique(np.abs(signed[signed != 0]), return_counts=True)
-    if len(sizes) < 2:
+    if len(sizes) < 2:  # differences of one size: only their signs count
         return mcnemar_exact(int((signed > 0).sum()), int((signed < 0).sum()))
     probability = _flipped_sums(sizes, times)
-    sums = np.abs(np.arange(len(probability)) - len(probability) // 2)
+    sums = np.abs(np.arange(len(probability)) - len(probability) // 2)  # 0 is in the middle
     return min(1.0, float(probability[sums >= abs(int(signed.sum()))].sum()))
 
 
@@ -312,7 +312,7 @@ def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
 
 
 def _t(sums: Array) -> Array:
-    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis; NaN without others."""
+    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis: 0 for equal means."""
     number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes
@@ -423,8 +423,7 @@ def _centred(outcome: Array, mass: Array, times: Frequency, group: Codes) -> Arr
     """Return outcomes (rows, tests) minus the weighted mean of their group, (rows,)."""
     weighted = mass * outcome, mass
     means = ratio(*(_group_sums(values * times[:, None], group) for values in weighted))
-    centred: Array = outcome - np.nan_to_num(means)[group]
-    return centred
+    return np.asarray(outcome - np.nan_to_num(means)[group])
 
 
 def _group_sums(values: Array, groups: Codes) -> Array:
