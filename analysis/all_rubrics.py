@@ -319,12 +319,11 @@ def _combined(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
-    n_verified = sum((part.verification for part in parts), Verification())
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
         notes=[*notes, *(note for part in parts for note in part.notes)],
-        verification=n_verified if verify else None,
+        verification=sum((part.verification for part in parts), Verification()) if verify else None,
         settings=request.settings,
         decision=request.decision,
         spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
@@ -776,7 +775,7 @@ def views_of(
         pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
     return {
         "agreement": in_agreement,
-        "categories": in_agreement[:1],
+        "categories": in_agreement[:1],  # a second view, if any, is the binary verdict
         "verdict": in_agreement[1:],
         "labels": views,
         "rubric": views[:1],

@@ -337,7 +337,7 @@ class ScaleScenario(_Raters):
     @property
     def sd(self) -> float:
         """Standard deviation of the labels."""
-        shares = self._tables(self.likeness)[2]
+        _, _, shares = self._tables(self.likeness)
         points = np.linspace(self.low, self.high, len(shares))
         return float(np.sqrt(shares @ (points - shares @ points) ** 2))
 
@@ -545,12 +545,12 @@ class Panel(NamedTuple):
         has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear = bounds.reaches(influence.T, alpha)  # for the difference plus the allowed share
-        passed = is_within_margin(linear)
-        error = _LINEAR_ERROR / units * linear
+        linear_reach = bounds.reaches(influence.T, alpha)  # of difference plus allowed share
+        passed = is_within_margin(linear_reach)
+        error = _LINEAR_ERROR / units * linear_reach
         # For speed, the verdict's bound is computed only in studies in which it may differ.
-        is_open = is_within_margin(linear - error) != is_within_margin(linear + error)
-        chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
+        is_open = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        chosen = can_pass & (is_open | (error >= linear_reach) | np.isnan(linear_reach))
         if chosen.any():
             sample = human_kappa[chosen], share[chosen], influence[chosen]
             passed[chosen] = is_within_margin(self._bound_distance(chosen, *sample, alpha), chosen)
@@ -575,7 +575,7 @@ class Panel(NamedTuple):
         base = np.ones((copies, units))
         base[1:] = bounds.PSEUDO / (units * (copies - 1))
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
-        grader = grader.reshape(studies, -1)
+        grader = grader.reshape(studies, -1)  # (studies, points): copies, each of all units
         weights = np.broadcast_to(base.ravel(), (studies, base.size))
         statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)  # the first copy alone

@@ -93,7 +93,7 @@ def add_usage_rows(view: RubricView) -> None:
         counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])  # units, clusters
         if COST in record:
             view.add(COST, float(record[COST]), counts, b=rater, reason="not_known")
-        if models := json.loads(record.get("models") or "{}"):
+        if models := json.loads(record.get("models") or "{}"):  # JSON, {model: answers}
             view.add(MODELS, len(models), counts, b=rater)
 
 

@@ -268,7 +268,8 @@ class Pilot:
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
-        >>> pilot = Pilot("", "g", 0.0, 0.1, 0.0016, 100, 0.0004, 4, 0.025)
+        >>> sample = {"of_clusters": 0.0016, "clusters": 100, "of_people": 0.0004, "people": 4}
+        >>> pilot = Pilot("", "grader", difference=0.0, margin=0.1, alpha=0.025, **sample)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
         [0.86, 0.72, 0.8]
         """

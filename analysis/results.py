@@ -37,7 +37,7 @@ class TableRow(TypedDict):
 
 
 RESULTS_COLUMNS = tuple(TableRow.__annotations__)
-RESULTS_KEY = RESULTS_COLUMNS[:6]
+RESULTS_KEY = RESULTS_COLUMNS[:6]  # from rubric to at
 """Columns that identify a row."""
 
 

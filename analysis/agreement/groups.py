@@ -126,7 +126,7 @@ def add_prevalence_rows(view: View) -> None:
     is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
-    categories = coded.categories[:1] if coded.is_binary else coded.categories
+    categories = coded.categories[:1] if coded.is_binary else coded.categories  # one is enough
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         units = view.count(counts.sum(axis=1) > 0)

@@ -136,7 +136,7 @@ class CategoryMeasurement:
         cell = np.where((first >= 0) & (second >= 0), cell, missing_cell).ravel()
         weights = None if weight is None else weight.ravel()
         counts = np.bincount(cell, weights, minlength=missing_cell + 1)
-        return counts[:-1].reshape(len(mass), q * q, n_pairs)
+        return counts[:-1].reshape(len(mass), q * q, n_pairs)  # without `missing_cell`
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
         """Return the expected cells (clusters, cells, tables), from the actual cells `features`, if
@@ -602,9 +602,8 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     statistics = _chosen_statistics(measurement.statistics(), prefix)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
-        data_tables = measurement.square_tables(tables[0])
-        margins = data_tables.sum(-1), data_tables.sum(-2)
-        n_used_by_first, n_used_by_second = ((margin > 0).sum(-1) for margin in margins)
+        data = measurement.square_tables(tables[0])
+        n_used_by_first, n_used_by_second = ((data.sum(axis) > 0).sum(-1) for axis in (-1, -2))
         is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():

@@ -215,7 +215,7 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
     """Test by the score statistic that each category's `difference` (q,) has mean 0."""
     if not difference.any():
         return Homogeneity(0.0, 0, 1.0)
-    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]
+    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
     difference, covariance = difference[used], covariance[np.ix_(used, used)]
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(used):
         return Homogeneity(np.nan, len(used), np.nan)
@@ -398,7 +398,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     outcome = np.where(mass > 0, column.outcome[rows], 0.0)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
     n_parts = int(part.max(initial=0)) + 1
-    key = cluster * n_parts + part
+    key = cluster * n_parts + part  # of a piece: a cluster's rows in one part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
     is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()

@@ -175,7 +175,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     labels = _label_codes(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     combined = _combined_labels(labels, entry, orders, scale)
-    is_usable = (labels >= 0) | (reasons == "")
+    is_usable = (labels >= 0) | (reasons == "")  # a failed answer's probability does not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
     probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
