@@ -59,7 +59,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
 MAX_NAMED = 12
@@ -320,12 +319,11 @@ def _combined(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
     """Combine the rubrics' analyses into one."""
-    n_verified = sum((part.verification for part in parts), Verification())
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
         notes=[*notes, *(note for part in parts for note in part.notes)],
-        verification=n_verified if verify else None,
+        verification=sum((part.verification for part in parts), Verification()) if verify else None,
         settings=request.settings,
         decision=request.decision,
         spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
@@ -370,7 +368,7 @@ def analyse_reduced(
             resamples = resampling.resamples_of_patterns(
                 reduced.cells, keys, partial(request.resampled, keep=False), seed, many
             )
-        rubric_request = replace(request, _latest={})
+        rubric_request = replace(request, _latest={})  # with a cache of resamples of its own
         results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
     return _combined(results, [], request)
@@ -422,7 +420,7 @@ class RubricAnalysis:
         if view is None:
             return
         rows, former_order = self.rows, tuple(self.rows.rows)
-        rows.rows = {key: row for key, row in rows.rows.items() if key[1] not in _JUDGED}
+        rows.rows = {key: row for key, row in rows.rows.items() if row["statistic"] not in _JUDGED}
         add_judged_rows(view, error)
         keys = (*former_order, *rows.rows)  # new rows last
         rows.rows = {key: rows.rows[key] for key in keys if key in rows.rows}
@@ -670,7 +668,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         units = matrix.with_weights(request.units, counted)
         readings = encoding.combine_readings(counted, part.scale, request.facts.source)
         matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
-        keys.append(part.scale.name.rpartition("/")[2])
+        keys.append(part.scale.name.rpartition("/")[2])  # "topics/sport" is for the option "sport"
     coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
     first = matrices[0]
     result.counts = LabelCounts.of(first, Selection())
@@ -769,7 +767,7 @@ class StatisticEntry:
 def views_of(
     rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
 ) -> dict[ViewKind, list[RubricView]]:
-    """Return the views of labels, which may be deduplicated, with resamples of their clusters."""
+    """Return views of labels, which may be deduplicated; on pairs if both sides have labels."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
     in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
@@ -777,7 +775,7 @@ def views_of(
         pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
     return {
         "agreement": in_agreement,
-        "categories": in_agreement[:1],
+        "categories": in_agreement[:1],  # a second view, if any, is the binary verdict
         "verdict": in_agreement[1:],
         "labels": views,
         "rubric": views[:1],
@@ -850,8 +848,8 @@ def _add_bias_rows(view: RatedView) -> None:
     """Add the bias audit, also of the verdicts of graders with a recommended threshold."""
     retuned = {}
     for grader, labels in thresholds.labels_tuned_on_others(view.labels).items():
-        row = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, "kappa")
-        if row and not says(row["remarks"], "default"):
+        row = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, at="kappa")
+        if row and not says(row["remarks"], "default"):  # not what it is without tuning
             retuned[grader] = labels
     audit.add_bias_rows(view, retuned)
 

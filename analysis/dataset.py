@@ -82,7 +82,7 @@ class Dataset:
         """Return the display name of an id; the id itself if it has none."""
         scale = self.scales.get(name)
         if name not in self.called and scale and scale.part_of in self.called:
-            return self.called[scale.part_of] + name.removeprefix(scale.part_of)
+            return self.called[scale.part_of] + name.removeprefix(scale.part_of)  # RUBRIC/option
         return self.called.get(name, name)
 
     @property

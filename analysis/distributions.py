@@ -92,7 +92,7 @@ def _expected_distance(n: int, m: int) -> Array:
     """Return the expected distance between one category's shares in two groups of m of n humans, by
     the number of humans who chose it, (n + 1,).
     """
-    n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)
+    n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)  # choosers in both, in the first
     distance = np.abs(2 * n_first - n_both[:, None]) / m
     mean_distance = (_hypergeometric(2 * m, n_both, m, n_first) * distance).sum(axis=1)
     return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, n_both) @ mean_distance)
@@ -219,7 +219,7 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
         total = stated.sum(axis=1, keepdims=True)
         shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
-    shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)
+    shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)  # 1 for the label
     return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
 
 
@@ -241,7 +241,7 @@ def add_distribution_rows(view: RubricView) -> None:
         _add_rater_rows(view, people, stated_by(view.labels, coded, grader))
     labelled = everybody.counts * everybody.is_enough[:, None]
     shares = category_shares(labelled, coded, view.resamples)[0]
-    constant = np.eye(len(shares))[int(shares.argmax())]
+    constant = np.eye(len(shares))[int(shares.argmax())]  # certain of the commonest category
     no_label = np.zeros(len(labelled), dtype=bool)
     for name, stated in zip(BASELINES, (constant, shares), strict=True):
         stated_shares = np.broadcast_to(stated, labelled.shape)

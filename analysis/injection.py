@@ -124,7 +124,7 @@ class Trials(NamedTuple):
         )
 
         def effects(text: _Text) -> list[float]:
-            """Return the three effects beyond the placebo's, NaN without placebo."""
+            """Return the effects beyond those of the attack's placebo (`ATTACKS`); NaN without."""
             placebo = placebos.get((text.unit, ATTACKS.get(text.attack, PLACEBO), text.side))
             if placebo is None or text.attack in _PLACEBOS:
                 return [np.nan] * 3
@@ -395,7 +395,7 @@ class Audit(NamedTuple):
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    by_key = {
+    by_key = {  # rubric, grader, statistic, attack
         (row["rubric"], row["rater_a"], row["statistic"], row["at"]): row
         for row in rows
         if row["statistic"].startswith("injection_")

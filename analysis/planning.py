@@ -181,8 +181,7 @@ class _Raters(ABC):
         perceived = math.sqrt(self.likeness) * rng.standard_normal(shape)
         shift = np.sqrt(strictness) * rng.standard_normal((raters, shape[0]))
         noise = error * rng.standard_normal((raters, *shape))
-        codes: Codes = np.searchsorted(self.cuts, perceived + noise - shift[..., None])
-        return codes
+        return np.asarray(np.searchsorted(self.cuts, perceived + noise - shift[..., None]))
 
     def errorless_units(self, margin: float, level: float) -> int:
         """Return the approximate number of units with which an errorless grader, which gives the
@@ -207,7 +206,7 @@ class _Raters(ABC):
         distance = self.cuts - math.sqrt(likeness) * quality[:, None]
         below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))
         by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)
-        perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]
+        perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]  # humans' median, one-hot
         weighted = by_quality.T * weight
         return weighted @ by_quality, weighted @ perfect, weighted.sum(axis=1)
 
@@ -338,7 +337,7 @@ class ScaleScenario(_Raters):
     @property
     def sd(self) -> float:
         """Standard deviation of the labels."""
-        shares = self._tables(self.likeness)[2]
+        _, _, shares = self._tables(self.likeness)
         points = np.linspace(self.low, self.high, len(shares))
         return float(np.sqrt(shares @ (points - shares @ points) ** 2))
 
@@ -460,16 +459,15 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the range of the middle 95% of best thresholds over simulated studies. The grader
     is as good as a human at 0.5 and gives the probability of a normal score; the reference is the
-    humans' majority. The spread of best thresholds falls far more slowly with n than that of means.
+    humans' majority, random if tied. Best thresholds' spread falls far more slowly than a mean's.
     """
     rng = np.random.default_rng(seed)
-    studies = min(_studies(units), 400)
+    studies = min(_studies(units), 400)  # each takes longer than for alpha
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
-    centre = -float(ndtri(scenario.error))
-    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(
-        centre + 0.5 * rng.standard_normal((studies, units))
-    )
+    centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
+    noise = 0.5 * rng.standard_normal((studies, units))
+    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)
     best_thresholds = []  # those with the highest kappa with the reference
     n, n_affirmed = units, np.arange(1, units + 1)  # thresholds at which 1 to n units are affirmed
     for probability, affirmed in zip(ndtr(score), reference, strict=True):
@@ -527,7 +525,7 @@ class Panel(NamedTuple):
         alpha = bounds.level_of_look(1, rule.looks)
         human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
         share = np.full(len(human_kappa), rule.margin_share)
-        if not rule.margin_share:
+        if not rule.margin_share:  # a fixed margin, but at most this share of humans' kappa
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
         allowed = np.where(share > 0, share * human_kappa, margin)
         difference = self.with_grader.mean(axis=0) - human_kappa
@@ -547,12 +545,12 @@ class Panel(NamedTuple):
         has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         can_pass = humans_agree & has_enough
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear = bounds.reaches(influence.T, alpha)
-        passed = is_within_margin(linear)
-        error = _LINEAR_ERROR / units * linear
+        linear_reach = bounds.reaches(influence.T, alpha)  # of difference plus allowed share
+        passed = is_within_margin(linear_reach)
+        error = _LINEAR_ERROR / units * linear_reach
         # For speed, the verdict's bound is computed only in studies in which it may differ.
-        is_open = is_within_margin(linear - error) != is_within_margin(linear + error)
-        chosen = can_pass & (is_open | (error >= linear) | np.isnan(linear))
+        is_open = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        chosen = can_pass & (is_open | (error >= linear_reach) | np.isnan(linear_reach))
         if chosen.any():
             sample = human_kappa[chosen], share[chosen], influence[chosen]
             passed[chosen] = is_within_margin(self._bound_distance(chosen, *sample, alpha), chosen)
@@ -568,7 +566,7 @@ class Panel(NamedTuple):
         (studies, units), q = influence.shape, len(self.distance)
         people = codes[:-1].swapaxes(0, 1)
         counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
-        step = max(round((q - 1) / 10), 1)
+        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
         unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
         # The units with the grader's labels, then copies with labels that it did not give, which
         # have a small weight together.
@@ -577,10 +575,10 @@ class Panel(NamedTuple):
         base = np.ones((copies, units))
         base[1:] = bounds.PSEUDO / (units * (copies - 1))
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
-        grader = grader.reshape(studies, -1)
+        grader = grader.reshape(studies, -1)  # (studies, points): copies, each of all units
         weights = np.broadcast_to(base.ravel(), (studies, base.size))
         statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
-        data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)
+        data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)  # the first copy alone
         with np.errstate(invalid="ignore", divide="ignore"):
             point_influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
             spread = np.sqrt((data * point_influence**2).sum(axis=1))
@@ -633,14 +631,14 @@ class _StudyKappas:
         unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
         sums = np.empty((studies, people, 2 + 2 * q))  # as of `bounds.kappas_of`
         sums[..., 0] = 1.0
-        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
-        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
+        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]  # summed distance
+        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)  # margins
         sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
         value, slope = bounds.kappas_of(sums, self.distance)
         by_people = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
-        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
-        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
-        influence += np.tile(by_people, weights.shape[1] // units)
+        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]  # of its margin
+        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]  # of the distances
+        influence += np.tile(by_people, weights.shape[1] // units)  # of people's margins, the size
         linear_mean = (weights * self.linear).sum(axis=1)
         return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
@@ -682,7 +680,7 @@ def pass_chances(
     }
     required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
-    studies = max(min(_MAX_STUDIES, _MAX_UNITS_IN_ALL // units), 60)
+    studies = max(min(_MAX_STUDIES, _MAX_UNITS_IN_ALL // units), 60)  # at least 60 for a share
     at_once = max(_UNITS_DRAWN // units, 1)
     for first in range(0, studies, at_once):
         shape = min(at_once, studies - first), units

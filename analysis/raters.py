@@ -5,8 +5,8 @@ rater's agreement is computed from the rater's labels, without resampling.
 
 `rater_quality` flags people whose labels should be checked, with the reason; it changes no label.
 Each person is compared with the others who labelled the same units, all with the same weight,
-without gold labels. A difference is flagged only if its whole 95% interval lies beyond the margin.
-All measures are ratios of sums over units, so that one bootstrap of clusters gives their intervals.
+without gold labels. Measures are ratios of sums over units, so that one bootstrap of clusters gives
+their intervals: row 0 of arrays (rows, ...) is the estimate, the other rows are the resamples.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def add_usage_rows(view: RubricView) -> None:
     if usage is None:
         return
     for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
-        counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])
+        counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])  # units, clusters
         if COST in record:
             view.add(COST, float(record[COST]), counts, b=rater, reason="not_known")
-        if models := json.loads(record.get("models") or "{}"):
+        if models := json.loads(record.get("models") or "{}"):  # JSON, {model: answers}
             view.add(MODELS, len(models), counts, b=rater)
 
 
@@ -362,7 +362,7 @@ def rater_quality(
         n_clusters = len(set().union(*(rubric.clusters.tolist() for rubric in compared)))
         row |= _interval_columns("agreement", draws.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
-        defined = [peer for peer in peers if not np.isnan(peer[0])]
+        defined = [peer for peer in peers if not np.isnan(peer[0])]  # peer[0]: the estimate
         peer_median = np.median(defined, axis=0) if defined else np.full(len(draws), np.nan)
         row |= _interval_columns("behind", draws.interval(kappas[rater] - peer_median, n_clusters))
         row |= _leaning_columns(compared, draws)
@@ -376,7 +376,7 @@ def rater_quality(
 
 def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the change of relative agreement from the first half to the second, (rows,)."""
-    sums = np.zeros((resamples.n_types, 4))
+    sums = np.zeros((resamples.n_types, 4))  # by cluster, of the features of `AgainstOthers.drift`
     for rubric in compared:
         sums += resamples.cluster_sums(rubric.clusters, rubric.drift())
     late, n_late, early, n_early = resamples.totals(sums).T
@@ -397,7 +397,7 @@ def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
         "skipped": int((ratings["label"] == "").sum()),
         "median_seconds": float(ratings["seconds"].median()),
         "idle_minutes": float(minutes[idle].sum()),
-        "work_minutes": float(ratings["seconds"].sum()) / 60,
+        "work_minutes": float(ratings["seconds"].sum()) / 60,  # no column; for the flag "idle"
     }
 
 
@@ -423,10 +423,10 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     """
     runs = []
     for rubric in compared:
-        limits = rubric.shares.cumsum(axis=1)[:, :-1]
+        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a number above k of them draws label k
         simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
         runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
-    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
+    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))  # those long enough first
     longest, limit = runs[0] if runs else (0, np.nan)
     return {"longest_run": longest, "usual_run": limit}
 
@@ -453,7 +453,7 @@ def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) ->
             leaning = resamples.interval(difference, n)
             if not at or leaning.low > surest.low or np.isnan(surest.low):
                 surest, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
-    return _interval_columns("leaning", surest) | {"leaning_at": at}
+    return _interval_columns("leaning", surest) | {"leaning_at": at}  # "helpful: yes", or "yes"
 
 
 def _interval_columns(name: str, figure: Interval) -> dict[str, Any]:

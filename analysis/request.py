@@ -67,9 +67,10 @@ class StudyFacts:
 class Request:
     """Inputs of an analysis: units, settings, facts about the ratings, and resampling's seed.
 
-    `people` are the ids of the humans with each `column=value`. If `why` is True, the variance of
-    labels is split into components. `rubrics` is the number of rubrics that are not a wording of
-    another. `publics` are the columns of annotators that explain their labels.
+    `people` are the ids of humans by "column=value", such as "party=left". If `why` is True, the
+    variance of labels is split into components. `rubrics` is the number of rubrics that are not a
+    wording of another. `publics` are, by name, the columns of annotators whose values explain their
+    labels: those with the same value, such as one party, agree more.
     """
 
     units: pd.DataFrame | None

@@ -49,7 +49,7 @@ class Bound:
     from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if the limit must be cleared before anything is decided, for or against."""
+    """True if the limit must be cleared to decide at all: people's kappa, also before a failure."""
     known_growth: float | None = None
     """Factor by which the sample must grow, if it was computed elsewhere."""
 
@@ -64,7 +64,7 @@ class Bound:
         """
         if self.known_growth is not None:
             return self.known_growth
-        if self.varies or not self._is_decidable:
+        if self.varies or not self._is_decidable:  # inf if not decidable
             return self._factor(1.0 - self.from_people, self.from_people)
         # Bounds without variation come nearer in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
@@ -268,7 +268,8 @@ class Pilot:
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
-        >>> pilot = Pilot("", "g", 0.0, 0.1, 0.0016, 100, 0.0004, 4, 0.025)
+        >>> sample = {"of_clusters": 0.0016, "clusters": 100, "of_people": 0.0004, "people": 4}
+        >>> pilot = Pilot("", "grader", difference=0.0, margin=0.1, alpha=0.025, **sample)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
         [0.86, 0.72, 0.8]
         """

@@ -37,7 +37,7 @@ class TableRow(TypedDict):
 
 
 RESULTS_COLUMNS = tuple(TableRow.__annotations__)
-RESULTS_KEY = RESULTS_COLUMNS[:6]
+RESULTS_KEY = RESULTS_COLUMNS[:6]  # from rubric to at
 """Columns that identify a row."""
 
 
@@ -159,10 +159,11 @@ class ResultRows:
         disagreement = 0.0 if chance is None else chance.disagreement(statistic)
         n_effective = int(clusters / self.heaviest)  # as if all had the largest weight
         interval = widened(interval, n_effective, kind, disagreement)
-        # With few minority labels, bootstrap intervals are not reliable (see
-        # benchmarks/results/coverage-small.md). Verdicts check this themselves.
+        # With few minority labels, bootstrap intervals are not reliable (benchmarks/results/
+        # coverage-small.md). Their number is known for "all" (key "") and "all|binary" ("|binary").
         minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
         is_coefficient = kind in ("coefficient", "difference")
+        # Verdicts check this themselves, if they have bounds (alpha is NaN without).
         decides = deciding is not None and not math.isnan(deciding.alpha)
         has_bounds = not math.isnan(interval.low)
         if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:

@@ -64,7 +64,7 @@ class Writer:
     def on(self, subset: str, clusters: Codes | None = None) -> Writer:
         """Return a writer of another subset, with its `clusters` (units,) if they are others."""
         clusters = self.clusters if clusters is None else clusters
-        return Writer(self.rows, lambda: self.resamples, clusters, subset)
+        return Writer(self.rows, lambda: self.resamples, clusters, subset)  # drawn on first use
 
     @property
     def as_sampled(self) -> Note:

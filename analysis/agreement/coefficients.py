@@ -320,7 +320,7 @@ def intra_rater(
     """
     codes, code_range = encoding.encode_labels(readings, categories), range(len(categories))
     columns = codes.T.astype(object)
-    columns[columns < 0] = None
+    columns[columns < 0] = None  # missing labels, as in the arguments
     pairs, agreements = {}, []
     options: dict[str, Any] = {"weights": weights, "clusters": clusters, "bootstrap": bootstrap}
     for a, b in combinations(range(len(columns)), 2):

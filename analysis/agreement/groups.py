@@ -98,8 +98,7 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
     sums = counts @ terms
     unit_pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - self_pairs
     weight = c.one_over(counts.sum(axis=1) - 1.0)[:, None]
-    n_terms = terms.shape[1]
-    return resamples.sums(coded.clusters, unit_pairs * weight).reshape(-1, n_terms, n_terms)
+    return resamples.sums(coded.clusters, unit_pairs * weight).reshape(-1, 3, 3)
 
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
@@ -127,7 +126,7 @@ def add_prevalence_rows(view: View) -> None:
     is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
-    categories = coded.categories[:1] if coded.is_binary else coded.categories
+    categories = coded.categories[:1] if coded.is_binary else coded.categories  # one is enough
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         units = view.count(counts.sum(axis=1) > 0)
@@ -224,7 +223,7 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
     answers = np.stack([option.codes for option in options], axis=-1)
     is_complete = (answers >= 0).all(axis=-1)
     sets, set_codes = np.unique(answers[is_complete] == 0, axis=0, return_inverse=True)
-    codes = np.full(options[0].codes.shape, -1, dtype=code_type(max(len(sets), 128)))
+    codes = np.full(options[0].codes.shape, -1, dtype=code_type(len(sets)))
     codes[is_complete] = set_codes.reshape(-1)
     names = [set_label(np.array(keys)[is_held].tolist(), keys) or NONE for is_held in sets]
     coded = replace(
@@ -331,7 +330,7 @@ def add_repeat_rows(view: RatedView) -> None:
     """Add `intra_rater_agreement` and `intra_rater_kappa` of every rater with repeats. Both are
     plain means over the pairs of a rater's draws.
     """
-    if not (view.ratings["draw"] > 0).any():
+    if not (view.ratings["draw"] > 0).any():  # a rater's first label of a unit is draw 0
         return
     request, scale = view.request, view.labels.scale
     matrices = repeats_of(view.ratings, scale, request.units, request.settings.cluster)
@@ -454,11 +453,12 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     if "fleiss_kappa" in panel:
         note = f"across {n_variants} variants"
         view.add(STABILITY, panel["fleiss_kappa"], pairable, a=rater, at=at, note=note)
+    # A nominal scale with an unclear category, such as a scale of stances, has an order too.
     has_order = coded.is_binary or scale.level != "nominal" or bool(scale.unclear)
     if not has_order:
         return
     # Standard deviation (divisor n - 1) of each question's values.
-    values = np.array([*coded.values, np.nan])
+    values = np.array([*coded.values, np.nan])  # the last for the code -1
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
     numbers = values[coded.codes]

@@ -9,7 +9,8 @@ sums over the pairs of labels that the two raters gave to the same units:
   nine moments sum to the number of pairs, and they give the sums of x, y, x^2, y^2 and xy;
 - the sum of the distances |x - y|, on a scale from 0 to 1;
 - the sum of the contributions to the correlation of ranks (`rank_contributions`);
-- both margins: the number of times that each rater gave each number.
+- both margins: the number of times that each rater gave each number, or each point of a grid from
+  0 to 1 to which very many different numbers are rounded (`points`), which limits the cells.
 
 These suffice for kappa with linear weights (Cohen 1968), without a cell for each pair of numbers.
 
@@ -232,7 +233,8 @@ def squares_of_two(tables: Array) -> MeanSquares:
 def interval_alpha(tables: Array) -> Array:
     """Return Krippendorff's alpha (...) at the interval level from tables (..., cells)."""
     products = moments(tables)
-    return c.alpha_with(products + np.swapaxes(products, -1, -2), 1.0 - AGREEMENT)
+    coincidences = products + np.swapaxes(products, -1, -2)  # each pair of labels in both orders
+    return c.alpha_with(coincidences, distances=1.0 - AGREEMENT)
 
 
 def mean_difference(tables: Array, span: float) -> Array:
@@ -264,7 +266,7 @@ class NumberMeasurement:
 
     def __init__(self, coded: Coded) -> None:
         self.coded = coded
-        self.points, self.point_values = coded.grid
+        self.points, self.point_values = coded.grid  # each code's point; each point's place, 0 to 1
         self.n_cells = _MARGINS + 2 * len(self.point_values)
         self.shape: tuple[int, ...] = (self.n_cells,)
 
@@ -299,7 +301,7 @@ class NumberMeasurement:
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))
         for pair, shared in enumerate(((first >= 0) & (second >= 0)).T):
             codes = [side[shared, pair].astype(np.intp) for side in (first, second)]
-            points = [self.points[side] for side in codes]
+            points = [self.points[side] for side in codes]  # of both labels, on the grid
             clusters = cluster[shared]
             weights = np.ones(len(clusters)) if weight is None else weight[shared, pair]
             first_terms, second_terms = (self.coded.terms[side] for side in codes)
@@ -329,13 +331,13 @@ class NumberMeasurement:
         mean_distance = np.abs(values[:, None] - values) @ point_shares
         distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]
         second = first.sum(axis=1, keepdims=True) * point_shares[:, None]
-        # Random ranks do not correlate with the other rater's.
+        # Random ranks do not correlate with the other rater's; a single number has no ranks.
         ranks = np.full_like(distance, 0.0 if (point_shares > 0).sum() > 1 else np.nan)
         flat_moments = expected_moments.reshape(len(first), _MOMENTS, -1)
         return np.concatenate([flat_moments, distance, ranks, first, second], axis=1)
 
     def kappa_sums(self, tables: Array) -> Array:
-        """Return the sums that kappa depends on, (..., 2 + 2 points) (`bounds.table_sums`)."""
+        """Return all that kappa depends on: size, distance and margins, (..., 2 + 2 points)."""
         products = moments(tables)
         size, distance = products.sum((-2, -1)), tables[..., _DISTANCE]
         if self.coded.ordered == "quadratic":

@@ -136,7 +136,7 @@ class CategoryMeasurement:
         cell = np.where((first >= 0) & (second >= 0), cell, missing_cell).ravel()
         weights = None if weight is None else weight.ravel()
         counts = np.bincount(cell, weights, minlength=missing_cell + 1)
-        return counts[:-1].reshape(len(mass), q * q, n_pairs)
+        return counts[:-1].reshape(len(mass), q * q, n_pairs)  # without `missing_cell`
 
     def expected_cells(self, features: Numbers, shares: Array) -> Array:
         """Return the expected cells (clusters, cells, tables), from the actual cells `features`, if
@@ -327,7 +327,7 @@ class Overlap:
         """Return the overlap of raters on `units`, or on all units that one of them labelled."""
         unit, column = np.nonzero(coded.labelled[:, list(raters)])  # of each label
         if units is not None:
-            unit, column = unit[units[unit]], column[units[unit]]
+            unit, column = unit[units[unit]], column[units[unit]]  # labels on these units only
         has_label = np.zeros(len(coded.codes), dtype=bool)
         has_label[unit] = True
         # Raters with labels on half of the units have individual tables, unless they are too many.
@@ -602,13 +602,13 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     statistics = _chosen_statistics(measurement.statistics(), prefix)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
-        data_tables = measurement.square_tables(tables[0])
-        margins = data_tables.sum(-1), data_tables.sum(-2)
-        n_used_by_first, n_used_by_second = ((margin > 0).sum(-1) for margin in margins)
+        data = measurement.square_tables(tables[0])
+        n_used_by_first, n_used_by_second = ((data.sum(axis) > 0).sum(-1) for axis in (-1, -2))
         is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
+            # A constant rater has 0 where each rater's own shares make the chance agreement.
             has_remark = is_constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if has_remark[k] else ""

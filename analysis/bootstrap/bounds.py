@@ -223,7 +223,7 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
 
 
 def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split` shares an error among looks with these numbers of labels."""
+    """Return a look's level; `split(sizes, error)` is that of each of looks of these sizes."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
@@ -377,8 +377,7 @@ class _Null:
     @cached_property
     def standard_error(self) -> Array:
         """Standard error of the estimate."""
-        error: Array = np.sqrt(self.variance / self.sample.clusters) * self.sample.stretch
-        return error
+        return np.asarray(np.sqrt(self.variance / self.sample.clusters) * self.sample.stretch)
 
     def quantile(self, alpha: float) -> Array:
         """Return the standard errors by which estimates exceed the value in `alpha` of samples."""

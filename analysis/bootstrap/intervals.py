@@ -88,7 +88,7 @@ class Deciding:
     def limits(self) -> tuple[float, ...]:
         """Values that the bounds are compared with in a decision."""
         if not math.isnan(self.margin):
-            return (-self.margin, 0.0)
+            return (-self.margin, 0.0)  # for a difference: not worse by the margin, better
         return () if math.isnan(self.bar) else (self.bar,)
 
     @property
@@ -226,7 +226,7 @@ class Chance:
             values = values / max(float(np.ptp(values)), 1e-300)
             if (entry.weights or self.ordered) == "linear":
                 return float(self.shares @ np.abs(values[:, None] - values) @ self.shares)
-            return float(2.0 * self.shares @ (values - self.shares @ values) ** 2)
+            return float(2.0 * self.shares @ (values - self.shares @ values) ** 2)  # mean (x - y)^2
         q = len(self.shares)
         steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
         weights = entry.weights or (self.ordered or "identity")
@@ -259,7 +259,7 @@ def widened(
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not interval.high - interval.low <= _ROUNDING:
+    if kind == "place" or not interval.high - interval.low <= _ROUNDING:  # NaN: unchanged
         return interval
     if kind is None or n_clusters < 1:
         remarks = (*interval.remarks, statistics.Remark("no_resample_differs"))
@@ -314,11 +314,11 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """Score reach below and above a corrected share; effective clusters with the rarer outcome."""
+    """Limits of the interval of a share with corrected errors (see `powered_reach`)."""
 
-    below: float
-    above: float
-    carriers: float
+    below: float  # distance down to the lower score bound; inf for no limit
+    above: float  # distance up to the upper one
+    carriers: float  # effective number of clusters with the rarer outcome
 
 
 @lru_cache(maxsize=4096)
@@ -335,7 +335,7 @@ def bounds_from_variance(
     varies: it is taken to lie one unit inside.
     """
     if variance < _ROUNDING:
-        different = unseen(n_clusters, alpha)
+        different = unseen(n_clusters, alpha)  # all observed clusters are alike
         return share - different * share, share + different * (1.0 - share)
     inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
     size = inner_share * (1.0 - inner_share) / variance

@@ -98,7 +98,7 @@ class Resamples:
         seeds = np.random.SeedSequence(seed).spawn(len(self._block_sizes) + 1)
         *self._block_seeds, group_seed = seeds
         # Number of times that each row of the jackknife leaves out each cluster, (rows, clusters).
-        self._left_out: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
+        self._omissions: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
         self._kept_blocks: list[Counts] | None = None
         self._kept_floats: dict[type[np.floating[Any]], Any] = {}
         if keep:
@@ -111,7 +111,7 @@ class Resamples:
 
     def __len__(self) -> int:
         """Return the rows of all computed arrays: the data, the resamples, the jackknife."""
-        return 1 + self.resamples + (0 if self._left_out is None else self._left_out.shape[0])
+        return 1 + self.resamples + (0 if self._omissions is None else self._omissions.shape[0])
 
     @property
     def n_types(self) -> int:
@@ -124,7 +124,7 @@ class Resamples:
         return self.frequency if self.weight is None else self.frequency * self.weight
 
     def blocks(self) -> Iterator[Numbers]:
-        """Yield the weights in data and resamples, (rows, clusters); whole without `weight`."""
+        """Yield weights in data and resamples, (rows, clusters): whole numbers if unweighted."""
         yield self.mass[None, :]
         for block in range(len(self._block_sizes)):
             counts = self._block(block)
@@ -136,8 +136,8 @@ class Resamples:
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
         part._keep_blocks([self._block(n)[:, clusters] for n in range(len(self._block_sizes))])
-        if self._left_out is not None:
-            part._left_out = self._left_out[:, clusters]
+        if self._omissions is not None:
+            part._omissions = self._omissions[:, clusters]
         return part
 
     def totals(self, features: Numbers) -> Array:
@@ -148,7 +148,7 @@ class Resamples:
         shape = features.shape[1:]
         flat = features.reshape(self.n_types, -1)
         if self.weight is not None:
-            flat = flat * self.weight[:, None]
+            flat = flat * self.weight[:, None]  # the same in every resample
         # Sums of whole numbers that float32 holds exactly are twice as fast in it.
         is_whole = flat.size > 0 and np.array_equal(flat, np.rint(flat))
         largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
@@ -167,8 +167,8 @@ class Resamples:
         else:
             out[0] = _product(self.frequency[None, :], sums)[0]
             self._each_block(fill, self.n_types * max(1, n_columns // 8))
-        if self._left_out is not None:
-            out[1 + self.resamples :] = out[0] - self._left_out @ sums.astype(np.float64)
+        if self._omissions is not None:
+            out[1 + self.resamples :] = out[0] - self._omissions @ sums.astype(np.float64)
         return out.reshape(len(self), *shape)
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
@@ -196,26 +196,26 @@ class Resamples:
         return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums over clusters whose signs can be flipped, (kinds, k), and the frequency of
-        each kind of cluster in the data, (kinds,).
+        """Return sums over clusters, (kinds, k), for tests that give each cluster's sum a random
+        sign, and the frequency of each kind of cluster in the data, (kinds,).
         """
         return sums, self.frequency
 
     def each_row(self, sums: Array) -> Array:
-        """Return the totals of sums over distinct clusters (n_types, ...), for the clusters that
-        each row of the jackknife leaves out: (jackknife rows, ...).
+        """Return what each row of the jackknife leaves out, (jackknife rows, ...): the total, over
+        the clusters left out, of the sums of distinct clusters (n_types, ...).
         """
-        flat = self._left_out @ sums.reshape(len(sums), -1)
+        flat = self._omissions @ sums.reshape(len(sums), -1)
         return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
     @property
     def clusters_in_row(self) -> float:
-        """Number of clusters that a row of the jackknife leaves out."""
-        left_out = np.asarray(self._left_out.sum(axis=1)).ravel()  # 0 in some rows of a part
+        """Mean number of clusters that a row of the jackknife leaves out."""
+        left_out = np.asarray(self._omissions.sum(axis=1)).ravel()  # 0 where `only` kept none
         return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """Return the total weight in the data of the clusters with one of the chosen units."""
+        """Return the number of clusters with a chosen unit, each by its weight; rounded down."""
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
@@ -232,8 +232,8 @@ class Resamples:
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return the positions of the rows, each row's cluster, and the number of units of the data
-        that it represents, from the rows' `clusters` (rows,).
+        """Return, for rows of labels with these `clusters` (rows,), each row's position and cluster
+        and the number of equal units in the data that it stands for.
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
@@ -342,7 +342,8 @@ class PatternResamples(Resamples):
 
     `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `draws`
     are resamples of clusters, or of groups of clusters, and `members` (draws, patterns) are the
-    numbers of units of these.
+    numbers of units of these. In inherited methods patterns take the place of clusters: `n_types`
+    is their number, and the second argument holds each row's pattern, not its cluster.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -354,8 +355,8 @@ class PatternResamples(Resamples):
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
         super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)
         self._cells, self._members, self._draws = cells, members, draws
-        if draws._left_out is not None:
-            self._left_out = (draws._left_out @ members).tocsr()
+        if draws._omissions is not None:
+            self._omissions = (draws._omissions @ members).tocsr()
         self._counts: dict[bytes, tuple[int, int]] = {}
         self.keep()
 
@@ -399,39 +400,39 @@ class PatternResamples(Resamples):
     @property
     def clusters_in_row(self) -> float:
         """Clusters that a row of the jackknife leaves out, as in `Resamples`."""
-        return float(self._cells.shape[0] / self._left_out.shape[0])
+        return float(self._cells.shape[0] / self._omissions.shape[0])
 
-    def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """Return the number of clusters in the data that have one of the chosen units."""
-        return self.count(clusters, chosen)[1]
+    def mass_of(self, patterns: Codes, chosen: Mask) -> int:
+        """Return the number of clusters in the data that have one of the chosen patterns."""
+        return self.count(patterns, chosen)[1]
 
-    def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
+    def count(self, patterns: Codes, chosen: Mask) -> tuple[int, int]:
         """Return the numbers of units and clusters in the data with the chosen patterns."""
         is_chosen = np.zeros(self.n_types, dtype=np.int64)
-        is_chosen[clusters[chosen]] = 1
+        is_chosen[patterns[chosen]] = 1
         key = np.packbits(is_chosen.astype(bool)).tobytes()
         if key not in self._counts:
             n_clusters = int((self._cells @ is_chosen > 0).sum())
             self._counts[key] = int(is_chosen @ self.frequency), n_clusters
         return self._counts[key]
 
-    def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return the pattern of every unit in the data, its cluster, and ones."""
-        cells = self._cells[:, clusters].tocoo()
+    def units(self, patterns: Codes) -> tuple[Codes, Codes, Frequency]:
+        """Return, for each unit of the data with these patterns (rows,), its row, cluster and 1."""
+        cells = self._cells[:, patterns].tocoo()  # units of each cluster (row)
         rows, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
         return rows, cluster, np.ones(len(rows), dtype=np.int64)
 
-    def left_out(self, clusters: Codes) -> PatternResamples:
+    def left_out(self, patterns: Codes) -> PatternResamples:
         """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
-        is_present = (np.bincount(clusters, minlength=self.n_types) > 0).astype(np.int64)
+        is_present = (np.bincount(patterns, minlength=self.n_types) > 0).astype(np.int64)
         cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
         members = self._members[np.flatnonzero(self._members @ is_present > 0)]
         data = Resamples(np.ones(members.shape[0]), jackknife=True)
         return PatternResamples(cells, members, data)
 
-    def only(self, clusters: Codes) -> PatternResamples:
+    def only(self, patterns: Codes) -> PatternResamples:
         """Return the resamples of some of the patterns only."""
-        chosen = self._cells[:, clusters], self._members[:, clusters]
+        chosen = self._cells[:, patterns], self._members[:, patterns]
         return PatternResamples(*chosen, self._draws)
 
     def _draw(self, block: int) -> Counts:

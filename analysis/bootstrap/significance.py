@@ -110,10 +110,10 @@ def sign_flip(differences: npt.ArrayLike) -> float:
     """
     signed = np.asarray(differences, dtype=np.int64)
     sizes, times = np.unique(np.abs(signed[signed != 0]), return_counts=True)
-    if len(sizes) < 2:
+    if len(sizes) < 2:  # differences of one size: only their signs count
         return mcnemar_exact(int((signed > 0).sum()), int((signed < 0).sum()))
     probability = _flipped_sums(sizes, times)
-    sums = np.abs(np.arange(len(probability)) - len(probability) // 2)
+    sums = np.abs(np.arange(len(probability)) - len(probability) // 2)  # 0 is in the middle
     return min(1.0, float(probability[sums >= abs(int(signed.sum()))].sum()))
 
 
@@ -215,7 +215,7 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
     """Test by the score statistic that each category's `difference` (q,) has mean 0."""
     if not difference.any():
         return Homogeneity(0.0, 0, 1.0)
-    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]
+    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
     difference, covariance = difference[used], covariance[np.ix_(used, used)]
     if np.linalg.matrix_rank(covariance, hermitian=True) < len(used):
         return Homogeneity(np.nan, len(used), np.nan)
@@ -312,7 +312,7 @@ def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
 
 
 def _t(sums: Array) -> Array:
-    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis; NaN without others."""
+    """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis: 0 for equal means."""
     number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes
@@ -398,7 +398,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     outcome = np.where(mass > 0, column.outcome[rows], 0.0)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)
     n_parts = int(part.max(initial=0)) + 1
-    key = cluster * n_parts + part
+    key = cluster * n_parts + part  # of a piece: a cluster's rows in one part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
     is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
@@ -423,8 +423,7 @@ def _centred(outcome: Array, mass: Array, times: Frequency, group: Codes) -> Arr
     """Return outcomes (rows, tests) minus the weighted mean of their group, (rows,)."""
     weighted = mass * outcome, mass
     means = ratio(*(_group_sums(values * times[:, None], group) for values in weighted))
-    centred: Array = outcome - np.nan_to_num(means)[group]
-    return centred
+    return np.asarray(outcome - np.nan_to_num(means)[group])
 
 
 def _group_sums(values: Array, groups: Codes) -> Array:

@@ -170,12 +170,12 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     rater_names = sorted(id_of, key=id_of.__getitem__)
     orders, _ = pd.factorize(ratings["order"], sort=True)
     entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
-    rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))
+    rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))  # undoes the line above
 
     labels = _label_codes(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     combined = _combined_labels(labels, entry, orders, scale)
-    is_usable = (labels >= 0) | (reasons == "")
+    is_usable = (labels >= 0) | (reasons == "")  # a failed answer's probability does not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
     probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
@@ -303,7 +303,7 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
     codes = {category: code for code, category in enumerate(scale.categories)} | {"": -1}
     mapped = ratings["label"].map(codes)
     if mapped.isna().any():
-        row = mapped.index[mapped.isna()][0]
+        row = mapped.index[mapped.isna()][0]  # index 0 is row FIRST_ROW of a file
         label, keys = shortened(ratings.loc[row, "label"]), scale.categories
         keys_in_words = f"{keys[0]} to {keys[-1]}" if scale.is_number else ", ".join(keys)
         raise InputError(
@@ -378,7 +378,7 @@ def encode(
     """
     kind_order = [matrix.KIND_ORDER[kind] for kind in readings.kinds]
     order = np.argsort(kind_order, kind="stable").tolist()
-    column = np.argsort(order)[readings.rater]  # of each reading
+    column = np.argsort(order)[readings.rater]  # of each reading: its rater's place in `order`
     shape = (len(readings.units), len(order))
     if shape[0] * shape[1] > MAX_CELLS_OF_LABELS:
         counts = {"units": shape[0], "raters": shape[1], "most": MAX_CELLS_OF_LABELS}
@@ -513,6 +513,7 @@ def encode_labels(labels: Any, categories: Categories) -> Labels:
     table = table.astype(object)
     cells, distinct = pd.factorize(table.ravel())
     position: dict[Hashable, int] = {"": -1} | {label: k for k, label in enumerate(categories)}
+    # -2 for an unknown label. The last is for None and NaN, which factorize codes as -1.
     lookup = np.array([position.get(label, -2) for label in distinct] + [-1], dtype=np.int64)
     codes = lookup[cells].reshape(table.shape)
     if (codes == -2).any():

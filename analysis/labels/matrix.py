@@ -297,7 +297,7 @@ def copies_among(
             followed = _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_UNIQUE)
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
+    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):  # people may agree by chance
         identical = _identical_pairs(codes, times, raters, fewest_varied)
         copies += [Copy(second, first, 1.0) for first, second in identical]
     return tuple(copies)
@@ -379,8 +379,7 @@ def number_terms(values: Sequence[float]) -> Array:
 def on_unit_scale(values: Sequence[float]) -> Array:
     """Return values moved and scaled to the range 0 to 1; 0 if all are equal."""
     numbers = np.asarray(values, dtype=float)
-    scaled: Array = (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
-    return scaled
+    return np.asarray((numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300))
 
 
 @dataclass(frozen=True)
@@ -426,7 +425,7 @@ class Coded:
 
     def spread(self, codes: Integers) -> Array:
         """Return the terms of labels with these codes (...), (..., terms); 0 where missing."""
-        return np.asarray(np.vstack([self.terms, 0.0 * self.terms[:1]])[codes])
+        return np.asarray(np.vstack([self.terms, 0.0 * self.terms[:1]])[codes])  # -1: the last
 
     @property
     def q(self) -> int:
@@ -565,7 +564,7 @@ class LabelMatrix:
         """Binary verdicts (units, raters): 1 affirmative, 0 not, -1 missing."""
         affirmative = np.zeros(len(self.scale.categories) + 1, dtype=np.int8)
         affirmative[list(self.scale.affirmative_codes)] = 1
-        affirmative[-1] = -1
+        affirmative[-1] = -1  # where the code -1 of a missing label points
         by_label, by_probability = affirmative[self.codes], self.positive >= self.thresholds
         return np.where(np.isnan(self.positive), by_label, by_probability).astype(np.int8)
 
@@ -799,8 +798,8 @@ def sides_of(
     people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, at_least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return the sides (values) of each column of annotators, with the positions of their humans in
-    the arrays of `raters`. `people` are the humans with each "column=value". Sides have at least
-    `at_least` humans, and columns at least two such sides.
+    the arrays of `raters`. `people` are the humans by "column=value", such as "party=left". Sides
+    have at least `at_least` humans, and columns at least two such sides.
     """
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
     humans = [rater for rater, kind in enumerate(raters.kinds) if kind == "human"]
