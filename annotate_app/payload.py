@@ -232,7 +232,7 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first = sheet.tasks[0].stored_answer
+    first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
     in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)

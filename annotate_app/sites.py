@@ -206,7 +206,7 @@ def is_secure(scope: Scope) -> bool:
 
 def has_room(visitor: tuple[str, str]) -> bool:
     """Return True if one more page of this study may be open at this address."""
-    return not visitor[1] or open_pages[visitor] < MOST_PAGES
+    return not visitor[1] or open_pages[visitor] < MOST_PAGES  # [1]: the address, "" if unknown
 
 
 @cache
@@ -228,7 +228,7 @@ def _settings(site: Site | None) -> SessionSettings:
 
 _STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
 _MOST_RECENT = 4  # earlier states of the files that a process remembers
-_Stamp = tuple[tuple[str, int, int, int], ...]
+_Stamp = tuple[tuple[str, int, int, int], ...]  # of each file: name, time in ns, size, inode
 
 
 @dataclass(frozen=True)

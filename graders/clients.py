@@ -946,9 +946,9 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
 
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """Return the shape of a grader's first request. It asks for token probabilities with the method
-    "logprobs"; else it constrains the answer to the keys, except with "text". Reasoning is switched
-    off from the start for models that are known to give probabilities only without it, by
-    `no_reasoning` or by name; else after they gave none.
+    "logprobs"; else it constrains the answer to the keys ("verbalised": by a schema only, "text":
+    not at all). Reasoning is switched off from the start for models that are known to give
+    probabilities only without it, by `no_reasoning` or by name; else after they gave none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":

@@ -1618,7 +1618,7 @@ _REPLY_SECONDS = 10  # assumed seconds for a reply
 class Forecast:
     """The forecast of a run of several `steps`: (kind of request, named as in `texts.toml`; its
     forecast). `work` are sentences on the annotators' work, `spent` are US dollars spent before.
-    With `batch` graders are asked in batches.
+    With `batch` the steps named "grades" are asked in batches.
     """
 
     steps: Sequence[tuple[str, GraderForecast]]

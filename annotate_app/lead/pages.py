@@ -382,7 +382,7 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubric_titles(study)))
     if not kappas.empty:
         table = agreement_table(kappas, {verdict["grader"] for verdict in _verdicts(figures)})
-        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]
+        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         with above:
             show_table(table, "Kappa with annotators (95% CI)", titles)
