@@ -26,7 +26,7 @@ def command(
     options = [f"--port={port}", f"--public-host={public_host}"]
     options += [] if path is None else [f"--path={path}"]
     studies = [str(Path(folder).resolve()) for folder in folders]
-    return [sys.executable, "-P", str(_APP), *studies, *options]
+    return [sys.executable, "-P", str(_APP), *studies, *options]  # -P: no folder on its path
 
 
 def serve(

@@ -97,7 +97,7 @@ def show_complaint(complaint: str) -> None:
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
     """Return a text of the study's lead, its Markdown drawn; links open in a new window."""
-    nodes = markdown_nodes(text, links=True, under=1)
+    nodes = markdown_nodes(text, links=True, under=1)  # so that its first headings are h2
     reader = languages.language(lang) if lang in languages.known_languages() else languages.ENGLISH
     inside = _html(nodes, reader) if nodes else html.escape(text)
     style = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
@@ -152,7 +152,7 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
     if code := drawn_code(block, reader):
-        is_code = code[0][0] != "section"
+        is_code = code[0][0] != "section"  # which begins passages
         inside, style = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
     elif nodes := tree_of(block, display):
         inside, style = _html(nodes, reader), "evenhand-drawn"
@@ -204,7 +204,7 @@ def _attributes(tag: str, attributes: dict[str, object]) -> Iterable[str]:
     start = attributes.get("start")
     if tag == "ol" and isinstance(start, int):
         yield f' start="{start}"'
-    if tag == "details" and start:
+    if tag == "details" and start:  # 1 if it is open
         yield " open"
     address = str(attributes.get("href", ""))
     if tag == "a" and address.startswith(FOLLOWED):

@@ -100,7 +100,7 @@ _passes: dict[str, _Pass] = {}  # by session of this process, the latest last
 def give_pass(is_valid: Callable[[], bool]) -> None:
     """Permit uploads and downloads in this session while `is_valid()`, which asks the store."""
     if session := _present_session():
-        _passes.pop(session, None)
+        _passes.pop(session, None)  # so that its new pass is the latest
         _passes[session] = _Pass(present_browser(), is_valid)
         while len(_passes) > _MOST_PASSES:
             _passes.pop(next(iter(_passes)))
@@ -146,8 +146,7 @@ class KeptLogin:
 
     def held(self) -> str:
         """Return the login of this session; "" if there is none."""
-        login: str = st.session_state.get(f"{self.kind}_login", "")
-        return login
+        return str(st.session_state.get(f"{self.kind}_login", ""))
 
     def keep(self, login: str) -> None:
         """Hold the login of somebody who has just logged in."""

@@ -164,7 +164,7 @@ def read_navigation(sent: Any) -> Navigation | None:
             "nonce": str(nonce),
             "wish": "task" | "list" | "next" as wish,
             "task_id": str(task),
-        } if _are_ids([nonce, task or nonce]):
+        } if _are_ids([nonce, task or nonce]):  # the task may be empty
             start = sent.get("start") if wish == "list" else 0
             is_valid = isinstance(start, int) and 0 <= start <= _LAST_START
             return Navigation(nonce, wish, task, int(start) if is_valid else 0)
@@ -192,7 +192,7 @@ def _entry(entry: Any) -> Submission | None:
             "rationale": str(rationale),
         } if (
             -_IMPOSSIBLE_SECONDS < seconds < _IMPOSSIBLE_SECONDS
-            and _are_ids([submit_id, task_id, skip_reason or submit_id])
+            and _are_ids([submit_id, task_id, skip_reason or submit_id])  # no reason: no skip
             and (option_key or skip_reason)
             and (not option_key or _are_ids(option_key.split(SEPARATOR)))
             and len(option_key) <= _LONGEST_LABEL
@@ -232,7 +232,7 @@ def _note(text: str) -> str:
 def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
-    first = sheet.tasks[0].stored_answer
+    first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
     # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
     # order.
     in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)

@@ -238,7 +238,7 @@ def show_unsent(
     waiting = _unsent_notice(key="unsent", data=data, on_waiting_change=lambda: None)["waiting"]
     if rater and isinstance(waiting, list):
         ids = [submit_id for submit_id in waiting[:_MOST_UNSENT] if isinstance(submit_id, str)]
-        if not arrived.keys() >= {*ids}:
+        if not arrived.keys() >= {*ids}:  # the store was not yet asked about all
             stored = desk.stored_submissions(rater, ids)
             st.session_state[_ARRIVED] = {rater: {id_: id_ in stored for id_ in ids}}
             st.rerun()

@@ -125,7 +125,7 @@ def one_line(text: str) -> str:
     """
     if len(text) > _LONGEST_MESSAGE:
         text = f"{text[:_LONGEST_MESSAGE]}... ({len(text):,} characters)"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)  # unquoted
 
 
 def _traceback(record: logging.LogRecord) -> str | None:
@@ -458,7 +458,7 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     if not isinstance(sent, dict):
         return Response(status_code=400)
     rater, practice = admission.rater_id, sent.get("practice") is True
-    receipts = dict.fromkeys(payload.unread_ids(sent), "unknown_task")
+    receipts = dict.fromkeys(payload.unread_ids(sent), "unknown_task")  # not to be resent
     states = payload.read_states(sent)
     entries = payload.read_sent(sent)
     for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):

@@ -156,7 +156,7 @@ def is_own_name(host: str, site: Site | None) -> bool:
     """
     try:
         parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port
+        name, _ = parts.hostname, parts.port  # a port that is no number raises ValueError
     except ValueError:
         return False
     return parts.netloc == host and (name or "").rstrip(".") in _own_names(site)
@@ -206,7 +206,7 @@ def is_secure(scope: Scope) -> bool:
 
 def has_room(visitor: tuple[str, str]) -> bool:
     """Return True if one more page of this study may be open at this address."""
-    return not visitor[1] or open_pages[visitor] < MOST_PAGES
+    return not visitor[1] or open_pages[visitor] < MOST_PAGES  # [1]: the address, "" if unknown
 
 
 @cache
@@ -228,7 +228,7 @@ def _settings(site: Site | None) -> SessionSettings:
 
 _STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
 _MOST_RECENT = 4  # earlier states of the files that a process remembers
-_Stamp = tuple[tuple[str, int, int, int], ...]
+_Stamp = tuple[tuple[str, int, int, int], ...]  # of each file: name, time in ns, size, inode
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class ServedStudy:
             if config.store != old.config.store:
                 raise InputError("the study was moved to another store; start the app again")
             study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
-            AttentionChecks(study)  # which the desk reads when it first needs them
+            AttentionChecks(study)  # for its InputError, which else the desk would raise later
             self._desks = _desks(study, stamp)
             latest = list(self._recent.items())[-_MOST_RECENT:]
             self._recent = {**dict(latest), self._desks.drawn: self._desks}

@@ -109,7 +109,7 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
-    if isinstance(value, (tuple, list)):
+    if isinstance(value, (tuple, list)):  # "start" of its details is 1 if they are open
         if isinstance(value, tuple):  # an object, in which a key may come twice
             size, entries = f"{{ {len(value)} }}", value
         else:
@@ -215,8 +215,8 @@ class _MaskedText:
             blank = _BLANK_LINE.search(self._source, start)
             self._paragraph_end = blank.start() if blank else len(self._source)
         if start < self._part_end and not marker and (not quotes or self._quote_depth):
-            return
-        next_parts = [r"(?![ \t]*+>)"] if quotes else []
+            return  # still in the same part: neither another nor a quote begins
+        next_parts = [r"(?![ \t]*+>)"] if quotes else []  # a line without >, after quotes
         if marker:  # an item ends where another of its list begins, a heading or row with its line
             is_item = marker[0] not in "#|"
             next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
@@ -235,7 +235,7 @@ class _MaskedText:
             return formula.end() if formula else 0
         if self._missing_before.get(closer, 0) > start:
             return 0
-        content_start = sign.end() if fence else start + 2
+        content_start = sign.end() if fence else start + 2  # an opener such as $$ has two signs
         limit = len(self._source) if len(fence) > 2 else self._part_end  # of a block of code: none
         pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
         closing = pattern.search(self._source, content_start, limit)
@@ -245,7 +245,7 @@ class _MaskedText:
 
 def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Parse a table, as a rule of markdown-it. One with cells beyond those of its head, which would
-    be lost, is no table: it is shown as it is written.
+    be lost, is no table: it is shown as it is written. Its second line is of dashes.
     """
     before = len(state.tokens)
     if not table(state, start, end, silent):
@@ -254,7 +254,7 @@ def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bo
         return True
     rows = [getLine(state, line).strip() for line in range(start, state.line) if line != start + 1]
     cells = [escapedSplit(row.removeprefix("|").removesuffix("|")) for row in rows]
-    surplus = [cell for row in cells for cell in row[len(cells[0]) :]]
+    surplus = [cell for row in cells for cell in row[len(cells[0]) :]]  # cells[0]: the head
     if not any(map(str.strip, surplus)):
         return True
     del state.tokens[before:]
@@ -313,7 +313,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
     """Split a paragraph's nodes: a formula of several lines that begins a line is one by itself."""
     paragraphs: list[list[Node]] = []
-    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
+    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):  # of a text: a letter
         if is_break:
             continue
         line = list(group)

@@ -92,7 +92,7 @@ class CueReader:
         quarters of the way to the last.
         """
         keys = self._rubric.categories
-        centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)
+        centre = (len(keys) - 1) * math.tanh(max(score, 0.0) / self._cues.scale)  # tanh 1 = 0.76
         masses = discretised_normal(centre, self._cues.spread, len(keys))
         return dict(zip(keys, masses, strict=True))
 
@@ -122,7 +122,7 @@ def discretised_normal(centre: float, spread: float, count: int) -> Sequence[flo
 
 def _contrast_options(rubric: Rubric) -> tuple[str, str, str]:
     """Return the options for the first side, the second side and neither; else raise InputError."""
-    swaps = rubric.swaps
+    swaps = rubric.swaps  # by key: its key once the two sides are exchanged
     sided = [key for key in rubric.categories if swaps[key] != key]
     neither = [key for key in rubric.categories if swaps[key] == key]
     if not rubric.has_sides or len(sided) != 2 or len(neither) != 1:

@@ -86,9 +86,9 @@ class BatchResult:
 
 
 class _Batches:
-    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The largest
-    batch to send is below the providers' own limits, because the replies of a batch are held in
-    memory, and because little should be lost when a batch expires or exceeds a budget.
+    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. A chunk is a
+    batch as the study's journal has it. The largest batch is below the providers' own limits: its
+    replies are held in memory, and little should be lost if it expires or exceeds a budget.
     """
 
     most_requests = 10_000
@@ -776,10 +776,9 @@ class ClaudeGrader(Grader):
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
-                is_refused = refuses_constraint(str(failure))
-                is_refused = is_refused and failure.status in _PARAMETER_STATUSES
+                refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
                 is_free = constraint_of(self.request(ask.prompt)) == FREE_TEXT
-                if is_free or not (constraints and is_refused):
+                if is_free or not (constraints and refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
@@ -826,7 +825,7 @@ class ClaudeGrader(Grader):
 _CHAT_TOKENS = 4_096  # one token is needed, but thinking counts, too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
-_ABOUT_DRAWS = re.compile(r"[`'\"]n[`'\"]")
+_ABOUT_DRAWS = re.compile(r"[`'\"]n[`'\"]")  # the parameter n, in quotes
 _EXCESS = re.compile(r"too (?:large|many|long|high)|at most|less than|maximum|exceed|<=|between")
 _FILTER_REASONS = (
     "content_filter", "guardrail_intervened",
@@ -846,10 +845,10 @@ class Shape:
 
     limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
     top_logprobs: tuple[int, ...] = (20, 5)
-    efforts: tuple[str, ...] = ("", "none")
+    efforts: tuple[str, ...] = ("", "none")  # "": not sent
     temperatures: tuple[int, ...] = (1,)
-    formats: tuple[str, ...] = ()
-    draws: tuple[int, ...] = (128, 8)
+    formats: tuple[str, ...] = ()  # of `CONSTRAINTS`
+    draws: tuple[int, ...] = (128, 8)  # the parameter n, at most
 
     @property
     def max_draws(self) -> int:
@@ -924,7 +923,7 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     (('none',), ())
     """
     complaint = complaint.casefold()
-    exceeds_limit = bool(_EXCESS.search(complaint))
+    exceeds_limit = bool(_EXCESS.search(complaint))  # the value is refused, not the parameter
     if shape.draws and _ABOUT_DRAWS.search(complaint):
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
@@ -933,7 +932,7 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
         efforts = shape.efforts[1:]
         return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
-    if shape.efforts and re.search(r"reasoning|effort", complaint):
+    if shape.efforts and re.search(r"reasoning|effort", complaint):  # as in the last example
         return replace(shape, **HARD_LABEL)
     if shape.formats and refuses_constraint(complaint):
         return replace(shape, formats=shape.formats[1:])
@@ -947,9 +946,9 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
 
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """Return the shape of a grader's first request. It asks for token probabilities with the method
-    "logprobs"; else it constrains the answer to the keys, except with "text". Reasoning is switched
-    off from the start for models that are known to give probabilities only without it, by
-    `no_reasoning` or by name; else after they gave none.
+    "logprobs"; else it constrains the answer to the keys ("verbalised": by a schema only, "text":
+    not at all). Reasoning is switched off from the start for models that are known to give
+    probabilities only without it, by `no_reasoning` or by name; else after they gave none.
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
@@ -1182,7 +1181,7 @@ class OpenAIGrader(Grader):
 
     def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""
-        if is_openai(self.spec) and not self.spec.endpoint.address_in_name:
+        if is_openai(self.spec) and not self.spec.endpoint.address_in_name:  # OpenAI itself
             return {}
         options: RequestOptions = {"headers": replies.NO_CACHE_HEADERS}
         if self._is_litellm:
@@ -1239,7 +1238,7 @@ class Probing:
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
         self._trial_due = math.inf
-        """The number of replies after which refused probabilities are asked for again."""
+        """Number of replies after which refused probabilities are asked for again; inf: never."""
         self._tried_effort = False
         """True once a trial without reasoning has been chosen; there is only one."""
 
@@ -1262,7 +1261,9 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Learn from a reply: the shape in which its request was first sent, and the final one."""
+        """Learn from a reply, its request's first shape and the final one. "unseen" in its evidence
+        says that it had probabilities, too uncertain to be kept.
+        """
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape

@@ -74,13 +74,13 @@ class Suite:
         return f"{PROMPT_VERSION}-{digest[:8]}"
 
     def suffix(self, rubric: Rubric, attack: str, target: str, place: str) -> str:
-        """Return the text to append to a unit's text at `place`: harmless filler, then the attack.
-        It is as long as the attack's placebo. `target` is the option that the attack asks for, ""
-        for a placebo.
+        """Return the text to append to a unit's text at `place`: a break, harmless filler, and
+        after another break the attack; or for a placebo filler alone, of the same length. `target`
+        is the option that the attack asks for, "" for a placebo.
         """
         tag = variable_of(place)
-        tag = "turn" if tag in rubric.conversations else tag
-        text, placebo, lengths = "", attack, list[int]()
+        tag = "turn" if tag in rubric.conversations else tag  # its turns have tags
+        text, placebo, lengths = "", attack, list[int]()  # as for a placebo, until found below
         for candidate in self.attacks:
             lengths += [len(candidate.aimed_at(key, tag)) for key in rubric.categories]
             if candidate.name == attack:
@@ -143,9 +143,9 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 
 
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
-    """Return the groups of places that an attack can be appended to: the responses, the prompts,
-    and every other block that the rubric shows. Each unit is attacked in one group, in turn, so
-    that an audit of several groups costs no more than one of a single group.
+    """Return the groups of places that an attack can be appended to: the responses ("", or "a" and
+    "b"), the prompts, and every other block that the rubric shows. Each unit is attacked in one
+    group, in turn, so that an audit of several groups costs no more than one of a single group.
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
@@ -225,7 +225,7 @@ class AuditPlan:
             raise InputError(f"units is {options.units}; it must be at least 1")
         single = [rubric for rubric in study.rubrics.values() if rubric.kind.is_single]
         default_rubrics = [rubric.name for rubric in single if not rubric.variant_of]
-        for name in options.grading.rubrics or default_rubrics or study.rubrics:
+        for name in options.grading.rubrics or default_rubrics or study.rubrics:  # none is single
             if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
                     f"rubric {name!r} asks for several options, and attacks ask for one; name "
@@ -243,7 +243,7 @@ class AuditPlan:
     def clean(self) -> GradingTask:
         """Plan the clean questions: every unit unchanged, asked twice, each time for all draws."""
         draws = range(ratings.REPEATS * self._draws)
-        trials = {
+        trials = {  # by rubric: (unit, attack, target, place, draw)
             rubric: [(unit, ratings.CLEAN, "", "", draw) for unit in units for draw in draws]
             for rubric, units in self._units.items()
         }
@@ -292,7 +292,7 @@ class AuditPlan:
             open_trials = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(open_trials)
             for unit, attack, target, place, draw in open_trials:
-                question = (unit, rubric, "ab" if rubric.has_sides else "", draw)
+                question = (unit, rubric, "ab" if rubric.has_sides else "", draw)  # one order
                 trial = (attack, target, place, self._suite.version)
                 suffix = "" if attack == ratings.CLEAN else suffix_of(rubric, attack, target, place)
                 questions.append(AttackedQuestion(*question, *trial, suffix))

@@ -130,7 +130,7 @@ class OverBudget(Stopped):
 @lru_cache(maxsize=100_000)
 def _listed_price(
     model: str,
-    provider: tuple[tuple[str, Any], ...],
+    provider: tuple[tuple[str, Any], ...],  # pairs in place of a dict, for the cache
     context: tuple[tuple[str, str], ...],
     tokens: Tokens,
 ) -> Decimal:
@@ -177,7 +177,7 @@ class Tariff:
         study_prices = next((prices[name] for name in names if name in prices), None)
         tariff = cls(spec, batch, tier, study_prices)
         try:
-            tariff.cost(Tokens(input=1, output=1))
+            tariff.cost(Tokens(input=1, output=1))  # for its LookupError
         except LookupError:
             return None
         return tariff
@@ -251,13 +251,13 @@ def _without_images(request: Mapping[str, Any]) -> tuple[Any, int]:
     def strip(part: Any) -> Any:
         nonlocal n_images
         if isinstance(part, Mapping):
-            is_image = part.get("type") == "base64"
+            is_image = part.get("type") == "base64"  # in a request to Claude
             n_images += is_image
             names = [name for name in part if not is_image or name != "data"]
             return {name: strip(part[name]) for name in names}
         if isinstance(part, list):
             return [strip(item) for item in part]
-        if isinstance(part, str) and part.startswith("data:image/"):
+        if isinstance(part, str) and part.startswith("data:image/"):  # to a chat server
             n_images += 1
             return ""
         return part

@@ -271,7 +271,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     default_method = default_methods.get(spec.api_format, _USUAL_METHOD)
     suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
     filled = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
-    if filled | {"method": settings.method} == {"method": default_method}:
+    if filled | {"method": settings.method} == {"method": default_method}:  # nothing else
         return spec.text + suffix
     text = json.dumps(filled | {"method": settings.method}, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{suffix}"
@@ -321,7 +321,7 @@ def warnings_about(
 
 def needs_no_effort(spec: GraderSpec) -> bool:
     """Return True if a model, even behind a gateway, gives probabilities only without reasoning."""
-    name = spec.model.rpartition("/")[2]
+    name = spec.model.rpartition("/")[2]  # of "openai/gpt-5" at a gateway
     rows = table_of("evenhand.graders", "capabilities.toml")["models"]
     return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
 
@@ -340,7 +340,7 @@ def retirement_warnings(spec: GraderSpec, today: date | None = None) -> list[str
 
 def _capabilities(spec: GraderSpec) -> dict[str, Any]:
     """Return the model's row in `capabilities.toml`, or {}."""
-    if not spec.endpoint.is_own:
+    if not spec.endpoint.is_own:  # not the provider's own address: any model may have the name
         return {}
     rows: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
     for row in rows:
@@ -403,7 +403,7 @@ def plan_grading(
             finished = study.store.finished_grades(
                 grader_id, rubric.name, hashes[rubric.name], labelled_only=options.retry_unscored
             )
-            for order in options.orders if rubric.has_sides else ("",):
+            for order in options.orders if rubric.has_sides else ("",):  # "": without sides
                 keys = [(unit, order, draw) for unit in units for draw in range(settings.draws)]
                 open_keys = [key for key in keys if key not in finished]
                 already += len(keys) - len(open_keys)
@@ -496,8 +496,7 @@ def _units_by_rubric(study: Study, options: GradingOptions) -> dict[Rubric, list
     names = list(dict.fromkeys(default_names if options.rubrics is None else options.rubrics))
     for name in names:
         if name not in study.rubrics:
-            names_of_study = ", ".join(study.rubrics)
-            raise InputError(f"the study has no rubric {name!r}; it has {names_of_study}")
+            raise InputError(f"the study has no rubric {name!r}; it has {', '.join(study.rubrics)}")
     rubrics: list[Rubric] = [study.rubrics[name] for name in names]
     if prompt := options.prompt:
         if len(rubrics) > 1:

@@ -75,11 +75,11 @@ class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of 
 
     status: int | None = None
     may_be_billed: bool = False
-    means: str = ""
+    means: str = ""  # such as "credit" or "key"
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
-        vars(self).update(facts)
+        vars(self).update(facts)  # over the defaults of the class
 
 
 class Transient(GraderFailure):
@@ -120,7 +120,7 @@ class Refusal:
 
     def matches(self, status: int | None, complaint: str) -> bool:
         """Return True if the row is about this status and wording."""
-        statuses = {status, f"{(status or 0) // 100}xx"}
+        statuses = {status, f"{(status or 0) // 100}xx"}  # 429 and "4xx"
         if self.status and statuses.isdisjoint(self.status):
             return False
         return not self.words or re.search(self.words, complaint, re.IGNORECASE) is not None
@@ -161,7 +161,7 @@ def failure_of(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Grader
 
 def refused(
     status: int | None,
-    codes: str,
+    codes: str,  # of the error, separated by spaces
     message: str,
     spec: GraderSpec,
     scrubber: Scrubber,
@@ -292,7 +292,7 @@ def retrying(
 def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
     """Return the failure for a connection that was never made or broke off, by its cause."""
     causes: list[BaseException] = [error]
-    for _ in range(2 * _MAX_DEPTH - 1):
+    for _ in range(2 * _MAX_DEPTH - 1):  # a bound, as causes may go round in a circle
         if cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
     message = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
@@ -332,6 +332,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+# ---- token probabilities ------------------------------------------------------------------------
+
 LOW_MASS = 0.8  # a reading with less mass inside the options is flagged
 MAX_UNSEEN = 0.2  # a reading is discarded if an option's probability could be off by more than this
 MAX_UNFINISHED = 0.1
@@ -346,7 +348,6 @@ _OPENING = " \t\r\n([{<\"'`*_"
 _CLOSING = " \t\r\n)]}>\"'`*_.:,;"
 _NOT_LISTED = -9000.0  # a log-probability below this says that a token is not among the likely ones
 _ROUNDING = 0.01  # how far rounded values may be above 0 in the logarithm, or above 1 in all
-
 
 T = TypeVar("T")
 Json = Mapping[str, Any]
@@ -584,7 +585,7 @@ def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str])
     if not _stripped(positions[start].text) and start:
         return None
     key = _spelling("", answer, keys).key
-    return key if key and answer[: len(key)].casefold() == key.casefold() else None
+    return key if key and answer[: len(key)].casefold() == key.casefold() else None  # in full
 
 
 def _stripped(text: str) -> str:
@@ -764,7 +765,7 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
 
 def _split_reason(text: str) -> tuple[str, str]:
     """Split a reply into (reason, answer): two fields of JSON, else the text and its last line."""
-    if re.match(r"(?:```\w*\s*)?\{", text):
+    if re.match(r"(?:```\w*\s*)?\{", text):  # JSON, perhaps in a block of code
         objects = json_fields(text)
         fields = objects[0] if len(objects) == 1 else []
         if [name for name, _ in fields] != _REASON_FIELDS:

@@ -234,8 +234,8 @@ class Reservations:
         return min(self._tariff.at_most(request, limit), worst_price)
 
     def record_usage(self, reply: Reply, requested_limit: int) -> Reply:
-        """Remember the tokens and service tier that a reply used, and return the reply. An outcome
-        that an output limit below `requested_limit` (tokens) truncated becomes `CUT_SHORT`.
+        """Remember the tokens and service tier of a reply, and return the reply. If an output limit
+        below `requested_limit` (tokens) truncated an outcome, it is `CUT_SHORT`: asked again later.
         """
         usage = reply.outcome.evidence.get("usage")
         if isinstance(usage, Mapping):
@@ -926,7 +926,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # By `Question.prompted`, which has an attack, target and side where there is a trial.
+        # By `Question.prompted`: (unit id, rubric, order; attack, target, side of a trial).
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -1178,7 +1178,8 @@ class BatchRun(GraderRun):
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        requested_limit = money.output_limit(self._grader.request(PromptText(system="", user="")))
+        request_now = self._grader.request(PromptText(system="", user=""))  # for its limit alone
+        requested_limit = money.output_limit(request_now)
         reply = self.reservations.record_usage(reply, requested_limit)
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
@@ -1271,7 +1272,7 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
         os.close(lock_file)
 
 
-_LOCK_SPACE = 0x65766763
+_LOCK_SPACE = 0x65766763  # "evgc"
 _SHARD_BITS = 16
 """The advisory locks of runners have two numbers: `_LOCK_SPACE`, which tells them from other locks,
 and the number of shards with that of the shard in its last `_SHARD_BITS` bits.
@@ -1447,7 +1448,7 @@ class Rounds:
         """
         for task in tasks:
             for rubric in task.rubrics.values():
-                if isinstance(rubric, Reworded):
+                if isinstance(rubric, Reworded):  # with words or a prompt of the user's own
                     self.study.keep_prompt(rubric.words.hash, rubric.words.source)
         baselines: list[Callable[[], None]] = []
         runs: list[LiveRun | BatchRun] = []
@@ -1565,11 +1566,11 @@ def check_ready(
     for spec in specs:
         if spec.api_format == "baseline":
             continue
-        tariff_for(spec, money.Budget(budget), "", study.config.prices)
+        tariff_for(spec, money.Budget(budget), "", study.config.prices)  # for its InputError
         grader = open_grader(Access(spec, GraderSettings("text"), scrubber, TIMEOUT))
         try:
             if batch:
-                grader.batches(anyio.lowlevel.checkpoint)
+                grader.batches(anyio.lowlevel.checkpoint)  # for its InputError; nothing waits
         finally:
             anyio.run(grader.close)
 
@@ -1617,7 +1618,7 @@ _REPLY_SECONDS = 10  # assumed seconds for a reply
 class Forecast:
     """The forecast of a run of several `steps`: (kind of request, named as in `texts.toml`; its
     forecast). `work` are sentences on the annotators' work, `spent` are US dollars spent before.
-    With `batch` graders are asked in batches.
+    With `batch` the steps named "grades" are asked in batches.
     """
 
     steps: Sequence[tuple[str, GraderForecast]]
@@ -1870,7 +1871,7 @@ def forecast_responses(
     tariff = money.Tariff.find(spec, prices=study.config.prices)
     single_draws = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, single_draws, _RESPONSE_TOKENS)
-    return replace(forecast.remaining(0), already=len(prompts_by_side) - len(prompts))
+    return replace(forecast.remaining(0), already=len(prompts_by_side) - len(prompts))  # no sample
 
 
 def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

@@ -120,7 +120,7 @@ class _Desk:
 
     @property
     def key(self) -> Key | None:
-        return self.revised or self.open
+        return self.revised or self.open  # of the item on the page
 
     def clear(self) -> None:
         self.open = self.revised = self.last_label = None
@@ -130,8 +130,8 @@ def show_adjudication(study: Study) -> None:
     """Draw the item to be decided next, or one that is decided again, and past decisions."""
     who = require(study, *_ROLES)
     desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
-    unit, rubric = (st.query_params.pop(name, "") for name in ("unit", "rubric"))
-    if unit and who.role == "lead":
+    unit, rubric = (st.query_params.pop(name, "") for name in ("unit", "rubric"))  # of a link
+    if unit and who.role == "lead":  # experts decide again only on what they decided
         desk.revised, desk.last_label = (unit, rubric), None
     try:
         case = _open_case(study, who, desk)
@@ -152,7 +152,7 @@ def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     if desk.last_label is None:
         desk.last_label = last_label(study.store)
     if desk.revised is not None:
-        return parts.counted(study, reopen, desk.revised)
+        return parts.counted(study, reopen, desk.revised)  # by the counting process, as the next
     case, n_waiting = parts.counted(study, open_next, who.name, set(desk.skipped), desk.open)
     if not n_waiting:
         st.text(written("oversight.adjudicated"))
@@ -173,7 +173,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
     texts, decision = st.columns([3, 2])
     with texts:
         marks = counted_marks(study, case.key)
-        # The lead sees the cluster alone, as the rest of the id may name the subject.
+        # Of an id "CLUSTER|..." the lead sees the cluster: the rest may name the subject.
         number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
         show(heading(f"Item{number}"), parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
@@ -248,8 +248,8 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
         f"No. {row['number']}: {row['label']} on {row['title']}": (row["unit_id"], row["rubric"])
         for row in past[past["done_by"] == who.name].to_dict("records")
     }
-    label, hint = "Revise a decision of yours", "Choose a decision"
-    chosen = st.selectbox(label, rows, None, placeholder=hint)
+    label = "Revise a decision of yours"
+    chosen = st.selectbox(label, rows, index=None, placeholder="Choose a decision")
     if st.button("Open it again", disabled=chosen is None) and chosen is not None:
         desk.revised, desk.last_label = rows[chosen], None
         st.rerun()
@@ -265,7 +265,7 @@ def _token(key: Key | DisagreementKey) -> str:
 _MOST_ITEMS = 50
 _show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
 _FIRSTS = "items_first"  # in the session: the first row that is shown, by the filters
-_DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]
+_DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]  # titles of the choices
 
 
 def show_items(study: Study) -> None:
@@ -291,10 +291,10 @@ def show_items(study: Study) -> None:
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
     if rubric:
         matches &= items_table["rubric"] == rubric
-    if decided != "all":
+    if decided != "all":  # "" in the table is "none" among the choices: no labels yet
         matches &= items_table["decided_by"] == decided.replace("none", "")
     items_table = items_table[matches]
-    if order != "sample":
+    if order != "sample":  # the table's own order; the other choices are columns
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
     with bar:
         first = _first_row(len(items_table), (searched, rubric, decided, order))
@@ -389,8 +389,8 @@ class DisagreementKey(NamedTuple):
     grader: str
 
 
-_ALL, _OPEN = "*", ""
-_PLACE, _SORTED = "disagreement_at", "sorted"
+_ALL, _OPEN = "*", ""  # choices of a filter: all, and those without a cause yet
+_PLACE, _SORTED = "disagreement_at", "sorted"  # key in the session; place of the acts, as in `acts`
 
 
 @dataclass
@@ -405,8 +405,8 @@ def show_disagreements(study: Study) -> None:
     if (figures := parts.current_figures(study)) is None:
         _wait(study)
         return
-    parts.latest_figures(study)
-    disagreements = [case for case in _latest(figures.folder) if case.rubric in study.rubrics]
+    parts.latest_figures(study)  # draws when they were made, and requests newer ones
+    disagreements = [case for case in _cases_in(figures.folder) if case.rubric in study.rubrics]
     earlier = {_key_of(decision): decision for decision in sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
@@ -437,7 +437,7 @@ def _wait(study: Study) -> None:
 
 
 @lru_cache(maxsize=4)
-def _latest(folder: Path) -> list[GraderDisagreement]:
+def _cases_in(folder: Path) -> list[GraderDisagreement]:
     """Return the disagreements in a folder of figures, the largest difference first; those of
     baselines, which nobody means to use, last.
     """
@@ -531,10 +531,10 @@ def _show_causes(
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
 
-    def store(study: Study, who: Visitor, kind: Kind | Literal[""], **notes: str) -> None:
-        if place.key != key:
+    def store(study: Study, who: Visitor, kind: Kind | Literal[""], **note_by_token: str) -> None:
+        if place.key != key:  # another act has come before
             raise InputError(written("lead.unit_changed"))
-        sort_disagreement(study, who.name, kind=kind, note=notes[token], **key._asdict())
+        sort_disagreement(study, who.name, kind=kind, note=note_by_token[token], **key._asdict())
         place.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
     def storing(kind: Kind | Literal[""]) -> Callable[[], None]:
@@ -548,7 +548,7 @@ def _show_causes(
             button("Take it back", "back", "T", storing(""))
     show_outcome(_SORTED)
     label, note = "Note, saved with your choice", before.note if before else ""
-    st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)
+    st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)  # a field of `store`
 
 
 def _show_neighbours(

@@ -220,7 +220,7 @@ def _ask_for_rubric(
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
     asked = replace(columns, question=question)
     if compared:
-        steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], 1)
+        steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], index=1)
         return replace(asked, steps=steps if question else None), None
     label, named = "Annotators choose", _ANSWERS.__getitem__
     way = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
@@ -280,8 +280,8 @@ def _ask_for_numbers(what: str, sample: int | None) -> dict[str, Any]:
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
     return {
         "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=default_size),
-        "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, 3),
-        "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, 1),
+        "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, value=3),
+        "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, value=1),
     }
 
 
@@ -318,7 +318,7 @@ def _carry_out(
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
     preview = _apart(who, create, folder, *arguments)
-    note_act(study.store, "study", folder.name, "", who.name)
+    note_act(study.store, "study", about=folder.name, detail="", done_by=who.name)
     token, has_account = "", False
     if _has_address():
         with open_study(folder) as new_study:
@@ -342,7 +342,7 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
+def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:  # called as _ask_for_items
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
     label, size = "Responses, if there are any yet", parts.MOST_MB

@@ -296,7 +296,7 @@ def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.
     table, titles = verdict_table(verdicts, figures.results), rubric_titles(study)
     table["grader"] = table["grader"].replace(figures.report["names"])
     columns = {name: titles.get(name, name) for name in table.columns}
-    html_columns, columns = [*columns][1:], columns | {"grader": "Grader"}
+    html_columns, columns = [*columns][1:], columns | {"grader": "Grader"}  # first: `grader`
     show_table(table, written("first.legend"), columns, html_columns=html_columns)
     with st.expander(written("first.in_full")):
         for verdict in verdicts:
@@ -315,7 +315,7 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
     for verdict in verdicts:
         title, grader = TITLES[verdict["verdict"]], verdict["grader"]
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
-        is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))
+        is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, people's
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""
         why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
         cell = f"<b>{title.icon} {title.words}</b><small>{why}</small>"
@@ -382,13 +382,13 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubric_titles(study)))
     if not kappas.empty:
         table = agreement_table(kappas, {verdict["grader"] for verdict in _verdicts(figures)})
-        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]
+        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         with above:
             show_table(table, "Kappa with annotators (95% CI)", titles)
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"
-    half_width = st.number_input(label, 0.01, 0.5, 0.05, 0.01)
+    half_width = st.number_input(label, 0.01, 0.5, value=0.05, step=0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     st.text("\n".join(precision_sentences(kappas, half_width, noun)))
     st.header("Graders compared with human agreement", anchor=False)
@@ -402,7 +402,7 @@ def _show_pairs(study: Study) -> None:
     if pairs := latest(study, agreement_of_pairs):
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
-        for rubric, (raters, n_shared, kappa) in pairs.items():
+        for rubric, (raters, n_shared, kappa) in pairs.items():  # arrays of raters by raters
             numbers = {str(number): str(number) for number in range(2, len(raters) + 1)}
             rows = [{"": f"{n}. {names.get(rater, rater)}"} for n, rater in enumerate(raters, 1)]
             for row, column in zip(*n_shared.nonzero(), strict=True):
@@ -413,7 +413,7 @@ def _show_pairs(study: Study) -> None:
                 text = f"{value:.2f}".replace("nan", DASH)
                 cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
                 rows[row][str(column + 1)] = cell
-            table = pd.DataFrame(rows[:-1], columns=["", *numbers]).fillna("")
+            table = pd.DataFrame(rows[:-1], columns=["", *numbers]).fillna("")  # last: no pair
             show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 
@@ -451,8 +451,9 @@ def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> l
     """
     sentences = []
     for row in kappas[kappas["rater_b"] == ""].to_dict("records"):
-        facts = {"rubric": row["rubric"], "within": (row["high"] - row["low"]) / 2}
-        more = clusters_for_width(row["n_clusters"], row["low"], row["high"], half_width, math.inf)
+        low, high, n_clusters = row["low"], row["high"], row["n_clusters"]
+        facts = {"rubric": row["rubric"], "within": (high - low) / 2}
+        more = clusters_for_width(n_clusters, low, high, half_width, at_most=math.inf)
         facts |= {"more": more, "noun": noun, "wanted": half_width}
         state = "unknown" if more is None else "more" if more else "enough"
         sentences.append(written(f"lead.precision_{state}", **facts))
@@ -514,7 +515,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
-    pages = PAGES[-1:] if study.folder.name == START else PAGES
+    pages = PAGES[-1:] if study.folder.name == START else PAGES  # New study alone
     permitted = [page for page in pages if who.role in page.roles]
     addressed = [
         st.Page(
@@ -535,7 +536,7 @@ def show_pages(present: Callable[[], Study]) -> None:
         for page in addressed:  # on the first run Streamlit does not know the page by its address
             if page.url_path == present_place():
                 st.switch_page(page)
-        st.query_params[LINK_PARAMETER] = "in"
+        st.query_params[LINK_PARAMETER] = "in"  # as after a lead's link: see `entry`
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
     note = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic

@@ -80,7 +80,7 @@ def latest(study: Study, count: Callable[..., Counted], *arguments: object) -> C
 def _kept(
     _study: Study, _count: Callable[..., Any], name: str, state: object, arguments: tuple[Any, ...]
 ) -> Any:
-    return counted(_study, _count, *arguments)
+    return counted(_study, _count, *arguments)  # arguments named _... are not in the cache's key
 
 
 stand_by = _PROCESS.prepare
@@ -91,8 +91,8 @@ _log = logging.getLogger(__name__)
 # ---- figures ------------------------------------------------------------------------------------
 
 _FAILED = "the figures could not be made; the app's log says why"
-_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")
-_ESTIMATE = ("estimate", "low", "high")
+_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")  # leaning_at: a category
+_ESTIMATE = ("estimate", "low", "high")  # the numbers of results.csv that are read
 
 
 def latest_figures(study: Study) -> LiveFigures | None:
@@ -277,7 +277,8 @@ def show_table(
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or readable_name(name) for name in columns.split()}
-    cell_class = {name: ' class="number"' * (frame[name].dtype.kind in "iuf") for name in columns}
+    numeric = ' class="number"'  # of a column of integers or floats
+    cell_class = {name: numeric * (frame[name].dtype.kind in "iuf") for name in columns}
     head = "".join(
         f'<th scope="col"{cell_class[name]}>{html.escape(heading)}</th>'
         for name, heading in columns.items()
@@ -290,8 +291,8 @@ def show_table(
             if name not in html_columns:
                 spec, link = formats.get(name, number), links.get(name)
                 kind, content = _cell(row[name], spec, link, names.get(name, {}))
-            marks = f' class="{kind}"' * bool(kind) + f' data-heading="{html.escape(heading)}"'
-            cells.append(f"<td{marks}>{content}</td>")
+            attributes = f' class="{kind}"' * bool(kind) + f' data-heading="{html.escape(heading)}"'
+            cells.append(f"<td{attributes}>{content}</td>")
         rows.append("".join(cells))
     with st.expander(caption) if folded else nullcontext():
         st.html(
@@ -392,7 +393,6 @@ def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
 
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------
 
-
 _MOST_LETTERS = 160
 """Of an item's text in a table, whose style cuts it where the column ends."""
 
@@ -462,7 +462,7 @@ def show_annotator_view(content: str) -> None:
 
 MOST_MB = 50
 TABLES = ["csv", "jsonl"]
-OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]
+OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]  # of tables, too
 
 
 @contextmanager

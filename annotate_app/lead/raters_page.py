@@ -61,8 +61,7 @@ def show_raters(study: Study) -> None:
         is_excluded = rater in claims.oversight(study.store).exclusions
         label = "Readmit" if is_excluded else "Exclude"
         with act_form(study, "exclusion", label, _exclude_or_readmit, rater, is_excluded):
-            key = "exclusion.reason"
-            st.text_input("Reason, shown in the report", autocomplete="off", key=key)
+            st.text_input("Reason, shown in the report", autocomplete="off", key="exclusion.reason")
 
 
 @st.fragment(run_every="3s")
@@ -227,7 +226,7 @@ def show_sessions(study: Study) -> None:
     _show_invites(study)
     _show_places(study)
     st.header("Pause", anchor=False)
-    toggle = lead_callback(study, "pause", lambda study, who: change(study.store, "", who.name))
+    toggle = lead_callback(study, "pause", lambda study, who: change(study.store, done_by=who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
     title = "Resume the study" if is_paused else "Pause the study"
     st.button(title, type="primary" if is_paused else "secondary", on_click=toggle)
@@ -238,7 +237,7 @@ def show_sessions(study: Study) -> None:
     st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
     if (most := total - sampled) != 0:
         with act_form(study, "extend", "Enlarge the sample", _extend):
-            st.number_input(f"More {noun}", 1, most, min(20, most), key="extend.more")
+            st.number_input(f"More {noun}", 1, most, value=min(20, most), key="extend.more")
 
 
 _links = component(
@@ -258,9 +257,9 @@ def _show_invites(study: Study) -> None:
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
         left.text_input(codes, autocomplete="off", key="invite.codes")
-        middle.number_input("Codes to generate", 1, _MOST_INVITES, 1, key="invite.count")
+        middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
-        right.number_input("Valid for (hours)", 1, most, 168, key="invite.hours")
+        right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
         make_links = lead_callback(study, "invite", _invite, False)
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
@@ -273,8 +272,7 @@ def _show_invites(study: Study) -> None:
         return
     _show_links(study, invites.head(_MOST_INVITES))
     names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
-    title, hint = "Revoke the links of", "Choose an annotator"
-    chosen = parts.choose_any(title, names, hint, "revoke.rater")
+    chosen = parts.choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
     revoke = lead_callback(study, "revoke", _revoke)
     st.button("Revoke", disabled=chosen is None, on_click=revoke)
     show_outcome("revoke")
@@ -316,7 +314,7 @@ def _invite(
     codes_made = (access.new_code() for _ in range(count))
     raters = [""] if is_address else parts.split_list(codes) or [*codes_made]
     made = access.make_invites(study, raters, hours)
-    note_act(study.store, "invite", "", f"made: {len(made)}", who.name)
+    note_act(study.store, "invite", about="", detail=f"made: {len(made)}", done_by=who.name)
     prolific = study.config.prolific
     if is_address and not (prolific and prolific.signed_for):
         return written("lead.prolific_known_id")
@@ -325,7 +323,7 @@ def _invite(
 
 def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
     revoked = access.revoke_invites(study, rater)
-    note_act(study.store, "invite", rater, f"revoked: {revoked}", who.name)
+    note_act(study.store, "invite", rater, detail=f"revoked: {revoked}", done_by=who.name)
     return written("lead.revoked", count=revoked)
 
 
@@ -411,7 +409,7 @@ def show_accounts(study: Study) -> None:
         st.radio("Role", roles, format_func=titles.__getitem__, key="account.role")
     if existing:
         title, hint = "Remove an account", "Choose an account"
-        chosen = st.selectbox(title, [*existing], None, placeholder=hint, key="disable.name")
+        chosen = st.selectbox(title, [*existing], index=None, placeholder=hint, key="disable.name")
         disable = lead_callback(study, "disable", _disable_account)
         st.button("Remove", disabled=chosen is None, on_click=disable)
     show_outcome("disable")

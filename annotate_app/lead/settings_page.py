@@ -39,7 +39,7 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import readable_name, written
 
-_EDITING, _NUMBERS = "editing", count(1)
+_EDITING, _NUMBERS = "editing", count(1)  # a key in the session; numbers for `Editing`
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
 """Beginning of a complaint about a setting, which the pages know by its title."""
 
@@ -106,7 +106,7 @@ def show_offer(
                 changed = changing.contents_of(study, {**texts, **present.files, **texts})
                 changes, after = list(changing.differences(present, changed)), changed
         except InputError as error:
-            complaint = complaint or _FILE_AND_KEY.sub(lambda key: titled(key[1]), str(error))
+            complaint = complaint or _FILE_AND_KEY.sub(lambda match: titled(match[1]), str(error))
         if complaint:
             html_texts.show_complaint(complaint)
         elif changes:
@@ -312,7 +312,7 @@ def _changed_settings(
     editing: Editing, used: Mapping[str, bool], entered: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return study.toml with the values that differ from the present ones, and without the parts
-    that are not `used` any more.
+    that are not `used` any more: None removes them.
     """
     config, values = editing.present.config, dict[str, dict[str, Any]]()
     for place, value in entered.items():
@@ -516,7 +516,7 @@ def show_training(study: Study) -> None:
     file_in_use = section.file if section else ""  # there may be a file although the part is off
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries, is_off = _entries(editing.text(file), edited.place), False
-    number = 0
+    number = 0  # `key_of` reads it when it is called
     key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     if entries:
         is_off = bool(edited.section) and not file_in_use
@@ -544,10 +544,10 @@ def show_training(study: Study) -> None:
 
     def changed() -> dict[str, str]:
         if not entry and not (entered.get("values") or entered.get("question")):
-            return {}
+            return {}  # a new entry, and nothing is entered yet
         texts = _changed_entries(editing, edited, file, number, None if deletes else entered)
         is_same = texts[file] == editing.text(file)
-        return {} if is_same and is_off and not is_on else texts
+        return {} if is_same and is_off and not is_on else texts  # which turn the list on
 
     show_offer(study, editing, changed)
     if holds_items:
@@ -605,7 +605,7 @@ def _unit(
     """
     unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
-    order = [*TEXT_VARIABLES]  # as annotators read them, after other variables of a rubric
+    order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at 0
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
     places = {"a": left, "b": right}

@@ -36,13 +36,13 @@ class Provider:
     """
 
     name: str
-    speaks: str
+    speaks: str  # the form of its requests: "chat", "messages" or a module of `forms`
     base_url: str = ""
-    base_url_env: str = ""
-    key_env: str = ""
-    key: str = "needed"
-    prices: str = ""
-    client: str = ""
+    base_url_env: str = ""  # variable whose address replaces `base_url`
+    key_env: str = ""  # variable that holds the key
+    key: str = "needed"  # or "optional"
+    prices: str = ""  # its name in the package genai-prices
+    client: str = ""  # the SDK's own client for it, such as "bedrock"
     headers: Mapping[str, str] = field(default_factory=dict)
     by_study: bool = False
     declared: ProviderSettings | None = None
@@ -164,13 +164,13 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 
 def _check_declared(provider: Provider, address: str) -> None:
-    """Raise InputError if study.toml may not send the variables that it names to an address."""
+    """Raise InputError (by `check`) if study.toml may not send the variables it names there."""
     settings = provider.declared
     if settings is None:
         return
-    variables = list(settings.variables())
+    variables = list(settings.variables())  # (setting, variable that it sends)
     if provider.by_study and not settings.key_env and os.environ.get(key_variable(address)):
-        variables.append(("base_url", key_variable(address)))
+        variables.append(("base_url", key_variable(address)))  # the key by default
     for setting, variable in variables:
         if setting == "base_url" and "${" in settings.base_url:  # checked before it is filled in
             settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
@@ -234,7 +234,7 @@ def _own_address(provider: Provider) -> tuple[str, str]:
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
         return _split_login(address, f"the address in {variable}")
-    if any(not os.environ.get(name) for name in REFERENCE.findall(provider.base_url)):
+    if any(not os.environ.get(name) for name in REFERENCE.findall(provider.base_url)):  # ${NAME}
         return "", ""
     url = filled_from_environment(provider.base_url, provider.name)
     # A variable in the middle of the address may end in a slash.
@@ -263,7 +263,7 @@ BASELINES = ("lexical",)
 
 _SERVER = re.compile(r"@(?=https?://)")
 _LOOKS_LIKE_KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}")
-_FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical"
+_USAGE = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,13 +311,13 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     providers = known_providers(declared or {})
     provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        prefixes = ", ".join(f"{name}:" for name in providers if name not in _FORMS)
+        prefixes = ", ".join(f"{other}:" for other in providers if other not in _USAGE)
         raise InputError(
-            f"{_safe_part(text)!r} is not a valid grader; write {_FORMS}; or begin with {prefixes}"
+            f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )
     model, *servers = _SERVER.split(name, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
-        raise InputError(f"{_safe_part(text)!r} does not name a model; write {_FORMS}")
+        raise InputError(f"{_safe_part(text)!r} does not name a model; write {_USAGE}")
     if provider == "baseline":
         if name not in BASELINES:
             raise InputError(
@@ -325,7 +325,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
             )
         return GraderSpec(text, provider, model)
     row = providers[provider]
-    if not servers and "@" in model and row.speaks != "messages":
+    if not servers and "@" in model and row.speaks != "messages":  # Vertex has NAME@DATE
         raise InputError(
             f"grader {_safe_part(text)!r}: BASE_URL must begin with http:// or https://"
         )
@@ -333,7 +333,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     if typed and (fault := fault_of_address(typed)):
         raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
     endpoint = endpoint_of(row, typed)
-    if not endpoint.base_url and not row.client:
+    if not endpoint.base_url and not row.client:  # an SDK's own client finds its address
         variables = ", ".join(REFERENCE.findall(row.base_url))
         raise InputError(
             f"grader {_safe_part(text)!r}: it is not known where {provider} is; write "
@@ -401,13 +401,13 @@ class Scrubber:
                 forms |= {secret, quote(secret, safe=""), json.dumps(secret)[1:-1], encoded}
             long_forms = [form for form in forms if len(form) >= _MIN_LENGTH]
             self._forms = sorted(long_forms, key=len, reverse=True)
-            self._json_forms = [json.dumps(form)[1:-1] for form in self._forms]
+            self._json_forms = [json.dumps(form)[1:-1] for form in self._forms]  # without quotes
 
     def learn_from(self, headers: Mapping[str, str]) -> None:
         """Learn the credentials in a request's headers, wherever they came from."""
         values = [headers[name] for name in _CREDENTIAL_HEADERS if name in headers]
         values = [value for value in values if not value.startswith(_SIGNATURE)]
-        self.learn([*values, *(value.partition(" ")[2] for value in values)])
+        self.learn([*values, *(value.partition(" ")[2] for value in values)])  # "Bearer KEY"
 
     @classmethod
     def from_environment(cls, declared: DeclaredProviders | None = None) -> Scrubber:
@@ -417,8 +417,8 @@ class Scrubber:
         for settings in (declared or {}).values():
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
-        parts = [line.partition(":")[2] for value in values for line in value.splitlines()]
-        return cls([*values, *parts])
+        header_values = [line.partition(":")[2] for value in values for line in value.splitlines()]
+        return cls([*values, *header_values])  # of variables such as OPENAI_CUSTOM_HEADERS
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""

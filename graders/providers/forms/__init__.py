@@ -39,8 +39,8 @@ class Answer:
 
     text: str
     unscored: str = ""
-    model: str = ""
-    id: str = ""
+    model: str = ""  # that answered, as the server names it
+    id: str = ""  # of the reply, by which one that comes twice is recognised
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
