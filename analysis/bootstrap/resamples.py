@@ -210,9 +210,9 @@ class Resamples:
 
     @property
     def clusters_in_row(self) -> float:
-        """Mean number of clusters that a row of the jackknife leaves out."""
-        left_out = np.asarray(self._omissions.sum(axis=1)).ravel()  # 0 where `only` kept none
-        return float(left_out.sum() / max(np.count_nonzero(left_out), 1))
+        """Mean number of clusters that a row of the jackknife leaves out, if it leaves out any."""
+        n_omitted = np.asarray(self._omissions.sum(axis=1)).ravel()  # 0 where `only` kept none
+        return float(n_omitted.sum() / max(np.count_nonzero(n_omitted), 1))
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
         """Return the number of clusters with a chosen unit, each by its weight; rounded down."""
