@@ -249,7 +249,7 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     distances = masi_distances(sets)
     observed_distances = ((counts @ distances) * counts).sum(axis=1) / others
     same_set = (counts * (counts - 1.0)).sum(axis=1) / others
-    features = pairable, ratio(same_set, n_labels * pairable), observed_distances, counts
+    features = pairable, same_set / np.maximum(n_labels, 1.0), observed_distances, counts
     sums = resamples.sums(coded.clusters, *features)
     totals = sums[:, 3:]
     expected_sum = ((totals @ distances) * totals).sum(axis=1)

@@ -93,15 +93,15 @@ def test_alpha_is_that_of_another_implementation(rng):
     names = sorted(set(given[people].stack().dropna()))
     sets = [frozenset(name.split(";")) - {"none"} for name in names]
     apart = np.array([[masi_by_hand(a, b) if a != b else 0.0 for b in sets] for a in sets])
-
-    def metric(first, second, **_):
-        return apart[first.astype(int), second.astype(int)]
-
     codes = given[people].replace({name: float(at) for at, name in enumerate(names)}).astype(float)
-    theirs = krippendorff.alpha(codes.to_numpy().T, level_of_measurement=metric)
+    theirs = krippendorff.alpha(
+        codes.to_numpy().T, level_of_measurement=lambda a, b, **_: apart[np.intp(a), np.intp(b)]
+    )
+    same = eh.analysis.observed_agreement(given[people], categories=names).estimate
     found = eh.check(given, human=people, several=True, resamples=20).results
-    ours = row_of(found, MASI_ALPHA, "humans", "", rubric="labels")
-    assert ours["estimate"] == pytest.approx(theirs, abs=1e-9)
+    for statistic, expected in ((MASI_ALPHA, theirs), ("observed_agreement", same)):
+        ours = row_of(found, statistic, "humans", "", rubric="labels")
+        assert ours["estimate"] == pytest.approx(expected, abs=1e-9)
 
 
 def table(units=80):
