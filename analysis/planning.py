@@ -544,11 +544,14 @@ class Panel(NamedTuple):
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
         has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         can_pass = humans_agree & has_enough
+        # Bounded is the difference plus `share` x humans' kappa, as in `_bound_distance`. It is
+        # tested against 0 with a share, else against -margin: both are `is_within_margin`.
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear_reach = bounds.reaches(influence.T, alpha)  # of difference plus allowed share
+        linear_reach = bounds.reaches(influence.T, alpha)
         passed = is_within_margin(linear_reach)
         error = _LINEAR_ERROR / units * linear_reach
-        # For speed, the verdict's bound is computed only in studies in which it may differ.
+        # For speed, the verdict's bound is computed only in studies in which it may differ: near
+        # the margin, and in all with so few units that the linear bound may be wrong by its reach.
         is_open = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
         chosen = can_pass & (is_open | (error >= linear_reach) | np.isnan(linear_reach))
         if chosen.any():
@@ -560,7 +563,10 @@ class Panel(NamedTuple):
         self, chosen: Mask, human_kappa: Array, share: Array, influence: Array, alpha: float
     ) -> Array:
         """Return the distance (studies,) of the verdict's lower bound below its estimate in the
-        `chosen` studies. `influence` (studies, units) is that of units on the estimate.
+        `chosen` studies. The statistic is the mean kappa with the grader minus (1 - `share`) times
+        `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
+        it. `influence` (studies, units) is that of units on the statistic, by the jackknife; the
+        score bound's own influence is a linear approximation, which `stretch` widens to it.
         """
         codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
         (studies, units), q = influence.shape, len(self.distance)
@@ -573,7 +579,7 @@ class Panel(NamedTuple):
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         copies = grader.shape[1]
         base = np.ones((copies, units))
-        base[1:] = bounds.PSEUDO / (units * (copies - 1))
+        base[1:] = bounds.PSEUDO / (units * (copies - 1))  # half a unit in all
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
         grader = grader.reshape(studies, -1)  # (studies, points): copies, each of all units
         weights = np.broadcast_to(base.ravel(), (studies, base.size))
@@ -629,16 +635,18 @@ class _StudyKappas:
         people_cells, grader_cells = self._cells
         unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
         unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
-        sums = np.empty((studies, people, 2 + 2 * q))  # as of `bounds.kappas_of`
-        sums[..., 0] = 1.0
-        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]  # summed distance
-        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)  # margins
+        # A table of each person with the grader: size, summed distance, and both raters' margins.
+        sums = np.empty((studies, people, 2 + 2 * q))
+        sums[..., 0] = 1.0  # the sum of the weights
+        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
         sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
         value, slope = bounds.kappas_of(sums, self.distance)
-        by_people = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
-        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]  # of its margin
-        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]  # of the distances
-        influence += np.tile(by_people, weights.shape[1] // units)  # of people's margins, the size
+        # A point moves the size and people's margins by its unit, the other sums by its label.
+        by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
+        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
+        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
+        influence += np.tile(by_unit, weights.shape[1] // units)
         linear_mean = (weights * self.linear).sum(axis=1)
         return value + linear_mean, influence + self.linear - linear_mean[:, None]
 

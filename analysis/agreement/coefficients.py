@@ -227,9 +227,10 @@ def krippendorff_alpha(
     unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
     squared_distances = np.subtract.outer(values, values) ** 2
+    # Only the disagreement by chance needs weights: an interval without width is widened by it.
     metric_weights = 1.0 - squared_distances / max(float(squared_distances.max()), 1.0)
     weights = np.eye(q) if level == "nominal" else metric_weights
-    shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)
+    shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)  # 0 without pairs
     disagreement = 1.0 - shares @ weights @ shares
     return group.agreement(alpha(matrices, level, values), chance_disagreement=disagreement)
 
@@ -461,8 +462,9 @@ class _Group:
         """Return the estimate and its interval from replicates (resamples,) of a statistic.
 
         `rows` is the mask of the rows that it is computed from, by default those that are
-        `pairable`. `reason` explains an undefined estimate. `chance_disagreement` is the
-        disagreement that a coefficient expects by chance; None for a share.
+        `pairable`. `reason` explains an undefined estimate. `chance_disagreement` is what a
+        coefficient expects by chance, None for a share: it widens an interval without width, as
+        `widened` tells.
         """
         if not self.pairable.any():
             return _no_pairable_units()
@@ -742,7 +744,7 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     if base**q >= _LARGEST_KEY:
         return np.unique(count_labels(codes, q), axis=0, return_counts=True)
     # The key is the counts' digits to the base, so a rater's label adds one at its digit.
-    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
+    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)  # 0 for code -1
     key = np.zeros(len(codes), dtype=np.intp)
     for rater in range(codes.shape[1]):
         key += digit[np.ascontiguousarray(codes[:, rater])]

@@ -131,7 +131,7 @@ class Resamples:
             yield counts if self.weight is None else counts * self.weight
 
     def only(self, clusters: Codes) -> Resamples:
-        """Return the resamples of some clusters only, on which a slice is faster to compute."""
+        """Return the resamples of some clusters, faster for a slice; their weights are kept."""
         part = copy(self)
         part.frequency = self.frequency[clusters]
         part.weight = None if self.weight is None else self.weight[clusters]
@@ -219,8 +219,8 @@ class Resamples:
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
-        """Return the data, and the data without each cluster in turn, with the clusters of the
-        units in `clusters` (units,) only.
+        """Return the jackknife, without resamples, of the clusters that occur in `clusters`
+        (units,): of [0, 2, 2], the rows are both clusters, cluster 2 alone, and cluster 0 alone.
         """
         present = np.bincount(clusters, minlength=self.n_types) > 0
         counted = np.where(present, self.frequency, 0)
@@ -232,8 +232,8 @@ class Resamples:
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return, for rows of labels with these `clusters` (rows,), each row's position and cluster
-        and the number of equal units in the data that it stands for.
+        """Return each row's position, cluster and number of equal units in the data, from rows'
+        `clusters` (rows,): of [0, 1] with frequencies 1 and 3, these are [0, 1], [0, 1], [1, 3].
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
@@ -342,8 +342,9 @@ class PatternResamples(Resamples):
 
     `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `draws`
     are resamples of clusters, or of groups of clusters, and `members` (draws, patterns) are the
-    numbers of units of these. In inherited methods patterns take the place of clusters: `n_types`
-    is their number, and the second argument holds each row's pattern, not its cluster.
+    numbers of units of these; they should not keep their weights, as `keep` does this if needed. In
+    inherited methods patterns take the place of clusters: `n_types` is their number, and the
+    argument that is called `clusters` there holds each row's pattern.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -353,7 +354,7 @@ class PatternResamples(Resamples):
     """
 
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
-        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)
+        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # yet
         self._cells, self._members, self._draws = cells, members, draws
         if draws._omissions is not None:
             self._omissions = (draws._omissions @ members).tocsr()
@@ -373,7 +374,7 @@ class PatternResamples(Resamples):
         return bool(self._members.shape[0] < self._cells.shape[0])
 
     def totals(self, features: Numbers) -> Array:
-        """Return sums as in `Resamples`, through the clusters if there are more patterns."""
+        """Return sums as in `Resamples`; of the clusters if no weights of patterns are kept."""
         if self._kept_blocks is not None or not self.resamples:
             return super().totals(features)
         flat = features.reshape(self.n_types, -1)
@@ -417,13 +418,15 @@ class PatternResamples(Resamples):
         return self._counts[key]
 
     def units(self, patterns: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return, for each unit of the data with these patterns (rows,), its row, cluster and 1."""
-        cells = self._cells[:, patterns].tocoo()  # units of each cluster (row)
+        """Return each unit's row, cluster and 1, for all units in the data with these distinct
+        patterns (rows,). If cluster 5 has three units of the first: [0, 0, 0], [5, 5, 5], [1, 1, 1]
+        """
+        cells = self._cells[:, patterns].tocoo()  # numbers of units, (clusters, rows)
         rows, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
         return rows, cluster, np.ones(len(rows), dtype=np.int64)
 
     def left_out(self, patterns: Codes) -> PatternResamples:
-        """Return the jackknife as in `Resamples`; clusters without these patterns do not count."""
+        """Return the jackknife of the clusters that have one of these patterns (units,)."""
         is_present = (np.bincount(patterns, minlength=self.n_types) > 0).astype(np.int64)
         cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
         members = self._members[np.flatnonzero(self._members @ is_present > 0)]
@@ -456,7 +459,7 @@ def resamples_of_patterns(
 
     `keys` (clusters,) are hashes of the clusters' names, which with the seed determine each
     cluster's group if there are more than `many` clusters. `draw` makes resamples of clusters or
-    groups from their frequencies.
+    groups from their frequencies, which need not keep weights (`PatternResamples`).
     """
     from scipy.sparse import csr_array
 

@@ -31,6 +31,16 @@ A subject favours the side of the pairs on which its answers are affirmative mor
 labels higher. People's mean difference between the two answers to a pair is estimated by PPI++, as
 means are. It varies less than the rates of the sides, as effects on both answers cancel.
 
+*Intervals.* Wilson's bounds (1927) always apply, with Student's t for the number of clusters with
+the rarer outcome; score bounds apply, too, where they are narrower (`bootstrap.intervals`). For a
+plain share both follow from its variance. For others a `Reach` holds the distances of their score
+bounds below and above, and that number of clusters. Distances of inf mean that Wilson's bounds hold
+alone, for Rogan & Gladen's rates and for means; a number of inf means the normal distribution in
+place of Student's t.
+
+`Writer.add` takes a figure as its values in data and resamples (rows,), which it gives an interval,
+or as a finished `Interval`; and its units as a mask (units,) or as their (units, clusters).
+
 Read `RateSums` and `stratified_ppi`, then the functions of arrays (`rogan_gladen`,
 `ppi_plus_plus`), then the functions that add rows to the results.
 """
@@ -66,7 +76,8 @@ class RateSums(NamedTuple):
     with a reference and a grade: `affirmed` sums their references, `graded` their grades,
     `products` the products of the two. `rest` counts the units with a grade only; `rest_graded`
     sums their grades. `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1.
-    `ddof` is subtracted from the units' number in the grades' variance: 1 for means, as in ppi_py.
+    `ddof` is subtracted from the units' number in the grades' variance: 1 for means, as in ppi_py;
+    at most half of the number, as one unit would leave 0.
     """
 
     labelled: Array
@@ -211,7 +222,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
         return None
     sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]  # without `nonbinary`
     n_units = sums[..., [0, 4]].sum(axis=0)  # (strata, 2): labelled, rest
-    scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
+    scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))  # (strata, 2)
     # The first four sums are of labelled units, the last two of the rest.
     scaled = (sums * scale[:, [0, 0, 0, 0, 1, 1]]).sum(axis=1)
     labelled, affirmed, graded, _, rest, rest_graded = scaled.T
@@ -220,9 +231,9 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
     if len(columns) < 2:
         return None
-    patterns, times = np.unique(columns, axis=0, return_counts=True)
-    cases, shifted, sizes = patterns.T
-    return intervals.powered_reach(cases, shifted, sizes, times.astype(float), unlabelled_error)
+    kinds, times = np.unique(columns, axis=0, return_counts=True)  # of labelled clusters
+    cases, weighted, sizes = kinds.T
+    return intervals.powered_reach(cases, weighted, sizes, times.astype(float), unlabelled_error)
 
 
 def rogan_gladen_rate(rate: Array, sensitivity: Array, specificity: Array) -> Array:
@@ -397,7 +408,7 @@ def _resampled_interval(
 ) -> Interval:
     """Return the interval of a rate from resamples of units or clusters. Equal clusters are counted
     and resampled together. `weight` is that of prediction-powered inference, None for Rogan &
-    Gladen, whose `Reach` has no score bound (inf). The width depends on the labelled units' number.
+    Gladen, who have no score bound (inf). The width depends on the number of labelled units.
     """
     codes = cluster_codes(clusters, len(features))
     columns = [np.bincount(codes, weights=column) for column in features.T]
@@ -803,6 +814,7 @@ class _CorrectedRates:
             strata = self.strata.get(group, np.where(in_part, 0, -1))  # by default one
             note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
             weight = float(self.weight[0, group])
+            # Of a mean, whose variance resamples show; with weight 0 it is people's own.
             reach = self.measure.reach(np.inf if weight > 0 else self.out.count(labelled)[1])
             if not reason and self.measure.is_rate:
                 reach = _stratified_reach(self.out, self.features, strata, weight)

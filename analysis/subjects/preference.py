@@ -221,14 +221,16 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     table = table[:, present][:, :, present]
     about = About(a=name)
     for (subject, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
-        about["at"] = compared.subjects[subject]
+        about["at"] = compared.subjects[subject]  # the reason is used where the strength is NaN
         out.add("strength", strength, units, reason=undefined_reason(table[0]), **about)
 
 
 def _add_corrected_win_rates(
     out: Writer, compared: ComparedSubjects, grader: str, people: Array, graded: Array
 ) -> None:
-    """Add `win_rate_ppi` by subject: people's win rate on all units that the grader compared."""
+    """Add `win_rate_ppi` by subject: people's win rate on all units that the grader compared, by
+    prediction-powered inference (PPI++, see `corrected_rates`).
+    """
     scored = compared.comparable & ~np.isnan(graded)
     if not scored.any():
         return
@@ -245,7 +247,7 @@ def _add_corrected_win_rates(
         pairs = scored & compared.with_subject(subject)
         about = About(a="humans", b=grader, at=compared.subjects[subject])
         counts, labelled = out.count(pairs), out.count(pairs & ~np.isnan(people))
-        if not 0 < labelled[0] < counts[0]:
+        if not 0 < labelled[0] < counts[0]:  # numbers of units; [1] are those of clusters
             reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue

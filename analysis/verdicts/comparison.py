@@ -137,7 +137,11 @@ _MIN_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class ScoreBounds:
-    """A statistic with its score bounds: their variance is computed at the tested value."""
+    """A statistic with its score bounds: their variance is computed at the tested value.
+
+    `statistic` is `sign` times the mean kappa of tables plus the mean of `linear` (points,), both
+    by weights of the points of a `Support`; `sample` has its `estimate` in the data.
+    """
 
     statistic: bounds.Kappas
     sample: bounds.Sample
@@ -244,7 +248,10 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity at the margin: minus `margin`, or 0 for a `margin_share`."""
+        """Value of the tested quantity at the margin, `margin_share` x people's kappa - `margin`:
+        0 for a `margin_share`, which sets the margin to this product; else minus `margin`.
+        """
+        # The estimate is the difference plus `margin_share` x people's kappa.
         return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
@@ -340,7 +347,7 @@ class Support:
 
         def table_sums(codes: Codes) -> Array:
             by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
-            return jackknife.each_row(by_cluster)  # sums over the clusters that a row leaves out
+            return jackknife.each_row(by_cluster)  # a point: the clusters that a row leaves out
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]
@@ -357,7 +364,9 @@ class Support:
                 unobserved.append((observed + change)[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
         n_clusters = max(len(graders) * size * n_observed, 1.0)
-        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)  # column 0: units
+        # Units are counted once for each person (column 0: a table's size). The root is between
+        # half a cluster (units of a cluster are alike) and half a unit (they are independent).
+        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
         points = np.concatenate([observed[clusters], *unobserved])
@@ -371,15 +380,19 @@ class Support:
         second term, for all data and without each cluster; `effective` is the effective number of
         clusters.
         """
+        # The data, then the rows of the jackknife that leave out the observed points.
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
         linear = np.zeros(len(self.weights))  # what each point adds beside the mean kappa
         if subtracted is not None and n:
-            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])  # mean: its estimate
+            # The estimate plus influence: its mean over the data is the estimate, and weights move
+            # it as they move `subtracted`. All labels of a cluster, one tile each, share its value.
+            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])
             linear -= np.tile(by_cluster, len(self.weights) // n)
         statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
-        spread = float(np.sqrt((observed * statistic.at(observed)[1] ** 2).sum()))  # influence
-        stretch = 1.0  # the jackknife's spread over this one, which is of a linear approximation
+        point_influence = statistic.at(observed)[1]  # a linear approximation of the jackknife's
+        spread = float(np.sqrt((observed * point_influence**2).sum()))
+        stretch = 1.0  # the jackknife's spread over this one, if that is wider
         if n > 1 and spread > _MIN_SPREAD:
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
         sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
