@@ -401,8 +401,7 @@ def half_width(
     if statistic == "kappa":
         return scenario.kappa_half_width(shared)
     simulated = {"alpha": _alpha_half_width, "threshold": _threshold_half_width}
-    equally_strict = replace(scenario, strictness=0.0)
-    return simulated[statistic](max(round(shared), 2), equally_strict, seed)
+    return simulated[statistic](max(round(shared), 2), replace(scenario, strictness=0.0), seed)
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
@@ -661,8 +660,7 @@ def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
     """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
-    counts = np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float)
-    return counts.reshape(*raters, q)
+    return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
 
 
 def pass_chances(
@@ -809,8 +807,7 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
     distances = distance.ravel()[first * q + second]
     expected_sums = np.zeros(first.shape)
     for rater, other in ((first, second), (second, first)):
-        expected = _counts(_cells(other, q), q) @ distance
-        expected_sums += expected.ravel()[_cells(rater, q)]
+        expected_sums += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
     total = distances.sum(axis=1)
     chance = expected_sums.sum(axis=1) / 2.0
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -553,8 +553,7 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
     """
     first, second = marginals(tables)
     if weights is not None:  # shares @ weights, along contiguous memory as in `observed`
-        flat = weights.T @ first.T.reshape(len(weights), -1)
-        first = flat.reshape(first.T.shape).T
+        first = (weights.T @ first.T.reshape(len(weights), -1)).reshape(first.T.shape).T
     return chance_corrected(observed(tables, weights), (first * second).sum(-1))
 
 
@@ -628,8 +627,7 @@ def rank_correlations(tables: Array) -> Array:
     x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))  # mid-ranks
     joint = ratio(tables, tables.sum((-2, -1), keepdims=True))
     covariance = (x * (joint @ y[..., None])[..., 0]).sum(-1)
-    variances = (first * x**2).sum(-1) * (second * y**2).sum(-1)
-    return ratio(covariance, np.sqrt(variances))
+    return ratio(covariance, np.sqrt((first * x**2).sum(-1) * (second * y**2).sum(-1)))
 
 
 def scott_chance(shares: Array, weights: Array) -> Array:

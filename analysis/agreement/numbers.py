@@ -233,8 +233,8 @@ def squares_of_two(tables: Array) -> MeanSquares:
 def interval_alpha(tables: Array) -> Array:
     """Return Krippendorff's alpha (...) at the interval level from tables (..., cells)."""
     products = moments(tables)
-    coincidences = products + np.swapaxes(products, -1, -2)  # each pair of labels in both orders
-    return c.alpha_with(coincidences, distances=1.0 - AGREEMENT)
+    # Coincidences have each pair of labels in both orders.
+    return c.alpha_with(products + np.swapaxes(products, -1, -2), distances=1.0 - AGREEMENT)
 
 
 def mean_difference(tables: Array, span: float) -> Array:
@@ -325,8 +325,7 @@ class NumberMeasurement:
         point_shares = np.bincount(self.points, shares, len(values))
         products = features[:, :_MOMENTS].reshape(-1, 3, 3, features.shape[2])
         first_terms = products.sum(axis=2)  # the second label's three terms sum to 1
-        second_terms = shares @ self.coded.terms
-        expected_moments = first_terms[:, :, None] * second_terms[:, None]
+        expected_moments = first_terms[:, :, None] * (shares @ self.coded.terms)[:, None]
         first = features[:, _MARGINS : _MARGINS + len(values)]
         mean_distance = np.abs(values[:, None] - values) @ point_shares
         distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]

@@ -178,7 +178,7 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     for start in range(0, len(pairs), step):
         chunk = slice(start, start + step)
         first, second = (coded.codes[:, list(side)] for side in zip(*pairs[chunk], strict=True))
-        sides = first, second, resamples.mass, None
+        sides = first, second, resamples.mass, None  # None: pairs of labels have no weights
         features[:, :, chunk] = measurement.cluster_tables(coded.clusters, *sides)
     return _as_tables(measurement.shape, resamples.totals(features))
 
@@ -194,8 +194,7 @@ def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
     shared = coded.labelled[:, a] & coded.labelled[:, b]
     cell = coded.codes[shared, a].astype(np.intp) * coded.q + coded.codes[shared, b]
     weights = resamples.frequency[coded.clusters[shared]]
-    counts = np.bincount(cell, weights, minlength=coded.q**2).astype(float)
-    return counts.reshape(coded.q, coded.q)
+    return np.bincount(cell, weights, minlength=coded.q**2).astype(float).reshape(coded.q, coded.q)
 
 
 def listed_raters(coded: Coded) -> tuple[int, ...]:
@@ -298,8 +297,7 @@ def _chunks(items: Sequence[T], n_cells: int, rows: int) -> Iterator[Sequence[T]
 
 def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
     """Return alpha (...) of two raters from their tables (..., q, q)."""
-    coincidences = tables + np.swapaxes(tables, -1, -2)  # each pair of labels in both orders
-    return c.alpha(coincidences, level, values)
+    return c.alpha(tables + np.swapaxes(tables, -1, -2), level, values)  # pairs in both orders
 
 
 @dataclass(frozen=True)

@@ -594,8 +594,7 @@ class Finding:
 
     def beyond(self, bound: float) -> bool:
         """Return True if a shift was found and its whole interval is beyond +/- `bound`."""
-        is_outside = self.row["low"] > bound or self.row["high"] < -bound
-        return self.status == "found" and is_outside
+        return self.status == "found" and (self.row["low"] > bound or self.row["high"] < -bound)
 
     @property
     def sentence(self) -> str:
@@ -668,7 +667,7 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     for question in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
-            if key[1] == question + suffix:
+            if key[1] == question + suffix:  # of (rubric, statistic, raters, subset, at)
                 yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
 
 
@@ -701,7 +700,7 @@ def screening_sentence(screened: list[Finding]) -> str:
     clauses, n = [], len(screened)
     if unbiased:
         widest = max(unbiased, key=lambda finding: finding.largest)
-        fields = {"most": widest.largest, "part": _part(widest.row), "all": n}
+        fields = {"most": widest.largest, "part": _part_name(widest.row), "all": n}
         clauses.append(written("bias.slices_nothing", quiet=len(unbiased), **fields))
     if n_inconclusive:
         clauses.append(written("bias.slices_untold", untold=n_inconclusive, all=n))
@@ -710,7 +709,7 @@ def screening_sentence(screened: list[Finding]) -> str:
     return written("bias.slices", grader=screened[0].grader, found="; ".join(clauses))
 
 
-def _part(row: ResultRow) -> str:
+def _part_name(row: ResultRow) -> str:
     """Return the part of the sample that a row is about."""
     return row["subset"].removesuffix(matrix.BINARY)
 
@@ -725,7 +724,7 @@ class _Words(NamedTuple):
 
 def _words_for(row: ResultRow) -> _Words:
     """Return the words for a row of the audit."""
-    part, at, affirms = _part(row), row["at"], row["subset"].endswith(matrix.BINARY)
+    part, at, affirms = _part_name(row), row["at"], row["subset"].endswith(matrix.BINARY)
     first, _, second = at.partition(">")
     text = at.removesuffix("_words")
     side = "side" if part == "all" else "side_in_part"

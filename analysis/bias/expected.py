@@ -258,8 +258,7 @@ def excess_calls(
     expected, covariances = fitted.mean.T, fitted.covariance.T
     strictness_slope = None
     if noise is not None:
-        nudged = curves.at(a * (1.0 + _NUDGE), b).mean.T
-        strictness_slope = (nudged - expected) / _NUDGE
+        strictness_slope = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
     # 0 where all units of a stratum have the same tau.
     slope = np.nan_to_num(ratio(covariances, scores.variance))
     is_solved = np.abs((stratum_shares * (share - expected)).sum(axis=1)) < 1e-3
@@ -487,8 +486,7 @@ class _Expected(NamedTuple):
         product_mean = 0.5 * (grader_mean + person_mean) - 0.5 * (h * k < 0.0)
         product_mean -= owens_t(h, (k / h - self.rho) / self.conditional_sd)
         product_mean -= owens_t(k, (h / k - self.rho) / self.conditional_sd)
-        covariance = product_mean - grader_mean * person_mean
-        return np.asarray(covariance + self._with_people(self.extra))
+        return np.asarray(product_mean - grader_mean * person_mean + self._with_people(self.extra))
 
     def residuals(self) -> tuple[Array, Array]:
         """Return the expected mean and covariance minus the grader's, each (rows,)."""
@@ -614,7 +612,7 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     """
     skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
     half = np.sqrt(1.0 + skew**2 / 4.0)
-    low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)
+    low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)  # inside 0 to 1
     high = np.clip(mean + np.sqrt(variance) * (skew / 2.0 + half), 0.0, 1.0 - 1e-3)
     step = 0.1 * (high - low)
     below, above = np.minimum(step, low / 2.0), np.minimum(step, (1.0 - high) / 2.0)
@@ -817,13 +815,13 @@ class PeopleCalls:
         has_two, has_three = (np.count_nonzero(~np.isnan(people), axis=1) >= n for n in (2, 3))
         self.n_parts = self._in_part.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
+        # Third moments are used if every part has enough units with three labels.
         third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
         # The parts' means of x, their distance from the overall mean, and the sums of squares of x
         # within parts (rows, parts) and overall (rows,), which the slope on x is computed from.
         self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
         self._mean = ratio(sum_x, self._n)
-        overall_mean = ratio(sum_x.sum(axis=1), self._n.sum(axis=1))
-        self._distance = self._mean - overall_mean[:, None]
+        self._distance = self._mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
         self._within = sum_squares - sum_x * self._mean
         self._spread = (self._n * self._distance**2 + self._within).sum(axis=1)
         self.steps = []
@@ -864,8 +862,7 @@ def divide(x: Array) -> Mask:
     """
     values = np.unique(x)
     if len(values) > PARTS:
-        limits = np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS))
-        codes = np.searchsorted(limits, x)
+        codes = np.searchsorted(np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS)), x)
         return np.asarray(codes[:, None] == np.unique(codes))
     return np.asarray(x[:, None] == values)
 

@@ -253,8 +253,9 @@ def widened(
     chance_disagreement: float = 1.0,
 ) -> Interval:
     """Return an interval without width, widened as far as the number of clusters allows; any other
-    is returned unchanged. `chance_disagreement` is that expected by chance, for coefficients and
-    their differences. If the statistic's range is not known (`kind` None) there are no bounds.
+    is returned unchanged, and so is that of a "place", which may have no width. `kind` gives the
+    statistic's range, which for coefficients and their differences depends on the disagreement
+    expected by chance; None, if the range is not known, gives no bounds.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
@@ -316,7 +317,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 class Reach(NamedTuple):
     """Limits of the interval of a share with corrected errors (see `powered_reach`)."""
 
-    below: float  # distance down to the lower score bound; inf for no limit
+    below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
     above: float  # distance up to the upper one
     carriers: float  # effective number of clusters with the rarer outcome
 

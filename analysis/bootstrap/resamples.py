@@ -222,8 +222,7 @@ class Resamples:
         """Return the jackknife, without resamples, of the clusters that occur in `clusters`
         (units,): of [0, 2, 2], the rows are both clusters, cluster 2 alone, and cluster 0 alone.
         """
-        present = np.bincount(clusters, minlength=self.n_types) > 0
-        counted = np.where(present, self.frequency, 0)
+        counted = np.where(np.bincount(clusters, minlength=self.n_types) > 0, self.frequency, 0)
         return Resamples(counted, weight=self.weight, jackknife=True)
 
     def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
@@ -354,7 +353,7 @@ class PatternResamples(Resamples):
     """
 
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
-        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # yet
+        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # below
         self._cells, self._members, self._draws = cells, members, draws
         if draws._omissions is not None:
             self._omissions = (draws._omissions @ members).tocsr()
@@ -377,8 +376,7 @@ class PatternResamples(Resamples):
         """Return sums as in `Resamples`; of the clusters if no weights of patterns are kept."""
         if self._kept_blocks is not None or not self.resamples:
             return super().totals(features)
-        flat = features.reshape(self.n_types, -1)
-        summed = self._draws.totals(np.asarray(self._members @ flat))
+        summed = self._draws.totals(np.asarray(self._members @ features.reshape(self.n_types, -1)))
         return summed.reshape(len(self), *features.shape[1:])
 
     def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
@@ -435,8 +433,7 @@ class PatternResamples(Resamples):
 
     def only(self, patterns: Codes) -> PatternResamples:
         """Return the resamples of some of the patterns only."""
-        chosen = self._cells[:, patterns], self._members[:, patterns]
-        return PatternResamples(*chosen, self._draws)
+        return PatternResamples(self._cells[:, patterns], self._members[:, patterns], self._draws)
 
     def _draw(self, block: int) -> Counts:
         """Return the frequency of each pattern in a block of resamples, (rows, patterns)."""

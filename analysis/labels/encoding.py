@@ -79,10 +79,9 @@ def one_version(
             )
         return ratings, []
     is_accepted = hashes.isin(["", *accepted])
-    left_out = hashes[~is_accepted].value_counts().sort_index()
     notes = [
         f"{rubric}: {written('note.version', count=count, version=version)}"
-        for version, count in left_out.items()
+        for version, count in hashes[~is_accepted].value_counts().sort_index().items()
     ]
     return ratings[is_accepted], notes
 
@@ -376,8 +375,7 @@ def encode(
     columns, `slices` are names of its columns. Without `units` every unit is its own cluster.
     Raises InputError if a rated unit is not in `units`, a column is missing, or a cluster is empty.
     """
-    kind_order = [matrix.KIND_ORDER[kind] for kind in readings.kinds]
-    order = np.argsort(kind_order, kind="stable").tolist()
+    order = np.argsort([matrix.KIND_ORDER[kind] for kind in readings.kinds], kind="stable").tolist()
     column = np.argsort(order)[readings.rater]  # of each reading: its rater's place in `order`
     shape = (len(readings.units), len(order))
     if shape[0] * shape[1] > MAX_CELLS_OF_LABELS:

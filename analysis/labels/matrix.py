@@ -139,8 +139,7 @@ class UnitColumn:
         """Return the column with these cells; codes do not depend on the order of rows."""
         values = sorted(set(cells) - {""})
         position = {value: code for code, value in enumerate(values)} | {"": -1}
-        codes = np.array([position[cell] for cell in cells], dtype=np.intp)
-        return cls(name, tuple(values), codes)
+        return cls(name, tuple(values), np.array([position[cell] for cell in cells], dtype=np.intp))
 
     def parts(self) -> Iterator[tuple[str, Mask]]:
         """Yield the name and the mask (units,) of each part of the sample that has units."""
@@ -444,8 +443,7 @@ class Coded:
     def only(self, chosen: Mask, subset: str) -> Coded:
         """Return the view of some units, with their clusters renumbered in the same order."""
         _, clusters = np.unique(self.clusters[chosen], return_inverse=True)
-        codes = self.codes[chosen]
-        return replace(self, codes=codes, clusters=clusters.reshape(-1), subset=subset)
+        return replace(self, codes=self.codes[chosen], clusters=clusters.reshape(-1), subset=subset)
 
     @cached_property
     def labelled(self) -> Mask:

@@ -125,8 +125,7 @@ def selection_of(
             return Selection("first", min_labels, counted=counted)
     if labelled_nearly_all.sum() >= 2:
         counted[:, people] = labelled_nearly_all
-        excluded = np.asarray(people)[~labelled_nearly_all]
-        names = tuple(labels.raters[human] for human in excluded)
+        names = tuple(labels.raters[human] for human in np.asarray(people)[~labelled_nearly_all])
         return Selection("nearly_all", excluded_people=names, counted=counted)
 
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
@@ -355,8 +354,7 @@ def _scores_of_pairs(
             groups = group[first], group[second]
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
             n_pairs = labels_of_unit[unit[first]] * (labels_of_unit[unit[first]] - 1.0) / 2.0
-            distances = distance(codes[first], codes[second])
-            yield group_pair, unit[first], distances, 1.0 / n_pairs
+            yield group_pair, unit[first], distance(codes[first], codes[second]), 1.0 / n_pairs
 
     total, sum_labels, sum_distances = np.zeros((3, n_groups**2))
     for group_pair, pair_unit, distances, weight in pairs():

@@ -128,8 +128,7 @@ class RateSums(NamedTuple):
     @property
     def covariance(self) -> Array:
         """Covariance of reference and grade on the labelled units."""
-        mean_product = ratio(self.products, self.labelled)
-        return mean_product - self.reference_rate * self.grader_rate_labelled
+        return ratio(self.products, self.labelled) - self.reference_rate * self.grader_rate_labelled
 
     @property
     def variance(self) -> Array:
@@ -367,8 +366,7 @@ def ppi_plus_plus(
     elif method == "normal":
         errors = np.asarray(reference, float) - used_weight * np.asarray(grades, float)
         grader_variance = np.var(np.asarray(rest, float)) / len(rest)
-        variance = used_weight**2 * grader_variance + np.var(errors) / len(errors)
-        half = Z * math.sqrt(variance)
+        half = Z * math.sqrt(used_weight**2 * grader_variance + np.var(errors) / len(errors))
         bounds = Interval(estimate, *clip_rates(estimate + np.array([-half, half])).tolist())
     else:
         raise InputError(f"method is {method!r}; it must be bootstrap or normal")
@@ -578,8 +576,7 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
             np.add.at(total, (rows[compared], groups.codes[compared]), values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
         first, second = np.triu_indices(count, 1)
-        differences = means[first] - means[second]
-        for quantity, samples in (("mean", means), ("difference", differences)):
+        for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
             samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
             centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
@@ -951,8 +948,7 @@ def _paired_differences(
     if len(defined):  # the bounds that hold together replace the separate ones
         sample = means[1:, defined], labelled[defined], clusters[defined], alpha
         reach = paired_reach(*sample, is_rate=is_rate)
-        estimates = np.clip(ends[defined, :1], -1.0, 1.0)
-        ends[defined, 1:] = estimates + np.column_stack([-reach, reach])
+        ends[defined, 1:] = np.clip(ends[defined, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     all_ends = np.clip(ends, -1.0, 1.0).tolist()
     return [
         replace(interval, estimate=estimate, low=low, high=high)

@@ -80,8 +80,7 @@ def _newton_strengths(wins: Array) -> Array:
     played = wins + wins.transpose(0, 2, 1)
     theta, diagonal = np.zeros((n_rows, n)), np.arange(n)
     for _ in range(_MAX_STEPS):
-        difference = theta[:, :, None] - theta[:, None, :]
-        expected = 1.0 / (1.0 + np.exp(-difference))
+        expected = 1.0 / (1.0 + np.exp(-(theta[:, :, None] - theta[:, None, :])))
         gradient = (wins - played * expected).sum(axis=2)
         information = played * expected * (1.0 - expected)
         row_information = information.sum(axis=2)

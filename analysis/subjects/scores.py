@@ -41,8 +41,7 @@ def pearson(x: Array, y: Array) -> Array:
     """Return Pearson's r along the last axis; NaN without variation."""
     x = x - x.mean(-1, keepdims=True)
     y = y - y.mean(-1, keepdims=True)
-    spread = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    return np.clip(ratio((x * y).sum(-1), spread), -1.0, 1.0)
+    return np.clip(ratio((x * y).sum(-1), np.sqrt((x**2).sum(-1) * (y**2).sum(-1))), -1.0, 1.0)
 
 
 def spearman(x: Array, y: Array) -> Array:
@@ -72,8 +71,7 @@ def kendall(x: Array, y: Array) -> Array:
     """
     first, second = np.triu_indices(x.shape[-1], 1)
     x_sign, y_sign = (np.sign(scores[..., first] - scores[..., second]) for scores in (x, y))
-    n_untied = np.sqrt((x_sign**2).sum(-1) * (y_sign**2).sum(-1))
-    return ratio((x_sign * y_sign).sum(-1), n_untied)
+    return ratio((x_sign * y_sign).sum(-1), np.sqrt((x_sign**2).sum(-1) * (y_sign**2).sum(-1)))
 
 
 CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
@@ -194,11 +192,11 @@ class Measure(NamedTuple):
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
 
-RATES = Measure(
+RATES = Measure(  # in the order of the fields
     "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi",
     "rate_least_ppi",
 )  # fmt: skip
-MEANS = Measure(
+MEANS = Measure(  # a mean's own rows are those of `add_overall_rows`
     "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi",
     "mean_least_ppi",
 )  # fmt: skip

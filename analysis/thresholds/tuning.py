@@ -235,8 +235,7 @@ def nearest_best(values: Array) -> Codes:
     """
     best: Codes = values.argmax(axis=1)  # a NaN counts as the largest
     with_nan = np.flatnonzero(np.isnan(values[np.arange(len(best)), best]))
-    defined = np.nan_to_num(values[with_nan], nan=-np.inf)
-    best[with_nan] = defined.argmax(axis=1)
+    best[with_nan] = np.nan_to_num(values[with_nan], nan=-np.inf).argmax(axis=1)
     return best
 
 
@@ -334,8 +333,7 @@ def held_out_thresholds(graded: Graded, default: float) -> dict[str, Array]:
         outcomes = candidates.outcomes(weights[None])
         for objective in OBJECTIVES:
             values = objective_values(objective, outcomes, is_whole=weight is None)
-            best = candidates.thresholds[nearest_best(values)[0]]
-            thresholds[objective][fold == held_out] = best
+            thresholds[objective][fold == held_out] = candidates.thresholds[nearest_best(values)[0]]
     return thresholds
 
 
@@ -544,8 +542,7 @@ def probability_graders(labels: LabelMatrix) -> list[int]:
 def references_of(labels: LabelMatrix) -> list[Reference]:
     """Return the references: people, if any, and graders with labels but no probabilities."""
     with_probabilities = probability_graders(labels)
-    people = [human_majority(labels)] if labels.humans else []
-    return people + [
+    return ([human_majority(labels)] if labels.humans else []) + [
         Reference(labels.raters[model], labels.verdicts[:, model])
         for model in labels.models
         if model not in with_probabilities
@@ -662,8 +659,7 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
 
 def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
     """Return True if the reference (units,) has both verdicts where a grader gave probabilities."""
-    compared = _with_probability(labels, grader) & (reference >= 0)
-    return len(np.unique(reference[compared])) == 2
+    return len(np.unique(reference[_with_probability(labels, grader) & (reference >= 0)])) == 2
 
 
 def _with_probability(labels: LabelMatrix, grader: int) -> Mask:
@@ -901,8 +897,7 @@ def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
     [0, 1, 1, 1, 2, 2]
     """
     n_bins = bins or min(BINS, max(1, len(positive) // MIN_IN_BIN))
-    shares = np.arange(1, n_bins) / n_bins
-    bounds = np.unique(np.quantile(positive, shares, method="higher"))
+    bounds = np.unique(np.quantile(positive, np.arange(1, n_bins) / n_bins, method="higher"))
     bin_of_unit = np.searchsorted(bounds, positive, side="right")
     return np.unique(bin_of_unit, return_inverse=True)[1].reshape(-1)
 
@@ -1208,8 +1203,7 @@ def candidate_cuts(confidence: Array, declared: float) -> Array:
     """
     distinct = np.unique(confidence)
     if len(distinct) > MAX_CUTS:
-        ranks = np.arange(MAX_CUTS) / MAX_CUTS
-        distinct = np.quantile(confidence, ranks, method="higher")
+        distinct = np.quantile(confidence, np.arange(MAX_CUTS) / MAX_CUTS, method="higher")
     return np.unique(np.append(distinct, declared))
 
 

@@ -283,8 +283,7 @@ class Comparator:
         key = coded.subset, coded.kinds  # people's labels are the same in all views of a subset
         if key not in self._kappa_means:
             self._kappa_means[key] = KappaMeans(coded, jackknife, [deciding_kappa(coded)])
-        kappas_of_people = self._kappa_means[key]
-        means = with_and_among_humans(kappas_of_people, coded, grader, self.min_people)
+        means = with_and_among_humans(self._kappa_means[key], coded, grader, self.min_people)
         units, grader_mean, people_mean = means
         if grader_mean is None:
             return None
@@ -458,8 +457,7 @@ def _minority_and_chance(
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
     unit_weights = jackknife.mass[coded.clusters].astype(float)
-    counts = label_counts(replace(coded, codes=codes), range(codes.shape[1]))
-    shares = unit_weights @ counts
+    shares = unit_weights @ label_counts(replace(coded, codes=codes), range(codes.shape[1]))
     labelled = codes >= 0
     in_minority = labelled & (codes != shares.argmax())
     n_individual = len(overlap.individual)
