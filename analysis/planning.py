@@ -160,7 +160,7 @@ class _Raters(ABC):
         return 1.0 - coefficients.agreement_weights(len(self.cuts) + 1, kind)
 
     @property
-    def is_possible_so_strict(self) -> bool:
+    def is_strictness_possible(self) -> bool:
         """True if humans can agree as assumed and differ this much in strictness."""
         return self.likeness + _strict_share(self.strictness) < 1
 

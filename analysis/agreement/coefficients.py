@@ -715,8 +715,7 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     chance_disagreement = 1.0 - expected
     if not n or chance_disagreement < _NO_VARIATION:
         return np.nan, np.nan
-    deviations = weights * chance_disagreement - mean_weights * (1 - agreed)
-    variance = (shares * deviations**2).sum()
+    variance = (shares * (weights * chance_disagreement - mean_weights * (1 - agreed)) ** 2).sum()
     variance -= (agreed * expected - 2 * expected + agreed) ** 2
     null_variance = (chance * (weights - mean_weights) ** 2).sum() - expected**2
     se = np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2

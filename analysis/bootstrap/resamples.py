@@ -353,7 +353,7 @@ class PatternResamples(Resamples):
     """
 
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
-        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # below
+        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # kept below
         self._cells, self._members, self._draws = cells, members, draws
         if draws._omissions is not None:
             self._omissions = (draws._omissions @ members).tocsr()

@@ -192,8 +192,7 @@ def stuart_maxwell(table: npt.ArrayLike) -> Homogeneity:
     counts = np.asarray(table, dtype=float)
     off_diagonal = counts - np.diag(np.diag(counts))
     rows, columns = off_diagonal.sum(axis=1), off_diagonal.sum(axis=0)
-    covariance = np.diag(rows + columns) - off_diagonal - off_diagonal.T
-    return _homogeneity(rows - columns, covariance)
+    return _homogeneity(rows - columns, np.diag(rows + columns) - off_diagonal - off_diagonal.T)
 
 
 def clustered_homogeneity(differences: npt.ArrayLike) -> Homogeneity:

@@ -265,8 +265,7 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
     last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
     if (np.isfinite(next_time) & (last_time >= next_time)).any():
         return None  # two labels have the same time
-    rank = np.argsort(order, axis=1, kind="stable")
-    return np.asarray(is_labelled & (rank < number))
+    return np.asarray(is_labelled & (np.argsort(order, axis=1, kind="stable") < number))
 
 
 def selection_p(

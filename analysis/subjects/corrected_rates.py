@@ -577,12 +577,12 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
         first, second = np.triu_indices(count, 1)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
+            defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]  # each (2, rows)
             samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
             centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
             freedom = sum(sample.shape[1] - 1 for sample in centred)
             if freedom > 1:
-                squares = sum(sample @ sample.T for sample in centred) / freedom
+                squares = sum(sample @ sample.T for sample in centred) / freedom  # covariance
                 (people_variance, covariance), (_, grader_variance) = squares
                 product = people_variance * grader_variance
                 r = covariance / math.sqrt(product) if product > 0 else 0.0

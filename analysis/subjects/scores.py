@@ -196,7 +196,7 @@ RATES = Measure(  # in the order of the fields
     "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi",
     "rate_least_ppi",
 )  # fmt: skip
-MEANS = Measure(  # a mean's own rows are those of `add_overall_rows`
+MEANS = Measure(  # people's and the grader's own means have one name
     "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi",
     "mean_least_ppi",
 )  # fmt: skip

@@ -270,8 +270,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     for objective, parts in chunks.items():
         best, value, at_points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         curve = Curve(thresholds[points], at_points, complete=len(points) == len(thresholds))
-        threshold = np.where(np.isnan(value), np.nan, thresholds[best])
-        sweeps[objective] = Sweep(threshold, value, curve)
+        sweeps[objective] = Sweep(np.where(np.isnan(value), np.nan, thresholds[best]), value, curve)
     return sweeps
 
 

@@ -67,8 +67,7 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     majority = tuning.human_majority(labels).verdicts
     for grader in labels.models:
         name = labels.raters[grader]
-        gives_categories = (labels.codes[:, grader] >= 0).any()
-        if gives_categories or binary is None:
+        if (labels.codes[:, grader] >= 0).any() or binary is None:
             yield GraderView(categories, grader)
         elif name not in labels.scale.tunings:
             yield GraderView(binary, grader)
@@ -363,8 +362,8 @@ class Support:
                 unobserved.append((observed + change)[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
         n_clusters = max(len(graders) * size * n_observed, 1.0)
-        # Units are counted once for each person (column 0: a table's size). The root is between
-        # half a cluster (units of a cluster are alike) and half a unit (they are independent).
+        # Column 0 is a table's size: over all tables of a grader, each unit counts once. With the
+        # root the pseudo-weight lies between half a cluster and half a unit of it.
         units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])

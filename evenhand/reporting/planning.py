@@ -118,7 +118,7 @@ class Assumptions:
         if strictness is None:
             strictness = scenarios.default_strictness(scenario.likeness)
         scenario = replace(scenario, strictness=strictness)
-        if strictness < 0 or not scenario.is_possible_so_strict:
+        if strictness < 0 or not scenario.is_strictness_possible:
             assumed_agreement = "correlate so highly"
             if isinstance(scenario, Scenario):
                 assumed_agreement = f"agree on {scenario.agreement:.0%} of items"
