@@ -543,8 +543,8 @@ class Panel(NamedTuple):
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
         has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         can_pass = humans_agree & has_enough
-        # Bounded is the difference plus `share` x humans' kappa, as in `_bound_distance`. It is
-        # tested against 0 with a share, else against -margin: both are `is_within_margin`.
+        # What is bounded is the difference plus `share` x humans' kappa (see `_bound_distance`).
+        # Its null is 0 with a share, else -margin: in both cases the difference is at -`allowed`.
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear_reach = bounds.reaches(influence.T, alpha)
         passed = is_within_margin(linear_reach)

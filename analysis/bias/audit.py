@@ -71,7 +71,7 @@ class AuditRows:
     """Writer of rows that keeps their p values, so that all are corrected together at the end."""
 
     out: Writer
-    suffix: str = ""
+    suffix: str = ""  # of the rows' statistics: "", or HELD_OUT
     _tests: list[_Test] = field(default_factory=list)
     people_cache: dict[tuple[bytes | bool, ...], expected.PeopleCalls] = field(default_factory=dict)
     """People's calls on the units that a grader called (see `Shifts`)."""

@@ -39,7 +39,8 @@ alone, for Rogan & Gladen's rates and for means; a number of inf means the norma
 place of Student's t.
 
 `Writer.add` takes a figure as its values in data and resamples (rows,), which it gives an interval,
-or as a finished `Interval`; and its units as a mask (units,) or as their (units, clusters).
+or as a finished `Interval` or number; and its units as a mask (units,) or as their number and that
+of their clusters.
 
 Read `RateSums` and `stratified_ppi`, then the functions of arrays (`rogan_gladen`,
 `ppi_plus_plus`), then the functions that add rows to the results.

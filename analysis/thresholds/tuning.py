@@ -288,8 +288,7 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     best = int(np.flatnonzero(thresholds == interval.estimate)[0])
     # A resample without both verdicts cannot distinguish thresholds: its shortfalls are 0.
     shortfall = np.nan_to_num(values[:, [best]] - values)
-    standard_error = shortfall[1:].std(axis=0)
-    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * standard_error + _TOLERANCE)
+    not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
     low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
     next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
     high = float(thresholds[next_point]) if next_point < len(thresholds) else 1.0

@@ -178,7 +178,7 @@ class ScoreBounds:
         return float(bounds.chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Return the factor by which the sample must grow for its lower bound to exceed `null`."""
+        """Return the factor of growth of the sample for a lower bound above `null`; or inf."""
         if not float(self.sample.estimate) > null or not alpha > 0:
             return math.inf
 
