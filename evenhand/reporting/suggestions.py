@@ -257,8 +257,7 @@ class _Adapter:
     def __init__(self, start: Start, ask: AskModel, grade: GradeUnits) -> None:
         self._start = start
         self._old_labels: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
-        self._ask = ask
-        self._grade = grade
+        self._ask, self._grade = ask, grade
         self.instructions: dict[str, tuple[Instructions, str]] = {}
         """The accepted instructions with their origins, by GEPA's text of them."""
         self.remarks: list[str] = []
@@ -682,8 +681,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
 def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
     """Return the ratings on held-out units that the grader labelled under both texts."""
     dataset = from_study(study, tried=tried)
-    ratings = dataset.ratings
-    ratings = ratings[ratings["rubric"] == text.name]
+    ratings = dataset.ratings[dataset.ratings["rubric"] == text.name]
     is_present_text = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
     is_human = (ratings["rater_kind"] == "human") & is_present_text
     is_old = (ratings["rater_id"] == grader) & is_present_text

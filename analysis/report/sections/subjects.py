@@ -286,8 +286,7 @@ class _SubjectFigures:
 
 def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and their order."""
-    rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
-    measures = rates, means
+    measures = rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     shares = figures.select_all(_CORRECTED_SHARE)
     if not (rates.graders or means.graders or shares):
         return Part()

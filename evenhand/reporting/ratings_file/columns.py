@@ -673,8 +673,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         return everybody_of(options, raters)
     if options.kinds:
         return options
-    grid = grid_in(table, columns, options)
-    if grid:
+    if grid := grid_in(table, columns, options):
         kinds = _kinds_by_name(grid.raters)
         is_known = len(kinds) == len(grid.raters)
     else:
