@@ -79,8 +79,8 @@ class Dataset:
         return next((id_ for id_, display in self.called.items() if display == name), name)
 
     def call(self, name: str) -> str:
-        """Return the display name of an id, the id itself without one; of RUBRIC/option, the rubric
-        of one option of a set, the name of RUBRIC with "/option".
+        """Return the display name of an id, or the id if it has none. "RUBRIC/option", which is one
+        option of a set, has the display name of RUBRIC in place of its id.
         """
         scale = self.scales.get(name)
         if name not in self.called and scale and scale.part_of in self.called:

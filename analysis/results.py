@@ -160,8 +160,8 @@ class ResultRows:
         # coverage-small.md). Their number is known for "all" (key "") and "all|binary" ("|binary").
         minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
         is_coefficient = kind in ("coefficient", "difference")
-        # Verdicts check the number themselves where they have bounds. Rows that only have a limit,
-        # such as the margin of a part that is too small for bounds, have NaN as their level alpha.
+        # Verdicts check the number themselves where their rows have a level; `alpha` is NaN in rows
+        # that only have a limit, such as the margin in a part of the sample.
         decides = deciding is not None and not math.isnan(deciding.alpha)
         has_bounds = not math.isnan(interval.low)
         if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:

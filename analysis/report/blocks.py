@@ -190,7 +190,8 @@ class Card:
     def compared(self) -> str:
         """The two kappas in words; empty where the grader's is unknown.
 
-        >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
+        >>> kappas = Cell("0.77"), Cell("0.82")
+        >>> Card({}, None, "", kappas, price=None, evidence=()).compared
         'κ 0.77 vs 0.82'
         """
         grader, people = self.kappas

@@ -171,7 +171,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
     passes_tuned = tuned is not None and tuned.judgement in PASSES
-    relabel = NextStep(kind="annotators", number=len(case.people.opposed))  # who reverse labels
+    relabel = NextStep(kind="annotators", number=len(case.people.opposed))  # who reverse the scale
     if case.people.opposed and (passes or passes_tuned):
         return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
     if case.people.copied and (passes or passes_tuned):

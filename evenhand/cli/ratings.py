@@ -72,7 +72,7 @@ def run_annotate(arguments: Namespace) -> int:
     typed_folders = [folder.resolve() for folder in arguments.dirs]  # `folders` may lie in these
     path = study_path(arguments.path) if arguments.path else ""
     has_one_study = len(typed_folders) == 1 and folders == typed_folders
-    if path or not has_one_study:  # `path`, or that of several studies: "", is all `--url` may have
+    if path or not has_one_study:  # `--url` may have this path, "" for several, and no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
             fields = {"url": arguments.url, "address": address.removesuffix(url_path)}

@@ -335,10 +335,8 @@ def _task(rubric: Rubric) -> dict[str, str]:
 
 def _record(unit: LearnUnit) -> dict[str, Any]:
     """Return a unit as GEPA shows it to a model: without annotators' names, its texts in tags."""
-    feedback = [
-        f"{count} of the people said {label}."
-        for label, count in Counter(unit.labels).most_common()
-    ]
+    counts = Counter(unit.labels).most_common()
+    feedback = [f"{count} of the people said {label}." for label, count in counts]
     feedback += [f"A reason: {_fenced(text)}" for text in unit.reasons]
     marked = [words for words in unit.marked_words if words.strip()]
     feedback += [f"Words that were marked: {_fenced(words)}" for words in marked]

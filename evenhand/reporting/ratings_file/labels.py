@@ -206,8 +206,7 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
     """Keep the rows of raters who are named in the options, and of kinds of raters of which none is
     named. Without names, and in a wide table, all rows are kept.
     """
-    source, options = reading.source, reading.options
-    declared_kinds = options.kinds
+    source, options, declared_kinds = reading.source, reading.options, reading.options.kinds
     if not declared_kinds or reading.rows is not None:  # a wide table
         return table, []
     raters = texts(table["rater_id"])
