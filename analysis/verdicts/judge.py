@@ -155,7 +155,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     answers = verdict_requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
     agreement = verdict_requirements.as_good_as_people(case, bounds) if bounds else {}  # by name
     audits = verdict_requirements.no_faults(case, present)
-    probable_fault = requirement.likely_fault({**audits, **agreement})
+    probable_fault = requirement.likely_fault({**audits, **agreement})  # audits' come first
     faults = requirement.reasons(audits, "broken")
     missing = _missing_evidence(case, agreement, probable_fault)  # no reasons: all is met
     against = _reasons_against(case, agreement)
