@@ -43,7 +43,7 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    # Growth of the sample that decides: by the score test of `clusters_to_pass`, for these people and
+    # Growth of the sample that decides: by the score test of `clusters_to_pass` on these people and
     # an estimate within the margin (inf: no number would do); else None, and `Bound` computes it.
     growth = None
     if difference is bounds.difference and difference["estimate"] > limit:
