@@ -416,8 +416,7 @@ class RubricAnalysis:
 
     def judge(self, error: float) -> None:
         """Judge the graders again, for a probability `error` of a wrong pass."""
-        view = self.view_to_judge
-        if view is None:
+        if (view := self.view_to_judge) is None:
             return
         rows, former_order = self.rows, tuple(self.rows.rows)
         rows.rows = {key: row for key, row in rows.rows.items() if row["statistic"] not in _JUDGED}

@@ -79,10 +79,12 @@ class Dataset:
         return next((id_ for id_, display in self.called.items() if display == name), name)
 
     def call(self, name: str) -> str:
-        """Return the display name of an id; the id itself if it has none."""
+        """Return the display name of an id, or the id if it has none. "RUBRIC/option", which is one
+        option of a set, has the display name of RUBRIC in place of its id.
+        """
         scale = self.scales.get(name)
         if name not in self.called and scale and scale.part_of in self.called:
-            return self.called[scale.part_of] + name.removeprefix(scale.part_of)  # RUBRIC/option
+            return self.called[scale.part_of] + name.removeprefix(scale.part_of)
         return self.called.get(name, name)
 
     @property
@@ -98,6 +100,7 @@ class Dataset:
         if not self.called:
             return self
         facts, call, ids = self.facts, self.call, self.ids
+        id_of_name = {name: id_ for id_ in ids if (name := call(id_)) != id_}
         for id_, name in self.called.items():
             if name != id_ and name in (*ids, *_RESERVED):
                 raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
@@ -121,7 +124,7 @@ class Dataset:
                 variant_of=call(scale.variant_of),
                 withheld=named_keys(scale.withheld),
                 part_of=call(scale.part_of),
-                ids=facts.ids,
+                ids=id_of_name,
             )
 
         hashes, trials = facts.rubric_hashes, facts.rewordings.items()
@@ -136,7 +139,7 @@ class Dataset:
             looks=named_keys(facts.looks),
             sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
             rewordings={call(name): replace(trial, of=call(trial.of)) for name, trial in trials},
-            ids={name: id_ for id_ in ids if (name := call(id_)) != id_},
+            ids=id_of_name,
         )
         return replace(
             self,

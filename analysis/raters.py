@@ -376,10 +376,10 @@ def rater_quality(
 
 def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the change of relative agreement from the first half to the second, (rows,)."""
-    sums = np.zeros((resamples.n_types, 4))  # by cluster, of the features of `AgainstOthers.drift`
+    sums = np.zeros((resamples.n_types, 4))  # (clusters, features of `AgainstOthers.drift`)
     for rubric in compared:
         sums += resamples.cluster_sums(rubric.clusters, rubric.drift())
-    late, n_late, early, n_early = resamples.totals(sums).T
+    late, n_late, early, n_early = resamples.totals(sums).T  # each (rows,)
     return ratio(late, n_late) - ratio(early, n_early)
 
 

@@ -1,7 +1,7 @@
 """Requirements: bounds that are compared with limits, the reasons in words, and the number of
 further clusters or humans that would decide them.
 
-Verdicts, audits and gates consist of requirements (`Requirement`). The number of further clusters
+Verdicts, audits and drifts consist of requirements (`Requirement`). The number of further clusters
 is computed from the present intervals (`Bound`, `clusters_to_decide`), the number of humans and
 clusters of the next study from the variances in a pilot (`Pilot`).
 """
@@ -49,7 +49,7 @@ class Bound:
     from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if the limit must be cleared to decide at all: people's kappa, also before a failure."""
+    """True if neither a pass nor a failure counts unless this limit is cleared: people's kappa."""
     known_growth: float | None = None
     """Factor by which the sample must grow, if it was computed elsewhere."""
 
@@ -64,7 +64,7 @@ class Bound:
         """
         if self.known_growth is not None:
             return self.known_growth
-        if self.varies or not self._is_decidable:  # inf if not decidable
+        if self.varies or not self._is_decidable:  # `_factor` is inf if not decidable
             return self._factor(1.0 - self.from_people, self.from_people)
         # Bounds without variation come nearer in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
@@ -219,7 +219,7 @@ class ClusterCounts:
         """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
-            needed = rounded_up(self.clusters * needed / self.effective)
+            needed = rounded_up(self.clusters * needed / self.effective)  # the present ratio
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
         return clusters_to_decide(self.clusters, unsettled(requirements), needed)
@@ -279,17 +279,17 @@ class Pilot:
         if not variance > 0 or not self.alpha > 0:
             return 0.0
         freedom = clusters - 1.0
-        if people and of_people:
+        if people and of_people:  # Welch-Satterthwaite
             parts = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
             freedom = variance**2 / parts
-        noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)
+        noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
         return float(1.0 - nctdtr(freedom, noncentrality, stdtrit(freedom, 1.0 - self.alpha)))
 
     def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
         """Return the smallest number of clusters, with the pilot's, that decides with a probability
         of `power`; None above 100 times the pilot's.
         """
-        low, high = self.clusters - 1, self.clusters
+        low, high = self.clusters - 1, self.clusters  # too few, and enough, after doubling
         while self.chance(high, people) < power:
             low, high = high, 2 * high
             if high > _MAX_PILOT_GROWTH * self.clusters:

@@ -127,12 +127,9 @@ class ResultRows:
         if not (is_constant and entry_for(statistic).kind == "coefficient"):
             interval = self._widened(statistic, interval, subset, counts[1])
         start, span = onto
-        interval = replace(
-            interval,
-            estimate=start + span * interval.estimate,
-            low=start + span * interval.low,
-            high=start + span * interval.high,
-        )
+        ends = (interval.estimate, interval.low, interval.high)
+        estimate, low, high = (start + span * end for end in ends)
+        interval = replace(interval, estimate=estimate, low=low, high=high)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
             rubric=self.rubric,
@@ -163,7 +160,8 @@ class ResultRows:
         # coverage-small.md). Their number is known for "all" (key "") and "all|binary" ("|binary").
         minority = self.minority_clusters.get(subset.removeprefix("all"), FEW_MINORITY)
         is_coefficient = kind in ("coefficient", "difference")
-        # Verdicts check this themselves, if they have bounds (alpha is NaN without).
+        # Verdicts check the number themselves where their rows have a level; `alpha` is NaN in rows
+        # that only have a limit, such as the margin in a part of the sample.
         decides = deciding is not None and not math.isnan(deciding.alpha)
         has_bounds = not math.isnan(interval.low)
         if minority < FEW_MINORITY and is_coefficient and not decides and has_bounds:

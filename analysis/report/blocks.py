@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.analysis.verdicts.wording import Title
 
-
 SYNTHETIC = " (synthetic)"
 """Suffix of captions of simulated data."""
 
@@ -191,7 +190,8 @@ class Card:
     def compared(self) -> str:
         """The two kappas in words; empty where the grader's is unknown.
 
-        >>> Card({}, None, "", (Cell("0.77"), Cell("0.82")), None, ()).compared
+        >>> kappas = Cell("0.77"), Cell("0.82")
+        >>> Card({}, None, "", kappas, price=None, evidence=()).compared
         'κ 0.77 vs 0.82'
         """
         grader, people = self.kappas
@@ -233,7 +233,7 @@ Texts = tuple[tuple[str, str], ...]
 class GivenLabel:
     """A label of a unit by a person or a grader, and the label's name. A person may have given a
     `reason`. A grader has its `replies`; if the lead sorted its disagreement with people, `kind` is
-    the code, `sorted` the title of the kind, with the lead's `note`.
+    the code, as "grader_wrong", `sorted` the title of this kind, with the lead's `note`.
     """
 
     rater: str
@@ -250,13 +250,13 @@ class GivenLabel:
 class DisagreedUnit:
     """A unit with the labels of people and of the graders that differ from them. `columns` are its
     texts, with a pair's two sides in two columns. `marked` are the texts in which people marked
-    words, in pieces with the raters who marked each piece. `parts` are its values of columns.
+    words, in pieces with the raters who marked each piece. `parts` are columns with values.
     """
 
     rubric: str
     title: str
     unit: str
-    parts: Texts
+    parts: Texts  # such as (("party", "left"),)
     people: Sequence[GivenLabel]
     graders: Sequence[GivenLabel]
     columns: Sequence[Texts]
@@ -302,7 +302,7 @@ class Answer:
 class Part:
     """Part of a section on one `rubric` (its title; empty for all rubrics).
 
-    The `answers` are sentences in pieces (`in_pieces`), with figures among the text. `open` blocks
+    The `answers` are sentences in pieces, ["kappa ", Figure, "."] for example. `open` blocks
     are always visible; `folded` blocks, the evidence, unfold below the `title` or the rubric; the
     `appendix` has what no decision needs. `about` explains how to read the blocks.
     """
@@ -373,8 +373,7 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
     header = ["Group"] * has_headings + [table.stub]
     for name, bounds in zip(table.columns, has_bounds, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]
-    lines = [[*header, "Note"]]
-    group = ""
+    lines, group = [[*header, "Note"]], ""
     for row in table.rows:
         if not row.cells:
             group = row.heading

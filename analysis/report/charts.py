@@ -168,8 +168,7 @@ def axis_through_zero(bounds: Iterable[float | None]) -> Spec:
     step = next(digit * power for digit in (1, 2, 5, 10) if width <= digit * power * _MAX_TICKS)
     ticks = range(math.floor(low / step + _ROUNDING), math.ceil(high / step - _ROUNDING) + 1)
     values = [round(tick * step, 10) for tick in ticks]
-    domain = [min(low, values[0]), max(high, values[-1])]
-    scale = {"domain": domain, "nice": False}
+    scale = {"domain": [min(low, values[0]), max(high, values[-1])], "nice": False}
     return {"type": "quantitative", "scale": scale, "axis": {"values": values}}
 
 
@@ -262,6 +261,7 @@ def _element(node: ElementTree.Element) -> str:
         return ""
     if tag == "rect" and node.get("fill") == "transparent":
         return ""
+    # Vega draws a path of the class "background" behind each group, mostly without any colour.
     is_painted = node.get("fill") or node.get("stroke") or "background" not in node.get("class", "")
     if tag == "path" and (node.get("d", "") in _EMPTY_PATHS or not is_painted):
         return ""

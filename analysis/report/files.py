@@ -122,9 +122,8 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
         return None
     if len(answers) > 1 and len({answer.pieces for answer in answers}) == 1:
         answers = [blocks.Answer(answers[0].pieces)]
-    about = []
-    if f"{prefix}.about" in texts():
-        about.append(written(f"{prefix}.about", **topic.fields(source)))
+    has_about = f"{prefix}.about" in texts()
+    about = [written(f"{prefix}.about", **topic.fields(source))] if has_about else []
     all_about = tuple(dict.fromkeys(chain(about, *(part.about for part in all_parts))))
     appendix = []
     for part in all_parts:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import PublishedFigures
     from evenhand.study.tables.ratings import Mark
 
-
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
@@ -227,8 +226,8 @@ class TableSpec:
     """Declaration of a table in `tables.toml`, whose head explains the values.
 
     `stub` heads the rows' titles. `columns` are statistics, or parts of a key under a `head`.
-    `rows` are kinds of raters (`RubricFigures.rater_rows`); with a `title`, an attribute of
-    `Figure`, they are statistics, with a row for each figure. Figures are `on` this subset; with
+    `rows` are kinds of raters (`RubricFigures.rater_rows`), such as "graders"; with a `title`, an
+    attribute of `Figure`, they are statistics, with a row for each figure. `on` is the subset; with
     `views` there is a table on the categories and one on the binary label. `count` heads the column
     with the numbers of units, "" for none. With `asides` all remarks are in the cells.
     """
@@ -264,9 +263,8 @@ def make_table(
     used_columns = [n for n in range(len(columns)) if any(figures[n] for figures in figure_rows)]
     if not used_columns:
         return []
-    notes: dict[str, str] = {}
-    count = label_text(spec.count)
-    table_rows = []
+    notes: dict[str, str] = {}  # marks of footnotes, by text
+    count, table_rows = label_text(spec.count), []
     for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):  # each with the next
         if figures is not None:
             row_figures = [figures[n] for n in used_columns]
@@ -383,7 +381,7 @@ class ReportContext:
 
 SUBSET_NAMES = {ALL: written("naming.categories"), ALL_BINARY: written("naming.binary")}
 """Name of a subset in a caption."""
-GROUPS = {
+GROUPS = {  # titles of rows ("Annotators with one another"); `_NAMES` ("Annotators") are general
     "humans": written("naming.annotators_together"),
     "models": written("naming.graders_together"), "all": written("naming.everyone"),
 }  # fmt: skip
@@ -653,7 +651,8 @@ class RubricFigures:
 
     def general_statistic(self, subset: str = ALL) -> str:
         """Return the statistic of all raters with shared units: agreement, or kappa on numbers."""
-        return self.kappa(subset) if self.select("mean_number", subset) else "observed_agreement"
+        is_of_numbers = self.select("mean_number", subset)  # which only ratings as numbers have
+        return self.kappa(subset) if is_of_numbers else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the declared or the rubric's threshold that tuning starts from, "" without one."""

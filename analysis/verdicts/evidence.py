@@ -456,8 +456,7 @@ def add_deciding_rows(
             comparisons.append(comparison)
     if not comparisons:
         return
-    sharing = (comparison for comparison in comparisons if comparison.view.shares_level)
-    influences = [comparison.difference_influence for comparison in sharing]
+    influences = [c.difference_influence for c in comparisons if c.view.shares_level]
     level = shared_level(influences, len(comparisons), rule, look, error)
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
@@ -652,7 +651,7 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
         quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
-        share = over_people.from_people
+        share = over_people.from_people  # of the sum of both variances
         pilot = Pilot(
             rubric=rubric, grader=grader, difference=row["estimate"], margin=level.margin,
             of_clusters=of_clusters, clusters=row["n_clusters"],

@@ -12,6 +12,13 @@ Verdicts are based on bounds of intervals, never on an estimate:
 
 `judge_graders` gives verdicts, `rank_graders` ranks graders with their prices, `recommendations`
 name the grader to use, or what to label first.
+
+A verdict follows from requirements (`requirement.Requirement`). Each is *met* if its bound clears a
+limit, *broken* if the other bound lies beyond it, else *open*; it is *likely* besides if the
+estimate clears the limit. `present` is the evidence on a grader's labels as they are, `tuned` on
+its binary labels at a threshold tuned on other clusters. In `_decide`, `against` are reasons why
+the grader clearly is not as good as people, `faults` the reasons of broken audits (a bias, a part
+in which it fails, ...), and `missing` is the inconclusive decision, without reasons if all is met.
 """
 
 from __future__ import annotations
@@ -34,7 +41,8 @@ from evenhand.analysis.requirement import Reason, Requirements
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, TableRow, key_of, sample_of
 from evenhand.analysis.statistics import limit_shown, reason_in_words, says, shown_apart
 from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
-from evenhand.analysis.verdicts import evidence, requirements, wording
+from evenhand.analysis.verdicts import evidence, wording
+from evenhand.analysis.verdicts import requirements as verdict_requirements
 from evenhand.analysis.verdicts.evidence import Bounds, VerdictEvidence
 from evenhand.analysis.verdicts.wording import PASSES, Decision, Judgement, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
@@ -94,7 +102,7 @@ def judge_graders(
     for grader in (labels.raters[model] for model in labels.models):
         case = evidence.evidence_on(rows, labels, grader, rule, cluster_noun)
         if rule.reference:
-            verdict = _verdict(case, *requirements.judge_against_reference(rows, case))
+            verdict = _verdict(case, *verdict_requirements.judge_against_reference(rows, case))
         else:
             verdict = judge(case)
         verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
@@ -128,7 +136,8 @@ def judge(case: VerdictEvidence) -> Verdict:
     shorts, passes = [decision.short], decision.judgement in PASSES
     if case.people.copied:
         shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
-    if passes and view.bounds is not None and not view.bounds.passes_if_wrong:  # missing labels
+    # `passes_if_wrong`: the grader would pass even if every label that it did not give were wrong.
+    if passes and view.bounds is not None and not view.bounds.passes_if_wrong:
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
@@ -143,25 +152,26 @@ def judge(case: VerdictEvidence) -> Verdict:
 def _decide(case: VerdictEvidence) -> Decision:
     """Decide on a grader compared with people, in the order of the figure in docs/concepts.md."""
     present, bounds = case.present, case.present.bounds
-    answers = requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
-    agreement = requirements.as_good_as_people(case, bounds) if bounds else {}
-    audits = requirements.no_faults(case, present)
-    probable_fault = requirement.likely_fault({**audits, **agreement})
+    answers = verdict_requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
+    agreement = verdict_requirements.as_good_as_people(case, bounds) if bounds else {}  # by name
+    audits = verdict_requirements.no_faults(case, present)
+    probable_fault = requirement.likely_fault({**audits, **agreement})  # audits' come first
     faults = requirement.reasons(audits, "broken")
-    missing = _missing_evidence(case, agreement, probable_fault)
+    missing = _missing_evidence(case, agreement, probable_fault)  # no reasons: all is met
     against = _reasons_against(case, agreement)
     n_shared = present.difference and present.difference["n_units"]
     if case.people.number > 0 and case.answers.share[0] > 0 and not n_shared:  # [0]: estimate
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
-    if case.selective is not None:
+    if case.selective is not None:  # labels decided which units got more: kappa may be biased
         return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
-    # Labels by a tuned threshold in use pass at this threshold only, by held-out figures (`tuned`).
+    # A tuned threshold in use forbids a plain pass: the labels depend on it, so that they may pass
+    # at this threshold only (`tuned` below), by figures on clusters that it was not tuned on.
     passes = not (missing.reasons or against or faults or case.tuned.is_compared)
     tuned = _at_threshold(case)
     passes_tuned = tuned is not None and tuned.judgement in PASSES
-    relabel = NextStep(kind="annotators", number=len(case.people.opposed))
+    relabel = NextStep(kind="annotators", number=len(case.people.opposed))  # who reverse the scale
     if case.people.opposed and (passes or passes_tuned):
         return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
     if case.people.copied and (passes or passes_tuned):
@@ -174,12 +184,13 @@ def _decide(case: VerdictEvidence) -> Decision:
     if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
     # A grader that fails in a part does not pass, even if more labels would show it for the whole.
-    falls_short = against or present.failing or (faults and not missing.reasons)  # only faults
-    if falls_short and _is_informative(case):  # else, only `against` excludes any use
+    # Other faults decide only if agreement is shown; else `missing` lists them before its reasons.
+    falls_short = against or present.failing or (faults and not missing.reasons)
+    if falls_short and _is_informative(case):
         return _only_with_correction(case, [*against, *faults])
-    if against:
+    if against:  # not informative, and clearly worse than people
         return Decision("do_not_use", written("verdict.do_not_use", **case.fields), against)
-    promising = bool(agreement) and not probable_fault
+    promising = bool(agreement) and not probable_fault  # all else is inconclusive, also faults
     missing = replace(missing, reasons=[*faults, *missing.reasons], promising=promising)
     if case.people.opposed:
         missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
@@ -203,7 +214,7 @@ def _with_shortfall(
 
 _RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 _UNDEFINED = "undefined_plainly", "undefined"
-"""Long and short reason where there are no bounds."""
+"""Keys of the sentence and of the short reason (see `because`) where there are no bounds."""
 
 
 def _inconclusive(
@@ -228,8 +239,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
         head = written("verdict.can_replace_binary", **case.fields)
         short = Reason(passes.sentence, written("short.binary_only"))
         return Decision("can_replace", head, [short], holds_for="binary")
-    head = written("verdict.can_replace", **case.fields)
-    binary = case.binary
+    head, binary = written("verdict.can_replace", **case.fields), case.binary
     if binary is None or binary["low"] > -bounds.margin:
         return Decision("can_replace", head, [passes])
     # The pass does not extend to the binary labels, which is the short reason in a table's cell.
@@ -290,7 +300,8 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str
 
 def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fails: str) -> Decision:
     """Decide that further clusters would decide, or further people on the present clusters where
-    clusters would not, to meet all `needs`. `fails` is as in `_missing_evidence`.
+    clusters would not, to meet all `needs`. `fails` is as in `_missing_evidence`. Only the part of
+    the variance that is between people (`Bound.from_people`) falls with more people.
     """
     rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
@@ -298,13 +309,13 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fail
     if n_lacking > 0:  # the advice names the number of clusters
         del not_met["enough_clusters"]
     missing = requirement.reasons(not_met, "open", "broken")
-    more = sample.more_to_settle(rule, not_met)
+    more = sample.more_to_settle(rule, not_met)  # None: over ten times as many (MAX_GROWTH)
     unsettled = requirement.unsettled(not_met)
     growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
     more_people = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
         more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
-    undecided = bool(missing)
+    undecided = bool(missing)  # False if only the number of clusters is too low
     if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
         more, undecided = n_lacking, False
     advice = wording.advice(
@@ -340,14 +351,15 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     meet all requirements; decide that it is inconclusive if they may meet them; else return None.
     """
     tuned, bounds = case.tuned, case.tuned.bounds
-    # Advice to keep the default ends this; where "not_identifiable", more labels may change it.
+    # Tuning advises "tuned" (its threshold), "default" (keep the present one, so that nothing is to
+    # be decided here) or "not_identifiable" (no threshold is clearly best; more labels may tell).
     if bounds is None or case.has_too_few_people or not tuned.advises("tuned", "not_identifiable"):
         return None
     if bounds.has_no_level:
         return _without_level(case, bounds)
-    agreement = requirements.as_good_as_people(case, bounds)
+    agreement = verdict_requirements.as_good_as_people(case, bounds)
     is_broken = agreement["within_margin"].is_broken or agreement["above_baselines"].is_broken
-    if is_broken or not requirement.all_met(requirements.no_faults(case, tuned)):
+    if is_broken or not requirement.all_met(verdict_requirements.no_faults(case, tuned)):
         return None
     if requirement.all_met(agreement) and tuned.threshold is not None and tuned.advises("tuned"):
         threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
@@ -387,7 +399,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         against.append(because("below", figures=wording.compared(case, bounds), apart=apart))
     scored, rule, best_baseline = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people rarely choose another category, a good grader may give one
-    # label only, as a baseline does.
+    # label only, as a baseline does. Without bounds, clusters in which it errs count as the latter.
     if agreement:
         is_large = agreement["enough_clusters"].is_met and agreement["both_kinds"].is_met
     else:
@@ -399,7 +411,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
         if (high <= 0 and people_agree) or is_constant:
-            against.append(requirements.baseline(case, kappa, "no_better_than_baseline"))
+            against.append(verdict_requirements.baseline(case, kappa, "no_better_than_baseline"))
     return against
 
 
@@ -497,12 +509,11 @@ def rank_graders(
         )  # fmt: skip
         ranking.setdefault(rubric, []).append(candidate)
     for candidates in ranking.values():
-        # Pareto-optimal are those of which no other point is as cheap and agrees as well.
         points = [(other.usd, other.agreement) for other in candidates]
         for n, (usd, agreement) in enumerate(points):
             as_good = {point for point in points if point[0] <= usd and point[1] >= agreement}
             is_known = math.isfinite(usd) and math.isfinite(agreement)
-            best_buy = is_known and as_good == {(usd, agreement)}
+            best_buy = is_known and as_good == {(usd, agreement)}  # nothing but itself
             candidates[n] = replace(candidates[n], best_buy=best_buy)
         candidates.sort(key=_rank_key)
     return ranking
@@ -531,17 +542,17 @@ Key = tuple[str, ...]
 
 def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, among
-    `all_keys` of its evidence. They are the first ones, on the categories; of a verdict at a
-    threshold the last ones.
+    `all_keys` of its evidence, in the order of `VerdictEvidence.keys`: the first ones, on the
+    labels as they are, or of a verdict at a threshold the last ones, on held-out clusters.
     """
-    keys = [tuple(key) for key in all_keys if key[3] not in BASELINES]  # key[3] is the grader
+    keys = [tuple(key) for key in all_keys if key[3] not in BASELINES]  # key[3]: rater_b, a grader
 
     def deciding_key(*statistics: str) -> Key | None:
-        candidates = [key for key in keys if key[1] in statistics]
+        candidates = [key for key in keys if key[1] in statistics]  # key[1]: the statistic
         return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
-    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, requirements.KAPPA)
+    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, verdict_requirements.KAPPA)
 
 
 @dataclass(frozen=True)

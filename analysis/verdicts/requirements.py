@@ -43,7 +43,9 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    growth = None  # computed from the bounds themselves, unless a score test gave it
+    # Growth of the sample that decides: by the score test of `clusters_to_pass` on these people and
+    # an estimate within the margin (inf: no number would do); else None, and `Bound` computes it.
+    growth = None
     if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
         growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
@@ -83,7 +85,7 @@ def people_disagree(case: evidence.VerdictEvidence, people: ResultRow) -> list[R
     name = "people_may_not_agree" if is_likely else "people_hardly_agree"
     kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
     why = [because(name, kappa=kappa, low=low, least=min_kappa)]
-    for within, across in zip(sides[::2], sides[1::2], strict=True):  # two rows of each column
+    for within, across in zip(sides[::2], sides[1::2], strict=True):  # in turn, by column
         kappas = {"within": within["estimate"], "across": across["estimate"]}
         why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
     # A clearer rubric does not help where some people reverse labels, or sides differ.
@@ -302,8 +304,8 @@ def _add_comparison_rows(
                 n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
-            share = share.held(replace(level, bar=bar))
-            figures.append(rows.added(name, share, share_counts, **key))
+            at_bar = replace(level, bar=bar)
+            figures.append(rows.added(name, share.held(at_bar), share_counts, **key))
     return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 

@@ -213,7 +213,7 @@ class VersionComparison:
         if not abs(change) < self.margin or max(-interval.low, interval.high) < self.margin:
             return interval, math.inf
         level = requirement.surer_level(LEVEL)
-        sides = score_bounds, score_bounds.negated()
+        sides = score_bounds, score_bounds.negated()  # not lower, and not higher, by the margin
         growth = max(side.growth(-self.margin, level) for side in sides)
         return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
 
@@ -221,7 +221,7 @@ class VersionComparison:
         """Return the score bounds of the change, after minus before; `values` as in `_change`."""
         people = self.coded.members("human")
         overlap = pairs.Overlap.of(self.coded, self.jackknife, people, self.after.units)
-        support = comparison.Support.of(overlap, self.jackknife, self.columns[::-1])
+        support = comparison.Support.of(overlap, self.jackknife, self.columns[::-1])  # after first
         return support.score_bounds(values, self.after.sample.effective)
 
     def add_descriptive_rows(
@@ -564,7 +564,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
     n_both = (overlap.units & coded.labelled[:, grader]).sum()
     answered = float(n_both / max(overlap.units.sum(), 1))
     total = by_cluster.sum(axis=0)
-    sums = np.concatenate([total[None], total - by_cluster])
+    sums = np.concatenate([total[None], total - by_cluster])  # row 0: all, then without each
     return bounds.kappas_of(sums, pairs.measurement_of(coded).distances)[0], answered
 
 
@@ -580,7 +580,7 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
         return 1.0  # unknown, which is no reason to begin no proof
     present = len(np.unique(labels.clusters[labels.labelled_by_people]))
     error = bounds.standard_error(bounds.influence(gains)) * math.sqrt(present / max(clusters, 1))
-    return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0
+    return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0  # power of z test
 
 
 def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
@@ -614,7 +614,8 @@ def too_few_errors(
     both = (people >= 0) & (grades >= 0)
     masks = (both & (people != grades)).any(axis=1), both.any(axis=1)
     wrong, compared = (np.bincount(labels.clusters, mask, labels.n_clusters) > 0 for mask in masks)
-    _, _, share = share_bounds(wrong.astype(float), compared.astype(float), 0.1)
+    _, _, share = share_bounds(wrong.astype(float), compared.astype(float), 0.1)  # upper bound
+    # A sign test of n gains and no loss has p = 0.5**n, which must be at most alpha.
     errors, needed = clusters * share, math.ceil(math.log(alpha) / math.log(0.5))
     return (errors, needed) if errors < needed else None
 

@@ -69,10 +69,10 @@ def run_annotate(arguments: Namespace) -> int:
     if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
-    typed_folders = [folder.resolve() for folder in arguments.dirs]
+    typed_folders = [folder.resolve() for folder in arguments.dirs]  # `folders` may lie in these
     path = study_path(arguments.path) if arguments.path else ""
     has_one_study = len(typed_folders) == 1 and folders == typed_folders
-    if path or not has_one_study:  # `--url` may have the same path, and no other
+    if path or not has_one_study:  # `--url` may have this path, "" for several, and no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
             fields = {"url": arguments.url, "address": address.removesuffix(url_path)}
@@ -83,9 +83,9 @@ def run_annotate(arguments: Namespace) -> int:
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
     main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    check_names(folder.name for folder in folders if folder in typed_folders)
+    check_names(folder.name for folder in folders if folder in typed_folders)  # before opening any
     folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
-    check_names(folder.name for folder in folders)
+    check_names(folder.name for folder in folders)  # of those that can be served, wherever they lie
     if not folders:
         raise InputError(written("several.none_left"))
     return serve(folders, port=port, public_host=host_name)

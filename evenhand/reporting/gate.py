@@ -268,8 +268,7 @@ class CheckedClause:
     @property
     def sentence(self) -> str:
         """The clause and its value."""
-        clause = self.clause
-        name = clause.statistic
+        clause, name = self.clause, self.clause.statistic
         if self.statistic not in ("", clause.statistic):
             name += f" ({self.statistic})"
         if clause.level:
@@ -804,7 +803,7 @@ def _comparison(
     changes = dict(options.settings)
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    labels_only = replace(options, units=None, settings={})
+    labels_only = replace(options, units=None, settings={})  # these are the baseline's
     dataset = load(source, labels_only, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):

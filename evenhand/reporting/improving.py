@@ -247,8 +247,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
         trial.add(placeholders)
     learn = trial.clusters_in("learn") if options.proposals else []
-    choose = trial.clusters_in("choose")
-    prove = trial.clusters_in("prove")
+    choose, prove = trial.clusters_in("choose"), trial.clusters_in("prove")
     n_choose_clusters: dict[str, int] = {}
     remaining = list(trial.candidates)
     for size in versions.round_sizes(len(choose), len(trial.candidates)):
@@ -424,8 +423,7 @@ class Trial:
         prompt = self.old.grading.prompt
         own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
         text = own_text or self.rubric.instructions
-        units, old = self.units_to_learn(), self.old.rater_id
-        return Start(self.rubric, old, text, units, self.proposals)
+        return Start(self.rubric, self.old.rater_id, text, self.units_to_learn(), self.proposals)
 
     def add(self, proposed: Proposals) -> None:
         """Add a candidate for each proposal of instructions, in place of any earlier ones."""
@@ -738,8 +736,7 @@ class _Run:
 
     def _store_result(self, choice: Choice) -> None:
         """Store the result: figures of all candidates, and where the best comes from."""
-        result = self.result
-        gain, best = result.gain, result.best
+        result, gain, best = self.result, self.result.gain, self.result.best
         # The price since the labels were split: of all grades of the split units, those of earlier
         # candidates too, of audits of candidates, and of proposals.
         store, units = self.trial.study.store, self.trial.units_in(self.trial.units_by_cluster)

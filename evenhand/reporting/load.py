@@ -418,8 +418,7 @@ def from_rows(
     """Load the rows of a ratings file or a table; `units` are a table of units and its name,
     `attacked` is an injection audit. The scale and settings of the options override the sidecar.
     """
-    source, options = reading.source, reading.options
-    changes = options.settings
+    source, options, changes = reading.source, reading.options, reading.options.settings
     ratings, unit_table = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")

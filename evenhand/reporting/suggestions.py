@@ -257,8 +257,7 @@ class _Adapter:
     def __init__(self, start: Start, ask: AskModel, grade: GradeUnits) -> None:
         self._start = start
         self._old_labels: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
-        self._ask = ask
-        self._grade = grade
+        self._ask, self._grade = ask, grade
         self.instructions: dict[str, tuple[Instructions, str]] = {}
         """The accepted instructions with their origins, by GEPA's text of them."""
         self.remarks: list[str] = []
@@ -336,10 +335,8 @@ def _task(rubric: Rubric) -> dict[str, str]:
 
 def _record(unit: LearnUnit) -> dict[str, Any]:
     """Return a unit as GEPA shows it to a model: without annotators' names, its texts in tags."""
-    feedback = [
-        f"{count} of the people said {label}."
-        for label, count in Counter(unit.labels).most_common()
-    ]
+    counts = Counter(unit.labels).most_common()
+    feedback = [f"{count} of the people said {label}." for label, count in counts]
     feedback += [f"A reason: {_fenced(text)}" for text in unit.reasons]
     marked = [words for words in unit.marked_words if words.strip()]
     feedback += [f"Words that were marked: {_fenced(words)}" for words in marked]
@@ -682,8 +679,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
 def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) -> Dataset:
     """Return the ratings on held-out units that the grader labelled under both texts."""
     dataset = from_study(study, tried=tried)
-    ratings = dataset.ratings
-    ratings = ratings[ratings["rubric"] == text.name]
+    ratings = dataset.ratings[dataset.ratings["rubric"] == text.name]
     is_present_text = ratings["rubric_hash"].isin(["", *study.accepted_hashes()[text.name]])
     is_human = (ratings["rater_kind"] == "human") & is_present_text
     is_old = (ratings["rater_id"] == grader) & is_present_text

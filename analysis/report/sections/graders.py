@@ -30,7 +30,6 @@ from evenhand.texts import DASH, in_pieces, written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
 
-
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
 _PEOPLE = "people"

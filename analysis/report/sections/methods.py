@@ -127,10 +127,9 @@ def _author_and_year(key: str) -> str:
     ('Rogan & Gladen 1978', 'Calderon, Reichart & Dror 2025')
     """
     fields = dict(_FIELD.findall(references()[key]))
-    year = fields["year"]
     names = [author.partition(",")[0] for author in fields["author"].split(" and ")]
     authors = " & ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    return f"{authors} {year}"
+    return f"{authors} {fields['year']}"
 
 
 def _uncited(text: str) -> str:

@@ -85,7 +85,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
         unit = "share" if quoted.unit == "percent" else quoted.unit
         name = source.rubric(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
         if name != heading:
-            rows.append(Row(heading := name))
+            rows.append(Row(heading := name))  # over the rows of this quantity
         differs = quoted.differs
         mark = notes.setdefault(differs, src.footnote_mark(len(notes))) if differs else ""
         published = Cell(quoted.as_result_text, marks=mark, published=citation)

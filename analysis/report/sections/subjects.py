@@ -286,8 +286,7 @@ class _SubjectFigures:
 
 def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and their order."""
-    rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
-    measures = rates, means
+    measures = rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     shares = figures.select_all(_CORRECTED_SHARE)
     if not (rates.graders or means.graders or shares):
         return Part()
@@ -357,6 +356,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
     figures, statistics = measure.figures, measure.statistics
     graders, folded = measure.distinct_graders, []
+    # The `least` of a subject is that of its rates (or means) on all sides of a column.
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
@@ -381,7 +381,7 @@ def _annotator_side_title(figure: src.Figure) -> str:
 def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
     """Yield a sentence for each column of annotators: on which subject their sides differ most."""
     figures, statistics = measure.figures, measure.statistics
-    columns = {row.column for row in figures.select_all(statistics.least)}
+    columns = {row.column for row in figures.select_all(statistics.least)}  # of annotators
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
     for column, rows in src.group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.bounds[1]))

@@ -624,6 +624,7 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     if "item_id" in table:
         absent = [column for column in absent if column != "unit_id"]
     names = [str(column) for column in table]
+    # Raters are known already, or declared to be columns: nothing is to be recognised.
     if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
         return table, {}
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
@@ -673,8 +674,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         return everybody_of(options, raters)
     if options.kinds:
         return options
-    grid = grid_in(table, columns, options)
-    if grid:
+    if grid := grid_in(table, columns, options):
         kinds = _kinds_by_name(grid.raters)
         is_known = len(kinds) == len(grid.raters)
     else:
@@ -685,7 +685,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
             for column in label_columns(table, columns)
             if column not in raters and kind_by_word(column)
         ]
-        is_known = len(kinds) == len(raters) > 1 and not unassigned_raters
+        is_known = len(kinds) == len(raters) > 1 and not unassigned_raters  # no column is in doubt
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 

@@ -75,7 +75,6 @@ _SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspell
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
-
 Scales = Mapping[str, Scale]  # scales by rubric
 Options = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
 RatingsAndNotes = tuple[pd.DataFrame, list[str]]
@@ -207,8 +206,7 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
     """Keep the rows of raters who are named in the options, and of kinds of raters of which none is
     named. Without names, and in a wide table, all rows are kept.
     """
-    source, options = reading.source, reading.options
-    declared_kinds = options.kinds
+    source, options, declared_kinds = reading.source, reading.options, reading.options.kinds
     if not declared_kinds or reading.rows is not None:  # a wide table
         return table, []
     raters = texts(table["rater_id"])
@@ -555,7 +553,8 @@ def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
 ) -> ScaledRatings:
     """Return the ratings with corrected labels, and the scales or options of their rubrics. Labels
-    are sets by `several`, by the rubric or by the sidecar, whose scales `scales` replace.
+    are sets of options if `several` is declared, or on a rubric that is known to be of sets: the
+    user's, or one in the sidecar. With `scales` those are used and the sidecar's are not.
     """
     options = reading.options
     if options.several:
@@ -567,7 +566,7 @@ def scales_of(
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
         return _declared_sets(ratings, declared={"": options.categories}, reading=reading)
-    set_options: dict[str, Sequence[str]] = {}
+    set_options: dict[str, Sequence[str]] = {}  # by rubric; the others have single labels
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
@@ -688,12 +687,13 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -
 def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
-    """Return the scale: of declared categories, else the known one, else of the labels; and notes
-    on labels that were read as a scale, and as an ordered one unless the known one `has_level`.
+    """Return the scale, and notes on how it was read: of declared categories, else the known one,
+    else of the labels. A known scale that `has_level` keeps its level, any other is read as ordered
+    if its categories are consecutive whole numbers.
     """
     options = reading.options
     notes: list[str] = []
-    if options.categories:
+    if options.categories:  # a new scale, which the known one's level is not of
         scale, has_level = Scale(name, options.categories), False
     elif scale is None:
         scale, has_level = _scale_from_labels(name, labels, reading), False
