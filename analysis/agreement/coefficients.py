@@ -228,7 +228,7 @@ def krippendorff_alpha(
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
     squared_distances = np.subtract.outer(values, values) ** 2
     # Only the disagreement by chance needs weights: an interval without width is widened by it.
-    metric_weights = 1.0 - squared_distances / max(float(squared_distances.max()), 1.0)
+    metric_weights = 1.0 - squared_distances / (squared_distances.max() or 1.0)
     weights = np.eye(q) if level == "nominal" else metric_weights
     shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)  # 0 without pairs
     disagreement = 1.0 - shares @ weights @ shares
