@@ -115,8 +115,9 @@ def test_krippendorff_2011():
         alpha = a.krippendorff_alpha(pairs, categories=categories, level="nominal")
         assert alpha.estimate == pytest.approx(known["expected"][f"{example}_nominal"], abs=1e-12)
     # In tenths the same labels have the same interval, also where all agree.
+    agreed = [[number] * 2 for number in (0, 1, 2)] * 9
     whole, tenths = (
-        a.krippendorff_alpha([[k * n] * 2 for n in (0, 1, 2) * 20], [0, k, 2 * k], level="interval")
+        a.krippendorff_alpha(np.multiply(agreed, k), categories=[0, k, 2 * k], level="interval")
         for k in (1, 0.1)
     )
     assert 0 < whole.low == pytest.approx(tenths.low)
