@@ -47,8 +47,7 @@ from evenhand.study.workspace import StoreState, store_state
 from evenhand.texts import written
 
 # The app's log: every record on lines of its own that no visitor's text can forge, and a limit on
-# records per minute, for each visitor and for all. Much of what is logged comes from a visitor, who
-# may be anyone.
+# records per minute, for each visitor and for all. Much of it comes from visitors, so from anyone.
 
 visitor: ContextVar[str] = ContextVar("visitor", default="")
 """Address of the visitor whose request is being handled; "" for none."""

@@ -52,8 +52,7 @@ _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
 """The button that creates a study only adds a request to a list, which is not Streamlit's own. The
-next run of the page, which knows all fields, carries it out.
-"""
+next run of the page, which knows all fields, carries it out."""
 _READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
 
 

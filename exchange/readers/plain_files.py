@@ -212,8 +212,7 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
 
 
 # ---- chat completions ---------------------------------------------------------------------------
-# Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
-# conversations.
+# Requests with responses, outputs of batches (of OpenAI and Anthropic), and lists of conversations.
 
 _CHAT = src.TOOLS["chat"]
 _INPUT_FIELDS = {*src.ASKED, *src.CONTEXT, *src.EXPECTED}
