@@ -560,7 +560,7 @@ def _notify(state: str) -> None:
     """Send a state, as in sd_notify(3), to the socket that systemd names, if it names one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:
-        if address.startswith("@"):
+        if address.startswith("@"):  # an abstract socket, which is no file
             address = "\0" + address[1:]
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
             line.sendto(state.encode(), address)

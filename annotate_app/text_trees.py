@@ -179,7 +179,7 @@ class _MaskedText:
         self._paragraph_end = self._part_end = 0
         self._quote_depth = 0  # of quotes, one in the other, around the present part
         self._missing_before: dict[str, int] = {}
-        """Up to where a closing delimiter is missing; seeking it again would cost a square."""
+        """Position up to which a closing delimiter is missing: to seek it again is quadratic."""
         position = 0
         while sign := _SIGN.search(source, position):
             position = self._pass(sign)
@@ -199,7 +199,7 @@ class _MaskedText:
         """Pass over code, mask a formula, or enter a part; return where to search for the next."""
         self._find_ends(sign)
         fence, indent, _ = sign.groups()
-        if indent is not None:  # where a part begins
+        if indent is not None:  # where a line begins, and perhaps a part
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end(sign)

@@ -514,7 +514,7 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
             transport.client = lambda: aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     resolver=Resolver(),
-                    limit=transport.limits.max_connections or 0,
+                    limit=transport.limits.max_connections or 0,  # 0: no limit
                     keepalive_timeout=transport.limits.keepalive_expiry,
                     ssl=transport.ssl_context,
                     socket_factory=_keep_alive_socket,

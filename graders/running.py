@@ -1275,7 +1275,7 @@ _LOCK_SPACE = 0x65766763  # "evgc"
 _SHARD_BITS = 16
 """The advisory locks of runners have two numbers: `_LOCK_SPACE`, which tells them from other locks,
 and the number of shards with that of the shard in its last `_SHARD_BITS` bits."""
-_KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}
+_KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}  # seconds, seconds, lost probes
 _LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

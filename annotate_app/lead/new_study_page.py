@@ -258,7 +258,7 @@ def _in_page(sentence: str) -> str:
     >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
     'name what annotators read with “Columns that annotators read, in this order”'
     """
-    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
+    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"  # " COLUMN", " a,b", " 1-5"
     return re.sub(
         rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
         lambda match: f"“{_FIELDS[match[1]]}”",

@@ -160,7 +160,7 @@ class LiveFigures:
         )
 
 
-_MADE = "made.txt"
+_MADE = "made.txt"  # the file with the version of saved figures, and when they were made
 
 
 class FiguresMaker:

@@ -259,7 +259,7 @@ def _show_invites(study: Study) -> None:
         middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
         right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
-        make_links = lead_callback(study, "invite", _invite, False)
+        make_links = lead_callback(study, "invite", _invite, False)  # no `is_address`
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
             make_address = lead_callback(study, "invite", _invite, True)

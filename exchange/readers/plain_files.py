@@ -611,7 +611,7 @@ def _names_rater(name: str, inner: object) -> bool:
         return True
     if isinstance(inner, dict):
         return any(key in inner for key in _LABEL_KEYS)
-    return not isinstance(inner, list)
+    return not isinstance(inner, list)  # a list has the answers to a question
 
 
 def _answers_in_list(node: _Node) -> Iterator[_Node]:

@@ -325,7 +325,7 @@ class AttentionChecks(KnownUnits):
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
-        return list(enumerate(screens, start=len(self.screens) - len(screens)))
+        return list(enumerate(screens, start=len(self.screens) - len(screens)))  # after the given
 
     def due_after(self, rater_id: str, number: int) -> int:
         """Return the number of answers to units of the sample after which the rater's check

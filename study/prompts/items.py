@@ -498,7 +498,7 @@ def _label(column: str) -> str:
     ('Retrieved contexts', 'RAG answer', 'Input')
     """
     words = _TRACING_AFFIX.sub("", column).replace("_", " ").strip()
-    return words[:1].upper() + words[1:120]
+    return words[:1].upper() + words[1:120]  # 120 characters at most
 
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
