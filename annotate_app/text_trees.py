@@ -322,7 +322,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
     """Split a paragraph: a line that begins with a formula of several lines is one by itself."""
     paragraphs: list[list[Node]] = []
-    # `node[0]` is a node's tag; of a text it is the first letter, which is no tag's name.
+    # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
     for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
         if is_break:
             continue
