@@ -118,7 +118,7 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    # Columns by their plain names: "attributes.input.value" is "input".
+    # Columns by plain name, "input" for "attributes.input.value"; the `free` ones have no role yet.
     column_of = {_TRACING_AFFIX.sub("", str(col).strip().casefold()): str(col) for col in frame}
     free = {plain: column for plain, column in column_of.items() if column not in (judge, cluster)}
     candidates = {  # the column with the most usual name first
