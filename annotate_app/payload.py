@@ -233,8 +233,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
-    # Questions come before answers, whichever rubric needs which; a rubric's own blocks keep their
-    # order.
+    # Questions come before answers; blocks that a rubric declares keep their order.
     in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
@@ -463,9 +462,7 @@ def panel_module() -> str:
 
 @cache
 def panel_path() -> str:
-    """Return the path of the module on the server, without the first slash: it changes with the
-    module's content, so that a browser may keep the file for good.
-    """
+    """Return the path of the panel's module on the server; see `module_path`."""
     return module_path("panel", panel_module())
 
 
@@ -477,7 +474,7 @@ def typesetter() -> tuple[str, str]:
 
 
 def module_path(name: str, text: str) -> str:
-    """Return the path of a script that a browser may keep: it changes with the text."""
+    """Return the path, without a first slash, of a script that a browser keeps: by its text."""
     return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
 
 

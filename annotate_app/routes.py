@@ -47,8 +47,7 @@ from evenhand.study.workspace import StoreState, store_state
 from evenhand.texts import written
 
 # The app's log: every record on lines of its own that no visitor's text can forge, and a limit on
-# records per minute, for each visitor and for all. Much of what is logged comes from a visitor, who
-# may be anyone.
+# records per minute, for each visitor and for all. Much of it comes from visitors, so from anyone.
 
 visitor: ContextVar[str] = ContextVar("visitor", default="")
 """Address of the visitor whose request is being handled; "" for none."""
@@ -561,7 +560,7 @@ def _notify(state: str) -> None:
     """Send a state, as in sd_notify(3), to the socket that systemd names, if it names one."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address:
-        if address.startswith("@"):
+        if address.startswith("@"):  # an abstract socket, which is no file
             address = "\0" + address[1:]
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
             line.sendto(state.encode(), address)

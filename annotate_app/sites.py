@@ -73,9 +73,9 @@ _sites: dict[str, Site] = {}
 
 
 def add_study(folder: Path, path: str | None = None) -> Site:
-    """Serve a study too, at the name of its folder, or alone at this path; return its site."""
+    """Serve a study, at its folder's name, or at a path as the only one here; return its site."""
     site_path = f"/{folder.name}" if path is None else path
-    _sites[site_path] = Site(folder.resolve(), site_path, path is not None)
+    _sites[site_path] = Site(folder.resolve(), site_path, alone=path is not None)
     return _sites[site_path]
 
 
@@ -142,7 +142,7 @@ def base_path(scope: Scope) -> str:
 
 def present_site() -> Site | None:
     """Return the study whose page is being drawn (see `logins.bound`); None outside of the app."""
-    return _sites.get(str(st.user.to_dict().get("study")))
+    return _sites.get(str(st.user.to_dict().get("study")))  # Streamlit's field of `STUDY`
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
@@ -276,7 +276,7 @@ class ServedStudy:
             AttentionChecks(study)  # for its InputError, which else the desk would raise later
             self._desks = _desks(study, stamp)
             latest = list(self._recent.items())[-_MOST_RECENT:]
-            self._recent = {**dict(latest), self._desks.drawn: self._desks}
+            self._recent = {**dict(latest), self._desks.drawn: self._desks}  # the present one last
         except InputError as error:
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return

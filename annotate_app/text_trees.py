@@ -46,9 +46,8 @@ def code_nodes(text: str, language: str) -> tuple[Node, ...] | None:
 
     if len(text) > LONGEST:
         return None
-    classes = {Comment: "is-comment", Keyword: "is-keyword"}
-    classes |= {String: "is-string", Number: "is-number"}
-    classes |= {Name.Function: "is-name", Name.Class: "is-name"}
+    classes = {Comment: "is-comment", Keyword: "is-keyword", String: "is-string"}
+    classes |= {Number: "is-number", Name.Function: "is-name", Name.Class: "is-name"}
     nodes: list[Node] = []
     for token, word in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
         css_class = next((name for kind, name in classes.items() if token in kind), "")
@@ -150,17 +149,25 @@ _LAST_OF_A_TEXT = "\U000fffff"
 """A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
 _SIGN = re.compile(
-    rf"(`+|~{{3,}})|^([ \t>]*+)({_ITEM}|#{{1,6}}[ \t]|\||(?<=[ \t>]))"
-    r"|\]\([^\s()]*+|<\w+:[^\s<>]*+>|[\\$]",
-    re.MULTILINE,
+    rf"""(`+|~{{3,}})              # group 1: code
+    | ^([ \t>]*+)                  # group 2: the indent of a part, > for each quote around it
+      ({_ITEM}|\#{{1,6}}[ \t]|\||(?<=[ \t>]))  # group 3: its marker; empty after an indent alone
+    | \]\([^\s()]*+|<\w+:[^\s<>]*+>            # an address, in which no formula begins
+    | [\\$]                                    # a formula, or a character that is escaped""",
+    re.MULTILINE | re.VERBOSE,
 )
-"""Where code (group 1), a part (2: indent, 3: marker), an address or a formula may begin. A part is
-a list's item, a heading or a table's row."""
 _BLANK_LINE = re.compile(r"\n[ \t>]*+(?:\n|\Z)")
 
 
 class _MaskedText:
-    """A Markdown text with a placeholder for each formula outside of code."""
+    r"""A Markdown text with a placeholder for each formula outside of code. No formula goes on
+    beyond its paragraph, or its part: a list's item, a heading, a table's row, or a quote. Here
+    three items in a quote of depth 1 are one paragraph, without a blank line. The > of a second
+    line is no part of the formula; $$d is text, as its item ends before it is closed.
+
+    >>> _MaskedText("> - So $$a\n>   + b$$.\n> - $c$ or $$d\n> - e$$").formulas
+    ['$$a\n  + b$$', '$c$']
+    """
 
     def __init__(self, source: str) -> None:
         self.formulas: list[str] = []
@@ -170,10 +177,9 @@ class _MaskedText:
         self._source, self._copied_to = source, 0
         self._pieces: list[str] = []  # the masked text, of the source up to `_copied_to`
         self._paragraph_end = self._part_end = 0
-        """No formula goes on beyond a blank line, or the end of its item, heading or row."""
         self._quote_depth = 0  # of quotes, one in the other, around the present part
         self._missing_before: dict[str, int] = {}
-        """Up to where a closing delimiter is missing; seeking it again would cost a square."""
+        """Position up to which a closing delimiter is missing: to seek it again is quadratic."""
         position = 0
         while sign := _SIGN.search(source, position):
             position = self._pass(sign)
@@ -193,7 +199,7 @@ class _MaskedText:
         """Pass over code, mask a formula, or enter a part; return where to search for the next."""
         self._find_ends(sign)
         fence, indent, _ = sign.groups()
-        if indent is not None:  # where a part begins
+        if indent is not None:  # where a line begins, and perhaps a part
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end(sign)
@@ -210,19 +216,21 @@ class _MaskedText:
     def _find_ends(self, sign: re.Match[str]) -> None:
         """Find where the paragraph and the part end in which a sign stands."""
         start, (_, indent, marker) = sign.start(), sign.groups()
-        quotes = indent.count(">") if indent else 0
+        is_quoted = ">" in (indent or "")
         if start >= self._paragraph_end:
             blank = _BLANK_LINE.search(self._source, start)
             self._paragraph_end = blank.start() if blank else len(self._source)
-        if start < self._part_end and not marker and (not quotes or self._quote_depth):
-            return  # still in the same part: neither another nor a quote begins
-        next_parts = [r"(?![ \t]*+>)"] if quotes else []  # a line without >, after quotes
+        begins_quote = is_quoted and not self._quote_depth
+        if start < self._part_end and not marker and not begins_quote:
+            return  # still in the same part
+        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a line without >, after quotes
         if marker:  # an item ends where another of its list begins, a heading or row with its line
             is_item = marker[0] not in "#|"
-            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
+            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")  # "": any
         pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")
         end = pattern.search(self._source, sign.end(), self._paragraph_end) if next_parts else None
-        self._quote_depth, self._part_end = 0, end.start() if end else self._paragraph_end
+        self._part_end = end.start() if end else self._paragraph_end
+        self._quote_depth = 0  # of a part without an indent; else `_pass` counts its quotes
 
     def _end(self, sign: re.Match[str]) -> int:
         """Return where the code or the formula ends that begins at a sign; 0 where none does."""
@@ -236,7 +244,8 @@ class _MaskedText:
         if self._missing_before.get(closer, 0) > start:
             return 0
         content_start = sign.end() if fence else start + 2  # an opener such as $$ has two signs
-        limit = len(self._source) if len(fence) > 2 else self._part_end  # of a block of code: none
+        # A block of code (``` or ~~~) goes on over blank lines, all else ends with its part.
+        limit = len(self._source) if len(fence) > 2 else self._part_end
         pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
         closing = pattern.search(self._source, content_start, limit)
         self._missing_before[closer] = 0 if closing else limit
@@ -311,13 +320,14 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 
 
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
-    """Split a paragraph's nodes: a formula of several lines that begins a line is one by itself."""
+    """Split a paragraph: a line that begins with a formula of several lines is one by itself."""
     paragraphs: list[list[Node]] = []
-    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):  # of a text: a letter
+    # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
+    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
         if is_break:
             continue
         line = list(group)
-        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]
+        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]  # and of the one before
         if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first_nodes):
             paragraphs[-1] += [["br", {}], *line]
         else:

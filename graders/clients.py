@@ -265,9 +265,8 @@ class OpenAIBatches(_Batches):
             return BatchResult(custom_id=name, body=body, request_id=request_id)
         codes, message = replies.error_words(line.get("error") or body)
         status = status if isinstance(status, int) else None
-        failure = replies.refused(
-            status, codes, message or "no reason given", self._spec, self._scrubber
-        )
+        reason = message or "no reason given"
+        failure = replies.refused(status, codes, reason, self._spec, self._scrubber)
         return BatchResult(custom_id=name, failure=failure)
 
 
@@ -329,8 +328,7 @@ class Ask:
 Pause = Callable[[], Awaitable[None]]
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
 """Awaited with every request just before it is sent. It may lower the request's limit on output,
-and raises an exception if the request must not be sent.
-"""
+and raises an exception if the request must not be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,8 +360,7 @@ class Grader:
         address = str(client.base_url.copy_with(username=None, password=None))
         self.identity = {"provider": self.spec.provider, "base_url": address, **identity}
         """The service that answers, with its `endpoint`, `api_version` and `sdk`: a part of every
-        grade's key and provenance.
-        """
+        grade's key and provenance."""
 
     @property
     def draws_at_once(self) -> int:
@@ -517,7 +514,7 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
             transport.client = lambda: aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     resolver=Resolver(),
-                    limit=transport.limits.max_connections or 0,
+                    limit=transport.limits.max_connections or 0,  # 0: no limit
                     keepalive_timeout=transport.limits.keepalive_expiry,
                     ssl=transport.ssl_context,
                     socket_factory=_keep_alive_socket,

@@ -775,8 +775,7 @@ def _split_reason(text: str) -> tuple[str, str]:
             label = f"{label:g}"
         if isinstance(label, list):
             label = json.dumps(label)
-        are_texts = isinstance(reason, str) and isinstance(label, str)
-        return (reason, label) if are_texts else ("", "")
+        return (reason, label) if isinstance(reason, str) and isinstance(label, str) else ("", "")
     reason_text, _, last_line = text.strip().rpartition("\n")
     return reason_text, last_line
 

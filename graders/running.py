@@ -1179,8 +1179,7 @@ class BatchRun(GraderRun):
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
         request_now = self._grader.request(PromptText(system="", user=""))  # for its limit alone
-        requested_limit = money.output_limit(request_now)
-        reply = self.reservations.record_usage(reply, requested_limit)
+        reply = self.reservations.record_usage(reply, money.output_limit(request_now))
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
 
@@ -1275,9 +1274,8 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 _LOCK_SPACE = 0x65766763  # "evgc"
 _SHARD_BITS = 16
 """The advisory locks of runners have two numbers: `_LOCK_SPACE`, which tells them from other locks,
-and the number of shards with that of the shard in its last `_SHARD_BITS` bits.
-"""
-_KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}
+and the number of shards with that of the shard in its last `_SHARD_BITS` bits."""
+_KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}  # seconds, seconds, lost probes
 _LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"

@@ -722,7 +722,7 @@ def _sentence_start(text: str, position: int) -> int:
 def _denial_before(match: re.Match[str]) -> str:
     """Return the words directly before a match that say that it is not meant, or ""."""
     start = match.start()
-    denial = _COMMON["not_meant"].search(match.string[max(0, start - 60) : start])
+    denial = _COMMON["not_meant"].search(match.string[max(0, start - 60) : start])  # it is shorter
     return denial[0] if denial else ""
 
 

@@ -148,9 +148,7 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
     period_start = _timestamp(now - FAILURE_PERIOD)
 
     def login_and_failures(sender_key: str) -> tuple[str, Attempts]:
-        """Return the time of this sender's last login to the account ("": none), and the sender's
-        failures there since.
-        """
+        """Return the sender's last login to the account ("": none), and their failures since."""
         keys = (attempt.name_key, sender_key)
         own_attempts = [row for row in attempts if (row.name_key, row.address_key) == keys]
         last_login = max((row.created_at for row in own_attempts if row.admitted), default="")

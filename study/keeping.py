@@ -247,7 +247,8 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
     return sorted(name for kind, name, _ in entries if kind == "table")
 
 
-# Backups: a study in one file, made while people label, and restored in a new folder
+# Backups: a study in one archive (the next section has its parts), made while people label, and
+# restored in a new folder
 
 BACKUPS = "backups"
 """Folder in the study's folder that backups leave out."""
@@ -369,8 +370,7 @@ def _check_target(file: Path, study_folder: Path) -> None:
 
 def _write_archive(path: Path, listing: Listing, files: Mapping[str, bytes], store: Path) -> None:
     """Write a new archive of the list, the study's `files` and its `store`, for the owner alone."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
-    with os.fdopen(os.open(path, flags, FILE), "w+b") as stream:
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, FILE), "w+b") as stream:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             archive.writestr(LIST, listing.model_dump_json(indent=1))
             for name, content in files.items():

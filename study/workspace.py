@@ -112,7 +112,7 @@ class Study:
         return [
             (unit, pair)
             for unit, pair, subject in zip(*columns, strict=True)
-            if subject and (not labelled_subjects or subject in labelled_subjects)
+            if subject and (not labelled_subjects or subject in labelled_subjects)  # none: all are
         ]
 
     def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
@@ -127,11 +127,11 @@ class Study:
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
         """Return the unit ids of every kind of unit, as rubrics name it."""
         units = self.units(scope)
-        units = units[units["subject"] != ""]
-        is_pair = units["side"] == ""
+        units = units[units["subject"] != ""]  # "": a pair to which no response has come yet
+        is_pair = units["side"] == ""  # or a comparison: both sides together are one unit
         pairs = units.loc[is_pair, "unit_id"].tolist()
         responses = units.loc[~is_pair, "unit_id"].tolist()
-        return {"pair": pairs, "comparison": pairs, "response": responses}  # both: two sides
+        return {"pair": pairs, "comparison": pairs, "response": responses}
 
     def values(self, rubric: Rubric, unit_id: str, order: str = "ab") -> dict[str, str]:
         """Return the template variables of one unit as shown in this order."""

@@ -422,10 +422,9 @@ def show_disagreements(study: Study) -> None:
         by_key = {_key_of(case): case for case in chosen}
         place: _Place = st.session_state.setdefault(_PLACE, _Place())
         place.key = key = place.key if place.key in by_key else next(iter(by_key))
+        draw_neighbours = partial(_show_neighbours, place, key, list(by_key))
         draw_causes = partial(_show_causes, study, place, key, list(by_key), earlier.get(key))
-        _show_unit(
-            study, by_key[key], partial(_show_neighbours, place, key, list(by_key)), draw_causes
-        )
+        _show_unit(study, by_key[key], draw_neighbours, draw_causes)
 
 
 @st.fragment(run_every="3s")
@@ -484,9 +483,7 @@ def _show_unit(
     draw_neighbours: Callable[[], None],
     draw_causes: Callable[[], None],
 ) -> None:
-    """Draw the texts of a disagreement, and beside them its labels, between the buttons to its
-    neighbours and the causes.
-    """
+    """Draw a disagreement's texts; beside them its neighbours' buttons, its labels and causes."""
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of

@@ -52,8 +52,7 @@ _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
 """The button that creates a study only adds a request to a list, which is not Streamlit's own. The
-next run of the page, which knows all fields, carries it out.
-"""
+next run of the page, which knows all fields, carries it out."""
 _READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
 
 
@@ -259,7 +258,7 @@ def _in_page(sentence: str) -> str:
     >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
     'name what annotators read with “Columns that annotators read, in this order”'
     """
-    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"
+    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"  # " COLUMN", " a,b", " 1-5"
     return re.sub(
         rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
         lambda match: f"“{_FIELDS[match[1]]}”",

@@ -160,7 +160,7 @@ class LiveFigures:
         )
 
 
-_MADE = "made.txt"
+_MADE = "made.txt"  # the file with the version of saved figures, and when they were made
 
 
 class FiguresMaker:
@@ -358,9 +358,7 @@ def page_of(title: str, field: str, value: str) -> str:
 def _cell(
     value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return a cell's class, and as HTML its value in a format, or replaced by its display name,
-    and linked.
-    """
+    """Return a cell's class, and as HTML its value, formatted or as a display name, and linked."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "number", DASH
     if spec == _TO_THE_MINUTE:

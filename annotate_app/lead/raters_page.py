@@ -74,8 +74,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
     excluded, names = claims.oversight(study.store).exclusions, study.config.names
     table = figures.quality
     is_excluded, is_flagged = table["rater_id"].isin(list(excluded)), table["flagged"] != ""
-    n_to_review = int((is_flagged & ~is_excluded).sum())
-    st.text(written("lead.to_do_raters", count=n_to_review or "none"))
+    st.text(written("lead.to_do_raters", count=int((is_flagged & ~is_excluded).sum()) or "none"))
     order = is_excluded * 2 - is_flagged  # flagged annotators first, excluded ones last
     table = table.loc[order.sort_values(kind="stable").index]
     if rater is not None:
@@ -260,7 +259,7 @@ def _show_invites(study: Study) -> None:
         middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
         right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
-        make_links = lead_callback(study, "invite", _invite, False)
+        make_links = lead_callback(study, "invite", _invite, False)  # no `is_address`
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
             make_address = lead_callback(study, "invite", _invite, True)
@@ -273,15 +272,12 @@ def _show_invites(study: Study) -> None:
     _show_links(study, invites.head(_MOST_INVITES))
     names = {rater: rater or _ANYONE for rater in invites["rater_id"]}
     chosen = parts.choose_any("Revoke the links of", names, "Choose an annotator", "revoke.rater")
-    revoke = lead_callback(study, "revoke", _revoke)
-    st.button("Revoke", disabled=chosen is None, on_click=revoke)
+    st.button("Revoke", disabled=chosen is None, on_click=lead_callback(study, "revoke", _revoke))
     show_outcome("revoke")
 
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
-    """Draw the links with their states, and the text of an invitation. `invites` are rows
-    of `access.invites_table`.
-    """
+    """Draw the links (rows of `access.invites_table`), their states, and an invitation's text."""
     base, raters_with_session = root_address(), known_raters(study)
     states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []

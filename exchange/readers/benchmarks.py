@@ -1,7 +1,8 @@
 """Readers of logs of evaluations by code or by a model: the benchmarks Inspect and
 lm-evaluation-harness, and promptfoo, DeepEval and Braintrust, which evaluate applications. Each has
 a section, with functions that recognise its files (`_is_...`), read their ratings (`_read_...`) and
-read their items (`..._items`); `READERS`, at the end, has them by name.
+read their items (`..._items`); `READERS`, at the end, has them by name. They fill `Rows`, to which
+`add` adds a rating and `describe` facts about a unit; `leave_out` counts what is left out.
 """
 
 import re
@@ -55,12 +56,12 @@ def _is_inspect(source: Source) -> bool:
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
-    """Read a scorer as a rater; if scores were edited it is a rubric, and editors are raters."""
+    """Read scorers as raters; if scores were edited, also as rubrics, and the editors as raters."""
     samples = []
     for sample in _inspect_samples(source):  # without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
-        samples.append(({n: sample.get(n) for n in ("id", "epoch", "metadata")}, scores))
+        samples.append(({key: sample.get(key) for key in ("id", "epoch", "metadata")}, scores))
     has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
     every_score = [score for _, scores in samples for score in scores.values()]
     is_edited = any(objects(score.get("history"))[1:] for score in every_score)  # first: the score
@@ -194,7 +195,7 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
         suffix = f", {rubric}" if rubric and len({*filters}) > 1 else ""
         for name in dict.fromkeys(map(text_of, metrics if isinstance(metrics, list) else ())):
             if _JUDGE.search(name):
-                rows.add(unit, name, "model", sample.get(name), name + suffix)
+                rows.add(unit, name, "model", sample.get(name), rubric=name + suffix)
             else:
                 rows.leave_out(written("left_out.by_code"))
     choices = list(map(_lm_eval_choice, samples))
@@ -205,8 +206,8 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
             rows.leave_out(written("left_out.open_answers"), len(choices))
         return
     for unit, rubric, choice in zip(units, rubrics, choices, strict=True):
-        rows.add(unit, _GOLD, "adjudicator", choice.gold, rubric)
-        rows.add(unit, _MODEL, "model", choice.answer, rubric)
+        rows.add(unit, _GOLD, "adjudicator", choice.gold, rubric=rubric)
+        rows.add(unit, _MODEL, "model", choice.answer, rubric=rubric)
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
@@ -337,11 +338,12 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     graded = list(zip(parts, errors, strict=True))
     passed = all(part.get("pass") is True for part, error in graded if not error)
     is_open = any(errors) and passed  # an unread one may have failed
-    rows.add(unit, grader, "model", None if is_open else passed, unscored_reason="error" * is_open)
+    label, reason = (None, "error") if is_open else (passed, "")
+    rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, error in graded if len(parts) > 1 else ():
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
-        value = None if error else part.get("pass")
-        rows.add(unit, grader, "model", value, metric[:80], unscored_reason="error" * error)
+        label, reason = (None, "error") if error else (part.get("pass"), "")
+        rows.add(unit, grader, "model", label, rubric=metric[:80], unscored_reason=reason)
 
 
 def _results(source: Source) -> list[Record]:
@@ -419,7 +421,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
             else:
                 rows.add(unit, name, kind, value, created_at=record.get("created"))
         rows.describe(unit, from_json(record.get("metadata")))
-    return replace(rows.export(written("exchange.braintrust")), by_score=True)
+    return replace(rows.export(written("exchange.braintrust")), by_score=True)  # raters: scores
 
 
 def _braintrust_items(rows: ItemRows, source: Source) -> None:

@@ -212,8 +212,7 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
 
 
 # ---- chat completions ---------------------------------------------------------------------------
-# Requests with their responses, the output of batches (of OpenAI and Anthropic), and lists of
-# conversations.
+# Requests with responses, outputs of batches (of OpenAI and Anthropic), and lists of conversations.
 
 _CHAT = src.TOOLS["chat"]
 _INPUT_FIELDS = {*src.ASKED, *src.CONTEXT, *src.EXPECTED}
@@ -612,7 +611,7 @@ def _names_rater(name: str, inner: object) -> bool:
         return True
     if isinstance(inner, dict):
         return any(key in inner for key in _LABEL_KEYS)
-    return not isinstance(inner, list)
+    return not isinstance(inner, list)  # a list has the answers to a question
 
 
 def _answers_in_list(node: _Node) -> Iterator[_Node]:

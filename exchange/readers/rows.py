@@ -101,7 +101,8 @@ class Rows(_Collected):
         if self._several and isinstance(value, list):
             labels = [label_of(src.text_of(part)) for part in value]
             if all(labels):
-                value, row["label"] = "", json.dumps(list(dict.fromkeys(labels)))  # no fault now
+                row["label"] = json.dumps(list(dict.fromkeys(labels)))
+                value = ""  # so that `_fault_of` takes the list for the label that it is
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
         key = tuple(row.get(name, "") for name in RATING_KEY)
@@ -201,7 +202,8 @@ def one_line(value: object) -> str:
 
 
 def label_of(value: object) -> str | None:
-    """Return a value as a label, without characters that no table can hold; None if it is none.
+    """Return a value as a label, without characters that no table can hold; None if it is none. A
+    number is a text here: sources give numbers with their digits (`src.Numeral`).
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)
@@ -386,8 +388,8 @@ def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[src.Source], bool]:
     """Return a function that recognises files whose first record has these fields of the tool."""
-    names = {*src.TOOLS[tool][kind]}
-    return lambda source: names <= {*((in_tables and source.columns) or source.first)}  # Parquet's
+    names = {*src.TOOLS[tool][kind]}  # with `in_tables` also the columns of a Parquet file
+    return lambda source: names <= {*((in_tables and source.columns) or source.first)}
 
 
 def users_fields(fields: object) -> dict[str, src.Text]:

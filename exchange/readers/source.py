@@ -555,8 +555,8 @@ def reply_text(cell: str) -> str:
     value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
     if not isinstance(value, dict):
         return cell
-    has_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED
-    if _reply_in(value) is value and not has_reply:  # nothing was around a reply
+    is_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED  # {"response": ..}
+    if not is_reply and _reply_in(value) is value:  # and none is within it
         return cell
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
     firsts = [replies[0] for replies in lists if replies]
@@ -576,9 +576,11 @@ def _reply_in(value: object) -> object:
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
+    # OpenAI's responses: {"output": [{"type": "message", ...}, {"type": "function_call", ...}]}.
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
         return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
-    # Chat completions, LangChain and Cohere, Google, and the models of Amazon Bedrock.
+    # Chat completions: choices[0].message or .text; Cohere: generations[0].text, in LangChain
+    # [0][0].text; Google: candidates[0].content; Bedrock: results[0].outputText, outputs[0].text.
     for name in ("choices", "generations", "candidates", "results", "outputs"):
         is_of_replies = name not in ("results", "outputs")  # names in other data, too
         first = value.get(name)
@@ -592,7 +594,7 @@ def _reply_in(value: object) -> object:
             return first.get("message") or first.get("text") or first.get("outputText")
         if isinstance(first, list) and is_of_replies:  # an empty list
             return None
-    # Bedrock's Converse, Ollama and Cohere, and last Anthropic.
+    # Bedrock's Converse: output.message; Ollama and Cohere: message; Anthropic: the object itself.
     for message in (get_in(value, "output", "message"), value.get("message")):
         if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
             return message
@@ -607,11 +609,17 @@ def _response_part(part: Record) -> Record:
         return {"role": "assistant", "content": "", "tool_calls": [part]}
     if part.get("type") == "message":
         return part
+    # Any other part, such as a web search, keeps its type: the answer is more than one text then.
     return {"role": "assistant", "content": [{"type": text_of(part.get("type"))}]}
 
 
 def _key_of(value: Record, names: Collection[str]) -> str:
-    """Return the key of the text in an object, or "" where several keys may hold it."""
+    """Return the key of the text in an object, one of the names or its only key, or "" where
+    several keys may hold it: only settings, context and expected answers may be next to it.
+
+    >>> _key_of({"question": "Why?", "model": "m", "answer": "So."}, ANSWERED)
+    'answer'
+    """
     filled = [
         name
         for name, part in value.items()
@@ -619,7 +627,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     ]
     candidates = [name for name in filled if name in names]
     without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
-    if names is ANSWERED:  # an output may repeat its input
+    if names is ANSWERED:  # an output may repeat its input, such as "question" in the example
         without_text.update(ASKED)
     if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
         return candidates[0]

@@ -275,8 +275,7 @@ def _langsmith_items(rows: ItemRows, source: Source) -> None:
 
 
 # ---- Opik ---------------------------------------------------------------------------------------
-# Traces and spans with feedback scores, as `search_traces` gives them and as `opik export` writes
-# each to a file.
+# Traces and spans with feedback scores, from `search_traces` or, each in a file, `opik export`.
 
 _OPIK = TOOLS["opik"]
 

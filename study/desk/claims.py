@@ -325,7 +325,7 @@ class AttentionChecks(KnownUnits):
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
-        return list(enumerate(screens, start=len(self.screens) - len(screens)))
+        return list(enumerate(screens, start=len(self.screens) - len(screens)))  # after the given
 
     def due_after(self, rater_id: str, number: int) -> int:
         """Return the number of answers to units of the sample after which the rater's check
@@ -383,7 +383,7 @@ class SessionDesign:
         self.key = study.blinding_key
         self.settings = study.config.annotation
         self.one_screen_per_unit = self.settings.screen == "all"
-        self._rewording = rewording_of(study)
+        self._rewording = rewording_of(study)  # the trial of a new wording on some pairs, if any
         units = study.units("sample")
         self._response_of_unit: dict[str, str] = {}
         """The response that each criterion belongs to; its criteria come one after another."""
@@ -834,8 +834,8 @@ class NextTasks:
         ]
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
-        """Return True if too few repeats are among a rater's answers. One comes at a random place
-        in each stretch (of 10 first answers if the share is .1); after the last question all come.
+        """Return True if too few repeats are among a rater's answers. One is due in each stretch
+        (10 first answers if the share is .1), after a random `delay`; all after the last question.
         """
         design, n_first = self.design, sum(claim.is_first for claim in answers)
         n_repeats, delay = len(answers) - n_first, 0

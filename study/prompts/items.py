@@ -118,8 +118,8 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    # Columns by their plain names: "attributes.input.value" is "input".
-    column_of = {_TRACING_AFFIX.sub("", str(name).strip().casefold()): str(name) for name in frame}
+    # Columns by plain name, "input" for "attributes.input.value"; the `free` ones have no role yet.
+    column_of = {_TRACING_AFFIX.sub("", str(col).strip().casefold()): str(col) for col in frame}
     free = {plain: column for plain, column in column_of.items() if column not in (judge, cluster)}
     candidates = {  # the column with the most usual name first
         role: [free[usual_name] for usual_name in names if usual_name in free]
@@ -498,7 +498,7 @@ def _label(column: str) -> str:
     ('Retrieved contexts', 'RAG answer', 'Input')
     """
     words = _TRACING_AFFIX.sub("", column).replace("_", " ").strip()
-    return words[:1].upper() + words[1:120]
+    return words[:1].upper() + words[1:120]  # 120 characters at most
 
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:
@@ -663,13 +663,14 @@ def comparison_columns(
                 "take it out of --show"
             )
     first, second = answers
-    new_names = (_without_side(first), *_ANSWER_NAMES)
-    answer = next(column for column in new_names if column and column not in frame)  # a free name
+    new_names = (_without_side(first), *_ANSWER_NAMES)  # of the one column for both answers
+    answer = next(column for column in new_names if column and column not in frame)
     usual_clusters = _COMPARISON_NAMES["cluster"]
     clusters = [column for column in usual_clusters if column in frame and column != judge]
     cluster = cluster or next(iter(clusters), "")
     shown = [answer if column == first else column for column in show if column != second]
     # In a file with two answers, a column named like one answer is another text: a reference, say.
+    # It is taken out, since `item_columns` would take it for the response.
     unsided = [column for column in unsided_answers(frame) if column not in (answer, *shown)]
     table = _with_one_answer(frame, answers, subjects, answer).drop(columns=unsided)
     items = item_columns(table, name, show=shown, cluster=cluster, judge=judge, question=question)

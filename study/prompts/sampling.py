@@ -34,7 +34,7 @@ def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
     >>> [seeded_number(1, 6, "die", str(throw)) for throw in range(5)]
     [3, 1, 5, 4, 5]
     """
-    return int(digest(seed, *parts)[:8], 16) % below
+    return int(digest(seed, *parts)[:8], 16) % below  # of 32 bits: even for a small `below`
 
 
 # ---- the sample with equal probabilities within strata ------------------------------------------

@@ -36,7 +36,7 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:  # called by pydantic for each section
         for key, entry in settings_words().get(cls.__name__, {}).items():
             field, description = cls.model_fields[key], entry
             if not isinstance(entry, str):  # {"says": description, ...: more about the key}
@@ -45,14 +45,16 @@ class Section(BaseModel):
 
 
 class Declared(Section):
-    """A section that sends environment variables to a host. Without a `_file` a program made it."""
+    """A section that sends environment variables to a host. The operator must confirm what a file
+    sends, again after each change (`study.trust`). Without a `_file` a program made the section.
+    """
 
     sends_nothing: ClassVar[frozenset[str]] = frozenset()  # keys that may change unconfirmed
     _file: Path | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _note_file(self, info: ValidationInfo) -> Self:
-        self._file = (info.context or {}).get("file")
+        self._file = (info.context or {}).get("file")  # the context that `parsed` was given
         return self
 
     @property

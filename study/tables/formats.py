@@ -89,8 +89,8 @@ def check_arrow(table: pa.Table, name: str) -> None:
 
 
 def check_part(size: int, rows: int, most: int, name: str) -> None:
-    """Raise InputError if `rows` rows, of `size` bytes in memory, hold more than `MOST_DECODED`
-    bytes for every `most` rows or part of them.
+    """Raise InputError if `rows` rows, of `size` bytes in memory, hold on average more than
+    `MOST_DECODED` bytes for `most` rows, which are in memory at once.
     """
     if size > MOST_DECODED * max(1, math.ceil(rows / most)):
         raise InputError(
@@ -124,7 +124,7 @@ def _text_bytes(column: Any) -> int:
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
     if not _is_text(column.type):
-        return 0
+        return 0  # numbers, for which `CELL` is enough
     lengths = pc.binary_length(column.dictionary)
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
@@ -713,7 +713,7 @@ def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=names
-        ),  # no `include_columns`: all
+        ),  # an empty `include_columns` stands for all
     )
 
 

@@ -230,7 +230,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
 """Seconds since 1970, or milli-, micro- and nanoseconds, from 1973 on."""
 _PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}  # units, by most digits
-_LARGEST_OFFSET = timedelta(hours=26)  # between two time zones
+_LARGEST_OFFSET = timedelta(hours=26)  # between two time zones, from UTC-12 to UTC+14
 
 
 def instant_of(text: str) -> datetime | None:
