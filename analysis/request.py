@@ -100,10 +100,8 @@ class Request:
         """Units columns to slice or group units by, without the variants of a question."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
-    def resampled(
-        self, frequency: Frequency, weight: Array | None = None, keep: bool = True
-    ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight; the last are cached."""
+    def resampled(self, frequency: Frequency, weight: Array | None = None) -> Resamples:
+        """Return resamples of clusters with this frequency and weight; only the last are cached."""
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples
@@ -112,5 +110,5 @@ class Request:
         if key not in self._latest:
             self._latest.clear()
             rng = np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight, keep)
+            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight)
         return self._latest[key]

@@ -499,6 +499,7 @@ def _show_unit(
         show(parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         draw_neighbours()
+        show(block(people.question, "note"))
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
         labels = ((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given)
         show(heading("Grader", 3), items([(name, [title_of(case.label)])]))
@@ -507,7 +508,6 @@ def _show_unit(
             show(block(reply, "quote", written("disagreement.page_reply")))
         draw_causes()
         with st.expander("The rubric"):
-            st.text(people.question)
             show(items((title_of(option.key), [option.description]) for option in options))
             if not options:
                 st.text(f"Answer: {rubric.kind.permitted}")

@@ -571,13 +571,17 @@ def _rubrics_of_one_unit(
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
     names = parts.rubric_titles(study)
-    titles = {unit: ", ".join(names[r.name] for r in rubrics) for unit, rubrics in by_unit.items()}
+    kinds = {"pair": "A pair", "comparison": "Two responses", "response": "One response"}
+    titles = {
+        unit: f"{kinds[unit]} ({', '.join(names[rubric.name] for rubric in rubrics)})"
+        for unit, rubrics in by_unit.items()
+    }
     expected, units = entry.get("expected", {}), list(by_unit)
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
     first = units.index(next(answered, units[0]))
     if len(units) == 1:
         return by_unit[units[0]]
-    label, title_of = "Rubrics that the item is for", titles.__getitem__
+    label, title_of = "What the item is", titles.__getitem__
     return by_unit[st.radio(label, units, first, title_of, key("unit"), horizontal=True)]
 
 

@@ -69,7 +69,7 @@ class DrawnPanel {
           question,
           at,
           several,
-          words.choose_several,
+          question.number ? words.number_how : words.choose_several,
           (key) => this.choose(at, key),
           (text) => this.typeNumber(at, text),
         ),

@@ -21,7 +21,7 @@ function takes(question, key) {
 }
 
 // A field, and beside it a track for who points: it shows no value until one is given.
-function numberView(question, at, onType) {
+function numberView(question, at, onType, how) {
   const { low, high, step, places, said } = question.number;
   const field = element("input", {
     type: "text",
@@ -45,7 +45,7 @@ function numberView(question, at, onType) {
   track.addEventListener("click", point); // where the hidden thumb stood
   return [
     element("div", { class: "typed" }, field, element("div", { class: "scale", dir: "ltr" }, end(low), track, end(high))),
-    element("p", { class: "bounds", id: `bounds-${at}` }, said),
+    element("p", { class: "bounds", id: `bounds-${at}` }, `${said}. ${how}`),
   ];
 }
 

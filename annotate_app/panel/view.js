@@ -72,7 +72,7 @@ function questionView(question, at, several, hint, onChoose, onType) {
     ...(question.task ? [] : [element("kbd", { "aria-hidden": "true" }, "0")]),
     ...(question.several ? [element("p", { class: "hint" }, hint)] : []),
     ...(question.number
-      ? numberView(question, at, onType)
+      ? numberView(question, at, onType, hint)
       : [element("div", { class: "options", role: question.several ? "group" : "radiogroup", "aria-labelledby": `question-${at}` }, ...options)]),
     element("p", { class: "skipped", hidden: "" }),
   );
