@@ -100,8 +100,12 @@ class Request:
         """Units columns to slice or group units by, without the variants of a question."""
         return tuple(dict.fromkeys((*self.settings.slices, *self.settings.groups)))
 
-    def resampled(self, frequency: Frequency, weight: Array | None = None) -> Resamples:
-        """Return resamples of clusters with this frequency and weight; only the last are cached."""
+    def resampled(
+        self, frequency: Frequency, weight: Array | None = None, keep: bool = True
+    ) -> Resamples:
+        """Return resamples of clusters with this frequency and weight; only the last are cached,
+        whatever `keep` says, which changes no figure, only how much memory they take.
+        """
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples
@@ -110,5 +114,5 @@ class Request:
         if key not in self._latest:
             self._latest.clear()
             rng = np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight)
+            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight, keep)
         return self._latest[key]
