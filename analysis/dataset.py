@@ -95,7 +95,7 @@ class Dataset:
 
     def named(self) -> Dataset:
         """Return the dataset with display names in place of the ids of raters and rubrics;
-        `facts.ids` maps them to ids. Raises InputError if a name is the id of another one.
+        `facts.ids` maps them to ids. Raises InputError if a name is another one's id or reserved.
         """
         if not self.called:
             return self

@@ -165,7 +165,7 @@ class _Raters(ABC):
         return self.likeness + _strict_share(self.strictness) < 1
 
     def least_kappa(self, floor: float) -> float:
-        """Return the lowest kappa of humans that a rule with this (yes/no) floor accepts."""
+        """Return the least kappa of humans that a rule accepts, from its floor for yes/no."""
         return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
@@ -196,7 +196,7 @@ class _Raters(ABC):
         joint, with_errorless, shares = self._tables(self.likeness)
         chance = float(shares @ self.distance @ shares)
         lead = float(((joint - with_errorless) * self.distance).sum()) / chance
-        return math.ceil(-math.log(level) / chance / (margin + lead))
+        return math.ceil(-math.log(level) / chance / (margin + lead))  # n where both are equal
 
     def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
         """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
@@ -465,8 +465,8 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
     centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
-    noise = 0.5 * rng.standard_normal((studies, units))
-    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)
+    noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
+    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the verdict
     best_thresholds = []  # those with the highest kappa with the reference
     n, n_affirmed = units, np.arange(1, units + 1)  # thresholds at which 1 to n units are affirmed
     for probability, affirmed in zip(ndtr(score), reference, strict=True):
@@ -523,10 +523,10 @@ class Panel(NamedTuple):
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
         human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
-        share = np.full(len(human_kappa), rule.margin_share)
+        share = np.full(len(human_kappa), rule.margin_share)  # of humans' kappa; 0: none
         if not rule.margin_share:  # a fixed margin, but at most this share of humans' kappa
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
-        allowed = np.where(share > 0, share * human_kappa, margin)
+        allowed = np.where(share > 0, share * human_kappa, margin)  # loss of kappa
         difference = self.with_grader.mean(axis=0) - human_kappa
         variance = self._over_people() if scope == "like_these" else None
 
@@ -564,8 +564,10 @@ class Panel(NamedTuple):
         """Return the distance (studies,) of the verdict's lower bound below its estimate in the
         `chosen` studies. The statistic is the mean kappa with the grader minus (1 - `share`) times
         `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
-        it. `influence` (studies, units) is that of units on the statistic, by the jackknife; the
-        score bound's own influence is a linear approximation, which `stretch` widens to it.
+        it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
+        weights move from the units to copies with labels that were not observed (`unseen`).
+        `influence` (studies, units) is that of units on the statistic, by the jackknife; that of
+        the bound is a linear approximation, which `stretch` widens to it.
         """
         codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
         (studies, units), q = influence.shape, len(self.distance)
@@ -589,7 +591,7 @@ class Panel(NamedTuple):
             spread = np.sqrt((data * point_influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
         estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
-        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))
+        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
         return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 
     def _over_people(self) -> Array:
@@ -640,7 +642,7 @@ class _StudyKappas:
         sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
         sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
         sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
-        value, slope = bounds.kappas_of(sums, self.distance)
+        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
         # A point moves the size and people's margins by its unit, the other sums by its label.
         by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
         influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]

@@ -31,7 +31,7 @@ Sparse = Any
 
 def code_type(q: int) -> np.dtype[Any]:
     """Return the smallest signed integer type for the codes of q categories, and -1."""
-    return np.min_scalar_type(-max(q, 1))
+    return np.min_scalar_type(-max(q, 1))  # 128 categories: int8, from -128 to 127
 
 
 _Entry = TypeVar("_Entry", covariant=True)

@@ -22,7 +22,7 @@ def main(port: int, patience: float = 8.0) -> int:
         except urllib.error.HTTPError:
             return 1  # it answers that it cannot work
         except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
-            if not isinstance(getattr(error, "reason", error), TimeoutError):
+            if not isinstance(getattr(error, "reason", error), TimeoutError):  # URLError.reason
                 return 1
     for process in _serving_processes(port):
         os.kill(process, signal.SIGKILL)

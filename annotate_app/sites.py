@@ -2,7 +2,8 @@
 visitors, and each study as its files are now.
 
 A study that a lead creates is added here and served at once. A change of a study's files, on a
-page or by hand, takes effect when the next page is drawn, in every process that serves the study.
+page or by hand, takes effect when the next page is drawn, in every process that serves the study;
+but `hosts` and `trusted_proxies` are read once and, like `store`, need a restart.
 """
 
 import hashlib
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class Site:
     """A study and the path of its address, such as "/refusals"; "" for the root. `alone` if the
-    process serves no other study.
+    process serves no other study. `opening` is held while its files and store are opened.
     """
 
     folder: Path
@@ -124,8 +125,7 @@ def check_names(names: Iterable[str]) -> None:
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 MOST_BYTES = 1_000_000  # bytes of one message at most: `maxWidgetStateSize` in Streamlit's settings
-MOST_PAGES = 60
-"""Pages of a study open at once at one address: enough for a classroom, not for a flood."""
+MOST_PAGES = 60  # of a study open at once at one address: enough for a classroom, not for a flood
 
 STUDY = b"x-evenhand-study"
 """Header with the study's path for Streamlit (`trustedUserHeaders`); clients' own are dropped."""
@@ -142,7 +142,7 @@ def base_path(scope: Scope) -> str:
 
 def present_site() -> Site | None:
     """Return the study whose page is being drawn (see `logins.bound`); None outside of the app."""
-    return _sites.get(str(st.user.to_dict().get("study")))  # Streamlit's field of `STUDY`
+    return _sites.get(str(st.user.to_dict().get("study")))  # from the header `STUDY`
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
@@ -163,7 +163,7 @@ def is_own_name(host: str, site: Site | None) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address of a visitor; "" behind a local proxy that is not trusted."""
+    """Return a visitor's address; "", without limits, behind a local proxy that is not trusted."""
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
     trusted = _settings(site_of(scope)).trusted_proxies
@@ -173,7 +173,7 @@ def address_of(scope: Scope) -> str:
 
 
 def visitor_address() -> str:
-    """Return the address of the visitor whose page is being drawn."""
+    """Return the address of this page's visitor, or of an untrusted proxy: it limits logins."""
     peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
     forwarded = st.context.headers.get_all("X-Forwarded-For")
     return client_address(peer, forwarded, _settings(present_site()).trusted_proxies)
@@ -217,7 +217,7 @@ def _own_names(site: Site | None) -> frozenset[str]:
 
 @cache
 def _settings(site: Site | None) -> SessionSettings:
-    """Return the session settings of a study, read once; the defaults if it cannot be read."""
+    """Return `hosts` and `trusted_proxies`, read once until a restart; none if they cannot be."""
     try:
         return read_config(site.folder).session if site else SessionSettings()
     except InputError:
@@ -226,7 +226,7 @@ def _settings(site: Site | None) -> SessionSettings:
 
 # ---- a served study, as its files are now -------------------------------------------------------
 
-_STORE_PATIENCE = 1.5  # seconds to wait for the store: less than the panel waits before it resends
+_STORE_PATIENCE = 1.5  # seconds for the store; an annotator's page resends an answer only later
 _MOST_RECENT = 4  # earlier states of the files that a process remembers
 _Stamp = tuple[tuple[str, int, int, int], ...]  # of each file: name, time in ns, size, inode
 

@@ -468,7 +468,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a copy with these fields and not `without`; `model_copy` keeps a cached hash."""
+        """Return a copy with these fields, `without` derived anew; `model_copy` keeps the hash."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 

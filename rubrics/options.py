@@ -326,9 +326,9 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
         return None
     if plausible:
         return plausible[0]
-    if any(shares.values()) and marks != [SEPARATOR]:
+    if any(shares.values()) and marks != [SEPARATOR]:  # options recur, but not clearly by one mark
         return None
-    return SEPARATOR if SEPARATOR in marks else ""
+    return SEPARATOR if SEPARATOR in marks else ""  # nothing recurs
 
 
 def _distinct_options(cells: Iterable[str], separators: str) -> set[str]:
@@ -426,7 +426,7 @@ class LabelKind:
         return f"Answer with {self.answer_form} and nothing else: {', '.join(others)} or {last}."
 
     def schema(self) -> dict[str, Any]:
-        """Return a label's JSON schema; very many keys are a number, whose bounds are parsed."""
+        """Return a label's JSON schema: for very many keys a number, checked when it is parsed."""
         if len(self.keys) > MOST_LISTED:
             return {"type": "number"}
         return {"type": "string", "enum": list(self.keys)}

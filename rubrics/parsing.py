@@ -176,7 +176,13 @@ class RubricParser:
         return fields
 
     def _read_closed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a yes, a no or a mark after it ("field_closed")."""
+        """Read an option with a yes, a no or a mark after it ("field_closed").
+
+        - "yes (yes)", "A? no", "yes, true": no field; the text stays as it is.
+        - "B ✅", "pass: yes", "pass ✅", "fail ❌": the option alone stays, as the answer.
+        - '"pass": true', "pass: no": affirmed or denied in `fields`, and taken out of the text.
+        - "A: yes", "fail: no", "pass [ ]": taken out of the text, and `fields` are unclear.
+        """
         word, separator = match["word"], match["sep"]
         affirmed_text = f"{match['first'] or ''}{word}"
         is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator
@@ -187,7 +193,7 @@ class RubricParser:
         is_yes = bool(match["yes"] or match["done"])  # "pass: yes", "pass ✅"
         is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "fail ❌"
         is_marked = not is_separated and (bool(match["done"]) or is_crossed)
-        if word.casefold() not in self._field_words:
+        if word.casefold() not in self._field_words:  # "A", "2" or "yes"
             if is_marked and (is_yes or is_negative):  # "B ✅"
                 return affirmed_text
             is_polar = bool(_COMMON["polar"].fullmatch(word))  # "yes", "true"
@@ -441,7 +447,7 @@ class RubricParser:
             return False
         start = 0 if is_strict else start  # behind the answer
         pairs = self._forms["two_sides"].finditer(text)
-        sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "both A and B are"
+        sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "C: A and B lie"
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
             if other == key:
@@ -652,7 +658,7 @@ def answer_of(text: str) -> str | None:
 
 def _plain_answer(reply: str) -> str | None:
     """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
-    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # long runs of marks shortened
+    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # of long runs of marks 200 stay
     if answer is None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.

@@ -471,12 +471,12 @@ def fenced(people: PeopleText) -> list[str]:
     fences = []
     for block in people.blocks:
         tags = "|".join(["prompt", "response", *(["turn"] if block.turns else []), *columns])
-        # The description of an image was percent-encoded until now.
+        # Texts come neutralised, but not what was encoded: here the description of an image.
         inside = without_tags(neutralised(block.text) if block.image else block.text, tags)
         if block.turns:
             inside = "\n".join(
                 f"<turn by={json.dumps(without_tags(f'{turn.role} {turn.name}'.strip(), tags))}>\n"
-                # JSON may have hidden a token in an escape until now.
+                # Likewise, JSON may have hidden a token in an escape.
                 f"{without_tags(neutralised(turn.text), tags)}\n</turn>"
                 for turn in block.turns
             )

@@ -393,7 +393,7 @@ class _Pair:
         return np.asarray(np.tensordot(self.frequency, self.tables, axes=1), dtype=float)
 
     def agreement(self, statistic: PairStatistic, weights: Array) -> Agreement:
-        """Return a statistic and its interval; `weights` (q, q) are for one without width."""
+        """Return a statistic and its interval; `weights` (q, q) widen one without width."""
         table = self.table
         n = int(table.sum())
         if not n:

@@ -295,7 +295,7 @@ class NumberMeasurement:
     ) -> Numbers:
         """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters, whose
         codes are `first` and `second` (units, pairs), -1 missing. Pairs of labels have a `weight`
-        (units, pairs), None for all 1; each cluster has a weight in the data, `mass` (clusters,).
+        (units, pairs), None for all 1; `mass` (clusters,) are the clusters' weights, for ranks.
         """
         n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))

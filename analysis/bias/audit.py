@@ -1,8 +1,10 @@
 """Bias audit of the graders of one rubric, and its findings in sentences.
 
-`add_bias_rows` adds the rows of every question; `findings` reads them. A grader's *shift* with a
-property, beyond what humans' scores of the same units explain, is estimated in
-`analysis.bias.expected`.
+`add_bias_rows` adds the rows of every question; `findings` reads them. A *call* is a label as a
+number: a *verdict call* is 1 for an affirmative label, else 0; a *directed call* is 1 if it favours
+side a of a pair, -1 side b, else 0, by a pair rubric's options or by the verdict on a minus that on
+b. Rows on verdicts have a `subset` ending in `matrix.BINARY`. A grader's *shift* with a property,
+beyond what humans' scores of the units explain, is estimated in `analysis.bias.expected`.
 
 A shift is *found* if its corrected p is below .05 and its interval excludes 0. Otherwise the
 sentence gives the largest bias that is not excluded, the outer end of the interval, or says that
@@ -45,12 +47,9 @@ from evenhand.texts import table_of, written
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 """Statistics of the planned questions, and of the screened parts of the sample."""
-FEW_CLUSTERS = 10
-"""Number of clusters below which a row has a note, and a group has no direction."""
-MIN_KAPPA = 0.05
-"""Human-human kappa below which the reliability of a group is unknown."""
-LEVEL = 0.05
-"""Level of the corrected p."""
+FEW_CLUSTERS = 10  # with fewer clusters a row has a note, and a group has no direction
+MIN_KAPPA = 0.05  # human-human kappa below which the reliability of a group is unknown
+LEVEL = 0.05  # of the corrected p
 HELD_OUT = "_held_out"
 """Suffix of statistics on verdicts by thresholds tuned on other clusters."""
 
@@ -112,13 +111,13 @@ class AuditRows:
                 self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return the audit of a grader's held-out verdicts, without its other tests on verdicts."""
+        """Return an audit of held-out verdicts; the grader's tests on plain ones are dropped."""
         on_verdicts = [test for test in self._tests if test.key["subset"].endswith(matrix.BINARY)]
         tests = [test for test in self._tests if test.grader != grader or test not in on_verdicts]
         return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
     def add_tests(self) -> None:
-        """Add the corrected p of this audit's rows; other tests only count in the correction."""
+        """Add the corrected p of this audit's rows. Tests of other rows count in the correction."""
         screened = [test for test in self._tests if not test.is_planned]
         method = f"Benjamini-Hochberg over {len(screened)} parts of the sample"
         corrections = [(screened, significance.benjamini_hochberg, method)]
@@ -128,7 +127,7 @@ class AuditRows:
             corrections.append((planned, significance.holm, method))
         for tests, correct, method in corrections:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
-                if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):
+                if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):  # its own
                     note = join_notes(Remark("uncorrected_p", (test.p,)), method)
                     p_value = Interval.point(float(p))
                     self.out.rows.add(test.name, p_value, test.counts, **test.key, note=note)
@@ -172,7 +171,7 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, matrix.LabelMatrix] | N
         verdicts, directed = expected.verdict_calls(held_out), expected.directed_calls(held_out)
         verdicts = verdicts and verdicts.without_graders_but(grader)
         directed = directed and directed.without_graders_but(grader)
-        if labels.scale.favours:  # directed calls then use no verdict
+        if labels.scale.favours:  # directed calls are then by options, on which no threshold acts
             directed = None
         elif directed is not None:
             add_side_rows(held_out_audit, directed, view)
@@ -366,7 +365,7 @@ def add_rater_group_rows(
 def _if_as_reliable(with_grader: Sequence[Array], within: Sequence[Array]) -> Array | None:
     """Return the difference of a grader's kappas with two groups if both were equally reliable:
     each kappa divided by the root of the kappa within the group (Spearman 1904), times the root of
-    the mean kappa within groups. None if a group is one person, or hardly agrees.
+    the mean within groups. None if in the data ([0]) a group is one person (NaN) or hardly agrees.
     """
     if min(float(np.nan_to_num(kappa[0])) for kappa in within) < MIN_KAPPA:
         return None
@@ -634,7 +633,7 @@ class Finding:
     def fault(self) -> str:
         """The shift in words, with its interval."""
         shift = self._shift
-        if says(self.row["remarks"], "sharpness_assumed"):
+        if says(self.row["remarks"], "sharpness_assumed"):  # few units have two labels
             shift = written("bias.sharpness", shift=shift)
         about = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
         about |= {"low": self.row["low"], "high": self.row["high"]}

@@ -319,7 +319,7 @@ def _t(sums: Array) -> Array:
     # common value is the variance of totals over squared sizes, equal for all clusters and weights.
     common = ratio(_sum_of_parts(squared_totals), _sum_of_parts(squared_sizes))
     variance = np.nan_to_num(ratio(number * deviations + PRIOR * common * squared_sizes, size))
-    variance = variance / (number + PRIOR)
+    variance = variance / (number + PRIOR)  # shrunk to `common`, as of PRIOR more clusters
     other_size = _sum_of_parts(size) - size
     other_mean = ratio(_sum_of_parts(total) - total, other_size)
     weighted = variance * size

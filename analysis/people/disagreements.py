@@ -187,7 +187,7 @@ def add_sorted_rows(view: RubricView) -> None:
         if rubric == view.rows.rubric
     }
     for (grader, kind), count in counts.items():
-        total = sum(number for (other, _), number in counts.items() if other == grader)
+        total = sum(number for (other, _), number in counts.items() if other == grader)  # units
         view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)
 
 
@@ -207,7 +207,7 @@ def add_clarity_rows(view: RubricView) -> None:
     labels, scale = view.labels, view.labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
         return
-    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()  # code q of these: unclear
+    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()  # code q: unclear, last
     out = view.seen_as(coded)
     add_group_rows(out, ["humans"])
     add_humans_rows(out)

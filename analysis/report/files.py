@@ -1,7 +1,7 @@
 """Put the report together and write its files.
 
 `sections_of` makes the sections in reading order and names each figure and table. `write_report`
-and `write_figures` write whole files or none; `render_notebook` renders a cell.
+and `write_figures` write each file whole or not at all; `render_notebook` renders a cell.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in source.rubrics]
     answers = []
     for part in all_parts:
-        for pieces in filter(None, part.answers):
+        for pieces in filter(None, part.answers):  # each a `Figure` or a text
             cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
             answers.append(blocks.Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)

@@ -19,6 +19,7 @@ estimate clears the limit. `present` is the evidence on a grader's labels as the
 its binary labels at a threshold tuned on other clusters. In `_decide`, `against` are reasons why
 the grader clearly is not as good as people, `faults` the reasons of broken audits (a bias, a part
 in which it fails, ...), and `missing` is the inconclusive decision, without reasons if all is met.
+Of the people, `copied` have labels that the grader repeats, and `opposed` reverse the scale.
 """
 
 from __future__ import annotations
@@ -399,7 +400,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         against.append(because("below", figures=wording.compared(case, bounds), apart=apart))
     scored, rule, best_baseline = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people rarely choose another category, a good grader may give one
-    # label only, as a baseline does. Without bounds, clusters in which it errs count as the latter.
+    # label only, as a baseline does. Without bounds, clusters in which it errs stand for these.
     if agreement:
         is_large = agreement["enough_clusters"].is_met and agreement["both_kinds"].is_met
     else:

@@ -106,7 +106,7 @@ def baseline(
 
 
 def gross_errors_are_rare(case: evidence.VerdictEvidence, row: ResultRow) -> Requirement:
-    """Require that gross errors, whose share is in `row`, are clearly not too frequent."""
+    """Require few gross errors (share in `row`): labels far from every person's label."""
     allowed = case.rule.max_gross
     return Requirement(
         requirement.state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
@@ -275,7 +275,7 @@ def _add_comparison_rows(
     level: Deciding,
     rule: DecisionSettings,
 ) -> AgainstReference:
-    """Add the rows of one comparison; kappa's bounds are at `level`, the shares' at `alpha`."""
+    """Add the rows of one comparison; kappa's bounds are at `level`, shares' at `alpha` if any."""
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
@@ -284,7 +284,7 @@ def _add_comparison_rows(
     minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
     effective = Interval.point(comparison.sample.effective)
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
-    kappa = kappa.held(replace(level, bar=rule.reference_kappa))
+    kappa = kappa.held(replace(level, bar=rule.reference_kappa))  # bounds of kappa itself
     figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
     effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
     sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row

@@ -122,7 +122,7 @@ def drift_rows(
     """
     labels, frequency = labels.folded()
     rows = ResultRows(labels.scale.name)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # it widens intervals
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
@@ -136,7 +136,7 @@ def drift_rows(
     paired = VersionComparison.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
         return rows, answers, None
-    rows.record_chance(paired.coded, paired.jackknife)
+    rows.record_chance(paired.coded, paired.jackknife)  # chance agreement, for widened intervals
     evidence = paired.add_deciding_rows(rows)
     rng = np.random.default_rng(seed)
     resamples = Resamples(frequency, settings.resamples, rng, labels.weight)

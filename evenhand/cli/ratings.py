@@ -34,7 +34,7 @@ def grading_options(arguments: Namespace) -> graders.GradingOptions:
     values = dict.fromkeys(("orders", "shard", "units"))
     values["rubrics"] = arguments.rubric
     values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
-    return main.call_with(GradingOptions, arguments, **values)
+    return main.call_with(GradingOptions, arguments, **values)  # other fields: by option name
 
 
 def _check_batch(arguments: Namespace) -> None:

@@ -139,7 +139,7 @@ def _check_one(file: str) -> int:
     say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **fields)
     say("rubric_check.filled", fields=", ".join(rubric.variables))
     for key, longer in permutations((option.key for option in rubric.kind.listed), 2):
-        if longer.casefold().startswith(key.casefold()):
+        if longer.casefold().startswith(key.casefold()):  # a first token may be that of both
             warning = written("rubric_check.begins_another", key=key, longer=longer)
             warn("terminal.warning", text=warning)
             break

@@ -67,7 +67,7 @@ MOST_PARTS = 4096
 _TIMEOUT = 10.0  # seconds until a scheduler must have answered
 _TABLES_PER_TASK = 8  # reduced tables that a task adds up
 UNUSED = ("seconds", "created_at", "rubric_hash")
-"""Columns of ratings that no statistic uses here; only the number of hashes matters."""
+"""Columns that no statistic uses here; `rubric_hash` is read for the number of hashes alone."""
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
 """Columns whose combinations of values are needed before any ratings are reduced (`Facts`)."""

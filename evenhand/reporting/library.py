@@ -21,7 +21,7 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.report import ReportContext, render_notebook, render_table_text, write_report
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_source
-from evenhand.reporting.keywords import taking
+from evenhand.reporting.keywords import taking  # a decorator that refuses other keywords
 from evenhand.reporting.load import Source, from_study, is_file, is_study, load
 from evenhand.reporting.panel import Line, Printable, as_text, verdict_lines
 from evenhand.reporting.planning import Assumptions, Plan, Target, plan_ahead, plan_from

@@ -116,7 +116,7 @@ class Assumptions:
         scenario = self._scale_scenario() if self.scale else self._binary_scenario()
         strictness = self.strictness
         if strictness is None:
-            strictness = scenarios.default_strictness(scenario.likeness)
+            strictness = scenarios.default_strictness(scenario.likeness)  # of two annotators
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_strictness_possible:
             assumed_agreement = "correlate so highly"

@@ -68,7 +68,7 @@ class Selection(Printable):
     @property
     def table(self) -> pd.DataFrame:
         """The ranking: a row for each rubric and grader, with the figures that it is ranked by.
-        `usd` is the price of 1,000 units; NaN is a figure that is not known.
+        `usd` is the price of 1,000 units; NaN: not known; `front`: none as cheap agrees as well.
         """
         graders = itertools.chain.from_iterable(self._ranking.values())
         return pd.DataFrame([_record(grader) for grader in graders])

@@ -2,7 +2,9 @@
 lm-evaluation-harness, and promptfoo, DeepEval and Braintrust, which evaluate applications. Each has
 a section, with functions that recognise its files (`_is_...`), read their ratings (`_read_...`) and
 read their items (`..._items`); `READERS`, at the end, has them by name. They fill `Rows`, to which
-`add` adds a rating and `describe` facts about a unit; `leave_out` counts what is left out.
+`add` adds a rating and `describe` facts about a unit; `leave_out` counts what is left out, and
+`units` names units by their ids, with a hash of the contents where an id has several. `texts_of`
+finds the prompt, context, reference and response in an input and an output.
 """
 
 import re
@@ -153,7 +155,7 @@ def _add_score(
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
-            edit["value"] = before.get("value")
+            edit["value"] = before.get("value")  # also for the next pair
         time = get_in(edit, "provenance", "timestamp")
         edit_cells = {**cells, "rater_kind": plain_kind(author), "created_at": time}
         _add_values(rows, unit, author, edit["value"], rubric, edit_cells)
@@ -299,9 +301,8 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
                 author = text_of(get_in(part, "assertion", "author"))  # promptfoo names nobody
                 rows.add(unit, author or "human", "human", part.get("pass"))
             elif form in _PROMPTFOO["by_model"]:
-                # The model by its provider's id; promptfoo's default one by the assertion.
                 provider = get_in(part, "assertion", "provider")
-                grader = first_text(provider, get_in(provider, "id"), form)
+                grader = first_text(provider, get_in(provider, "id"), form)  # form: default model
                 parts_by_grader.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
@@ -314,9 +315,9 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     for result in _results(source):
         values = result.get("vars")
         prompt = from_json(get_in(result, "prompt", "raw")) or values
-        inputs = texts_of({"prompt": prompt} | fields_in(values), None)
+        inputs = texts_of({"prompt": prompt} | fields_in(values), None)  # no output here
         texts = {name: inputs[name] for name in inputs if name in ("context", "reference")}
-        texts |= texts_of(prompt, get_in(result, "response", "output"))
+        texts |= texts_of(prompt, get_in(result, "response", "output"))  # prompt and response
         provider, test = result.get("provider"), result.get("testIdx")
         subject = text_of(get_in(provider, "label")) or get_in(provider, "id") or provider
         rows.add(_output_unit(result), texts, subject=subject, cluster=test, about=values)
@@ -421,7 +422,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
             else:
                 rows.add(unit, name, kind, value, created_at=record.get("created"))
         rows.describe(unit, from_json(record.get("metadata")))
-    return replace(rows.export(written("exchange.braintrust")), by_score=True)  # raters: scores
+    return replace(rows.export(written("exchange.braintrust")), by_score=True)  # no raters' names
 
 
 def _braintrust_items(rows: ItemRows, source: Source) -> None:
@@ -475,7 +476,7 @@ def _calls_model(span: str, below: dict[str, list[Record]]) -> bool:
     return False
 
 
-READERS = {  # recognises, ratings, items, and has_items where files may have none
+READERS = {  # recognises, ratings, items, and has_items (True for a file with items)
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
     "promptfoo": Reader(

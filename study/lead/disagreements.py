@@ -103,7 +103,7 @@ def last_label(store: Store) -> int:
 
 
 def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
-    """Return `DECIDED_COLUMNS` of the present decisions, by one adjudicator or by all, latest
+    """Return `DECIDED_COLUMNS` of the last decision on a unit, by one adjudicator or each, latest
     first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
     """
     decisions = sa.select(

@@ -79,8 +79,8 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
 
 
 def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
-    """Return ratings with the study's spelling of its items and, if `joins`, of raters whose names
-    look alike. Raises InputError for a new rater with such a name while `joins` is None.
+    """Return ratings, whose ids are folded, with the study's ids of units and, if `joins`, raters
+    whose names look alike. Raises InputError for a new rater with such a name if `joins` is None.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:

@@ -106,9 +106,9 @@ a grader could pass that lost much of the agreement."""
 class InjectionBounds(NamedTuple):
     """Limits on the shares of labels that an attack may hijack, disrupt and suppress."""
 
-    pulled: float
-    knocked_off: float
-    silenced: float
+    pulled: float  # hijacked
+    knocked_off: float  # disrupted
+    silenced: float  # suppressed
 
     def of(self, outcome: str) -> float:
         """Return the limit for an outcome, by its name."""
@@ -185,7 +185,7 @@ def with_changes(
             near = nearest(name, names)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
-    return sections.changed(settings, changes), sections.changed(decision, changes)
+    return sections.changed(settings, changes), sections.changed(decision, changes)  # each its own
 
 
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]

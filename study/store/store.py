@@ -463,7 +463,7 @@ EventKind = Literal[
     "comprehension",  # {"answers", "right", "text"}
     "background_done",
     "side_answered",  # has a place of this side
-    "screened_out",  # failed practice or comprehension, or the side was full: {"side": True}
+    "screened_out",  # failed practice or comprehension; {"side": True} if the side was full
     "completed",  # nothing was left to label
     "released",  # the place was given back: {"reason"}
     "readmitted",

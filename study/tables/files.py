@@ -96,7 +96,7 @@ def atomic_write(path: Path, content: bytes) -> None:
         raise InputError(f"there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
-    if path.exists() and not path.is_file():  # a file in the place of a device would stay there
+    if path.exists() and not path.is_file():  # such as /dev/null: not to be replaced
         raise InputError(f"{path} is a device; name a file")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -86,7 +86,7 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """Return the columns that are constant by rater, of at most `most` values, a row for each."""
+    """Return the columns constant by rater, if `most`, of 2 to `most` values, a row for each."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     if most is not None:
         extra = [name for name in extra if 1 < frame[name].nunique() <= most]

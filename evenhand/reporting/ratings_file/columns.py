@@ -39,24 +39,23 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, TRUTH, texts
 RATER, RUBRIC = "{rater}", "{rubric}"
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
 """Names that a model may have; `plain_kind` recognises those that only a model has."""
-_MODEL_WORD = re.compile(pattern_of("model_word"))
-_PEOPLE_WORD = re.compile(pattern_of("people_word"))
+_MODEL_WORD = re.compile(pattern_of("model_word"))  # "judge", "pred"
+_PEOPLE_WORD = re.compile(pattern_of("people_word"))  # "expert", "worker"
 LONGEST_KEY = 60  # characters; a longer cell is a text, even if it is repeated
 _MOST_CELLS = 2_000  # different cells of a column that are checked
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
-_MEASURE = re.compile(pattern_of("measure"), re.I)
+_MEASURE = re.compile(pattern_of("measure"), re.I)  # "latency", "cost"
 _FACT = rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]"
 """Names of columns that describe a unit or its labels, such as `created_at` or `is_long`."""
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
-_RESPONDENT = re.compile(pattern_of("respondent"), re.I)
+_RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
 """The standard word for each word for yes or no."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
-_MOST_RATERS = 200
-"""A table with more columns of labels has a column for each unit rather than for each rater."""
+_MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 """Marks between the two parts of a column's name; brackets around the second part."""
@@ -459,7 +458,7 @@ def _refuse_wide(
     """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
     labels = rater_label_columns(table, columns)
     if rater not in (None, *labels):
-        return  # it has the names of raters, so the table is long
+        return  # a column of raters' names, not of labels: the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
         raise InputError(
@@ -492,7 +491,7 @@ def _refuse_wide(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
-    if options.in_python or len(labels) > 1:
+    if options.in_python or len(labels) > 1:  # a single one may be a long table's label
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
             + kinds_spelled(labels, options)
@@ -502,9 +501,9 @@ def _refuse_wide(
 def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """Return remedies for absent columns; `likely` are columns to name, `{ours: theirs}`."""
+    """Return remedies for absent columns: name `likely` ones, `{ours: theirs}`; declare or add."""
     hint, unknown = "", {*absent} - likely.keys()
-    if len(table) and "rater_id" not in unknown:  # else nothing shows which ratings are a rater's
+    if len(table) and "rater_id" not in unknown:  # a rater's ratings are known
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
         if unit in table:  # a column with one value for each item has no labels
@@ -516,8 +515,7 @@ def _remedies(
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
         key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-            # A column may distinguish several ratings of one unit by one rater.
-            rubrics = [
+            rubrics = [  # columns that distinguish several ratings of one unit by one rater
                 column
                 for column in free
                 if not table.duplicated([*key, column]).any()
@@ -573,8 +571,7 @@ def kinds_spelled(
 
 
 _API_NAMES = ("API", "sdk")  # names in tools' exports for a score that was sent by an API
-_NO_PERSON = re.compile(pattern_of("no_person"), re.I)
-"""Words that name a column rather than a person."""
+_NO_PERSON = re.compile(pattern_of("no_person"), re.I)  # names of columns rather than persons
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
 """A first name, or an e-mail address."""
 _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
@@ -595,7 +592,7 @@ def roles_in(
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    needs_kinds = export is not None and export.by_unit  # its tool may leave kinds open, as ""
+    needs_kinds = export is not None and export.by_unit  # of a tool, which may leave kinds ""
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and not needs_kinds):
         return table, options, items
@@ -662,11 +659,12 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     """Return the options with the kinds of the raters whose labels are columns, if inferred."""
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
+        # As in `--model gpt --human '*'`: "gpt" is a column, or in a grid a part of "gpt_clarity".
         declared = [rater for rater in options.kinds if rater != EVERYBODY]
         absent = [name for name in declared if name not in table]
-        named = dict.fromkeys(declared, "human")  # a grid needs raters of any kind
+        named = dict.fromkeys(declared, "human")  # "*" is no rater; a grid needs no kinds
         grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and absent:  # names are of raters, and so parts of columns' names
+        if grid and absent:  # a declared name is only a part of columns' names
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
@@ -718,7 +716,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare kinds, with the names in an export if these are raters'."""
+    """Return options that declare kinds; raters' names only if these are not scores' names."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
