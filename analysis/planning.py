@@ -463,7 +463,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
-    reference = verdicts[:-1].mean(axis=0) + rng.random((studies, units)) * 1e-9 > 0.5
+    reference = verdicts[:-1].mean(axis=0) + (rng.random((studies, units)) - 0.5) * 1e-9 > 0.5
     centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
     noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
     score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the verdict

@@ -103,9 +103,7 @@ class Request:
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight; only the last are cached,
-        whatever `keep` says, which changes no figure, only how much memory they take.
-        """
+        """Return resamples of this frequency and weight, the last cached; `keep` takes memory."""
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples

@@ -209,19 +209,22 @@ def has_room(visitor: tuple[str, str]) -> bool:
     return not visitor[1] or open_pages[visitor] < MOST_PAGES  # [1]: the address, "" if unknown
 
 
-@cache
 def _own_names(site: Site | None) -> frozenset[str]:
     public = str(st.get_option("browser.serverAddress"))  # see `evenhand.annotate_app.command`
     return frozenset(name.lower() for name in (*_LOCAL_NAMES, public, *_settings(site).hosts))
 
 
-@cache
 def _settings(site: Site | None) -> SessionSettings:
-    """Return `hosts` and `trusted_proxies`, read once until a restart; none if they cannot be."""
+    """Return `hosts` and `trusted_proxies`; none as long as they cannot be read."""
     try:
-        return read_config(site.folder).session if site else SessionSettings()
+        return _session_settings(site.folder) if site else SessionSettings()
     except InputError:
         return SessionSettings()
+
+
+@cache  # until a restart
+def _session_settings(folder: Path) -> SessionSettings:
+    return read_config(folder).session
 
 
 # ---- a served study, as its files are now -------------------------------------------------------

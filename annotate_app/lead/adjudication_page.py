@@ -557,14 +557,8 @@ def _show_neighbours(
     number, is_off = chosen.index(key), len(chosen) == 1
 
     def button(title: str, shortcut: str, step: int) -> None:
-        neighbour = chosen[(number + step) % len(chosen)]
-        st.button(
-            title,
-            key=f"{title}-{_token(key)}",
-            shortcut=shortcut,
-            disabled=is_off,
-            on_click=partial(setattr, place, "key", neighbour),
-        )
+        act = partial(setattr, place, "key", chosen[(number + step) % len(chosen)])
+        st.button(title, f"{title}-{_token(key)}", shortcut=shortcut, disabled=is_off, on_click=act)
 
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
         button("Previous", "P", -1)

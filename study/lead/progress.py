@@ -134,12 +134,13 @@ def rubric_progress(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
-    """Return the number of raters (without excluded ones) of each question, by claim state."""
+def _holder_counts(study: Study, *conditions: sa.ColumnElement[bool]) -> dict[Key, dict[str, int]]:
+    """Return how many raters hold each question, without excluded ones, by state of the claim."""
     columns = (claims.c.unit_id, claims.c.rubric, claims.c.state)
-    conditions = claims.c.draw == 0, claims.c.rater_id.not_in([*oversight(study.store).exclusions])
+    is_counted = claims.c.rater_id.not_in([*oversight(study.store).exclusions])
     raters = sa.func.count(sa.distinct(claims.c.rater_id))
-    query = sa.select(*columns, raters).where(_is_held(study), *conditions).group_by(*columns)
+    conditions += _is_held(study), claims.c.draw == 0, is_counted
+    query = sa.select(*columns, raters).where(*conditions).group_by(*columns)
     holders: dict[Key, dict[str, int]] = {key: {} for key in SessionDesign(study).questions}
     for unit, name, state, n_raters in study.store.rows(query):
         if (unit, name) in holders:
@@ -149,11 +150,13 @@ def _holder_counts(study: Study) -> dict[Key, dict[str, int]]:
 
 def places_without_annotator(study: Study) -> tuple[int, int]:
     """Return the numbers of units that need more raters than still label, and of raters needed."""
-    n_raters = study.config.annotation.raters_per_unit
-    n_labelling = int(rater_progress(study)["state"].isin(("working", "away")).sum())
+    n_raters, raters = study.config.annotation.raters_per_unit, rater_progress(study)
+    labelling = raters.loc[raters["state"].isin(("working", "away")), "rater_id"].tolist()
+    held_by_them = _holder_counts(study, claims.c.rater_id.in_(labelling))
     missing_by_unit: dict[str, int] = {}
-    for (unit, _), states in _holder_counts(study).items():
-        n_missing = n_raters - sum(states.values()) - n_labelling
+    for (unit, rubric), states in _holder_counts(study).items():
+        n_to_come = len(labelling) - sum(held_by_them[unit, rubric].values())
+        n_missing = n_raters - sum(states.values()) - n_to_come
         missing_by_unit[unit] = max(missing_by_unit.get(unit, 0), n_missing)
     missing = [n_missing for n_missing in missing_by_unit.values() if n_missing > 0]
     return len(missing), max(missing, default=0)

@@ -68,7 +68,7 @@ def test_places_and_time_left(eight):
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (2, 1, 13)
     assert lead.rater_progress(eight).set_index("rater_id").loc["r2", "state"] == "excluded"
-    assert lead.places_without_annotator(eight) == (5, 1)  # r1 has the others, and may take one
+    assert lead.places_without_annotator(eight) == (8, 1)  # r1 can have each of them only once
 
 
 def test_the_version_tells_whether_anything_came_in(make_study):
