@@ -537,6 +537,8 @@ def _show_causes(
     def storing(kind: Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
 
+    label, note = "Note, saved with your choice", before.note if before else ""
+    st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)  # a field of `store`
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
         for digit, kind in enumerate(KINDS, start=1):
@@ -544,8 +546,6 @@ def _show_causes(
         if before:
             button("Take it back", "back", "T", storing(""))
     show_outcome(_SORTED)
-    label, note = "Note, saved with your choice", before.note if before else ""
-    st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)  # a field of `store`
 
 
 def _show_neighbours(

@@ -519,7 +519,7 @@ def test_digits_from_anywhere_and_enter(annotator, asked, axe):
     person = annotator("typist", asked)
     page = person.page
     field = page.get_by_role("textbox", name="How good is it?")
-    hint = "A whole number from 0 to 100. Type it, or point at the line."
+    hint = "A whole number from 0 to 100. Type it, or click the line."
     assert page.locator(".bounds").inner_text() == hint
     assert person.focus() == "material"  # the texts scroll by keyboard until a digit is typed
     axe(page, "a number")
