@@ -103,7 +103,10 @@ class Request:
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of this frequency and weight, the last cached; `keep` takes memory."""
+        """Return resamples of clusters with this frequency and weight. Only the last are cached.
+
+        `keep` keeps their draws in memory; the figures are the same without.
+        """
         import numpy as np
 
         from evenhand.analysis.bootstrap.resamples import Resamples

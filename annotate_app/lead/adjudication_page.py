@@ -548,19 +548,17 @@ def _show_causes(
     show_outcome(_SORTED)
 
 
-def _show_neighbours(
-    place: _Place, key: DisagreementKey, chosen: Sequence[DisagreementKey]
-) -> None:
+def _show_neighbours(place: _Place, key: DisagreementKey, keys: Sequence[DisagreementKey]) -> None:
     """Draw the buttons to the disagreements before and after the one on the page, with its place
-    among the `chosen` ones between them.
+    among all `keys` between them.
     """
-    number, is_off = chosen.index(key), len(chosen) == 1
+    number, is_off = keys.index(key), len(keys) == 1
 
     def button(title: str, shortcut: str, step: int) -> None:
-        act = partial(setattr, place, "key", chosen[(number + step) % len(chosen)])
+        act = partial(setattr, place, "key", keys[(number + step) % len(keys)])
         st.button(title, f"{title}-{_token(key)}", shortcut=shortcut, disabled=is_off, on_click=act)
 
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
         button("Previous", "P", -1)
-        st.text(f"{number + 1:,} of {len(chosen):,}")
+        st.text(f"{number + 1:,} of {len(keys):,}")
         button("Next", "N", 1)

@@ -144,10 +144,8 @@ def _outcomes(verdicts: Sequence[judge.Verdict], rubric: str) -> set[str]:
 def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     states = latest(study, progress.rater_progress)["state"].tolist()
     done, wanted = outlook.done, outlook.wanted
-    came = {"working": states.count("working"), "came": len(states)}
-    note = written("cockpit.labels", done=done, wanted=wanted, **came)
-    if states and set(states) <= {"finished", "excluded"}:
-        note = WORDS["tiles"]["finished"].format(done=done, wanted=wanted, **came)
+    counts = {state: states.count(state) for state in ("working", "finished")}
+    note = written("cockpit.labels", done=done, wanted=wanted, came=len(states), **counts)
     number = WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
     return Tile("Progress", PageLink("Progress", number), note)
 

@@ -460,7 +460,7 @@ def show_annotator_view(content: str) -> None:
 
 MOST_MB = 50
 TABLES = ["csv", "jsonl"]
-OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]  # of tables, too
+OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]  # also tables
 
 
 @contextmanager

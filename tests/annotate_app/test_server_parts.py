@@ -59,8 +59,7 @@ def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
         raise OSError("out of files")
 
     assert asyncio.run(Health(lambda: asyncio.to_thread(fails)).state()) == AWAY
-    over = threading.Event()
-    asked = []
+    over, asked = threading.Event(), []
 
     def ask() -> StoreState:
         asked.append(1)
@@ -103,11 +102,14 @@ def test_who_logs_in_is_at_the_address_that_a_trusted_proxy_says(
     make_study, monkeypatch, trusted, found
 ):
     folder = make_study(1)
-    change_config(folder, {"session": {"trusted_proxies": trusted}})
+    text = (file := folder / "study.toml").read_text("utf-8")
     headers = SimpleNamespace(get_all=lambda name: [f"6.6.6.6, {CLIENT}"])
-    asked = SimpleNamespace(ip_address=None, headers=headers)
-    monkeypatch.setattr(sites.st, "context", asked)
+    monkeypatch.setattr(sites.st, "context", SimpleNamespace(ip_address=None, headers=headers))
     monkeypatch.setattr(sites, "present_site", lambda: Site(folder))
+    file.write_text("[session", "utf-8")  # somebody is just writing it
+    assert sites.visitor_address() == "127.0.0.1"
+    file.write_text(text, "utf-8")
+    change_config(folder, {"session": {"trusted_proxies": trusted}})
     assert sites.visitor_address() == found
 
 
@@ -153,11 +155,9 @@ def test_nothing_logged_begins_a_line_of_its_own(log):
 @pytest.mark.slow
 def test_a_rater_whom_a_rule_stops_gets_no_further_unit(make_study):
     folder = make_study(30)
-    file = folder / "study.toml"
-    file.write_text(file.read_text("utf-8") + "\n[quality]\nstop = ['fast']\n", "utf-8")
+    change_config(folder, {"quality": {"stop": ["fast"]}})
     with open_study(folder) as study:
-        desk = AnnotationDesk(study)
-        over = start_watch(study, every=0.2)
+        desk, over = AnnotationDesk(study), start_watch(study, every=0.2)
         try:
             for rater, seconds in (("ann", 30.0), ("ben", 25.0), ("hasty", 2.0)):
                 with_labels(study, {rater: ("LRC" * 9)[:25]}, "shorter", seconds=seconds)
