@@ -125,8 +125,9 @@ def client() -> Iterator[TestClient]:
 
 @pytest.fixture
 def window(client, monkeypatch) -> Iterator[Callable[..., Visit]]:
-    """window(folder, query, place) -> a visit of this study, which is served meanwhile."""
+    """window(folder, query, place) -> a visit of the study, served; its forms count from 1."""
     opened: list[Visit] = []
+    monkeypatch.setattr("evenhand.annotate_app.lead.settings_page._NUMBERS", iter(range(1, 999)))
 
     def make(folder: Path, query: str = "", place: str = "") -> Visit:
         site = Site(folder, f"/{folder.name}", alone=False)

@@ -67,8 +67,7 @@ def test_no_answer_and_a_fault_in_asking_is_a_no_and_holds_up_nobody():
 
     async def twice() -> None:
         health = Health(lambda: asyncio.to_thread(ask), keep=0, patience=0.05)
-        assert await health.state() == AWAY
-        assert await health.state() == AWAY
+        assert [await health.state() for _ in range(2)] == [AWAY, AWAY]
         assert len(asked) == 1  # the first is still waited for
         over.set()
         health.patience = 30
