@@ -73,6 +73,21 @@ def test_scores_are_compared_on_the_units_that_both_scored(rng):
     assert found["low"].tolist() == pytest.approx([1 - 2 * (1 - 0.025 ** (1 / 20))] * 3)
 
 
+def test_equal_scores_are_tied(rng):
+    """The same items in another order have another sum by rounding, which must not rank them."""
+    base = np.column_stack([rng.choice(["y", "n"], (30, 1)), rng.choice(["y", "n", ""], (30, 4))])
+    people = np.concatenate([*(rng.permutation(base) for _ in range(3)), np.full((30, 5), "y")])
+    labels = {f"ann{n}": column for n, column in enumerate(people.T)}
+    labels["g"] = np.where(np.arange(120) % 30 < np.repeat([9, 15, 21, 27], 30), "y", "n")
+    table = pd.DataFrame({"unit_id": [f"u{n:05d}" for n in range(120)], "side": ""})
+    table = table.assign(cluster_id=table["unit_id"], subject=[f"s{n // 30}" for n in range(120)])
+    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
+    results = analyse(ratings_of(labels), table, [scale], resamples=50).results
+    for name, theirs in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
+        expected = theirs([1, 1, 1, 2], [9, 15, 21, 27]).statistic
+        assert rows_of(results, name)["estimate"].item() == pytest.approx(expected)
+
+
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.
 TUNA = (
     np.array([44.4, 45.9, 41.9, 53.3, 44.7, 44.1, 50.7, 45.2, 60.1]),
