@@ -526,10 +526,10 @@ class RubricParser:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()  # "" for a field of the answer that holds no option
         prose, prose_after = "", ""  # all prose, and the prose after the first answer
-        last = 0
+        last_end = 0  # of the object before
         for start, end, fields in objects:
-            outside = text[last:start]
-            prose, last = prose + outside, end
+            outside = text[last_end:start]
+            prose, last_end = prose + outside, end
             prose_after += outside if answers else ""
             if not any(self._is_answer_field(name) for name, _ in fields):
                 if answers and self._holds_option([value for _, value in fields]):
@@ -547,7 +547,7 @@ class RubricParser:
                     return None
                 elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
                     prose_after += f"\n{value}"
-        outside = text[last:]
+        outside = text[last_end:]
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers

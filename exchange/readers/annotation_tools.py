@@ -348,7 +348,7 @@ def _add_user_state(rows: Rows, state: src.Record) -> None:
     """Add a user's labels by instance and scheme; newer files have lists of them."""
     for unit, recorded in src.fields_in(state.get("instance_id_to_label_to_value")).items():
         labels = src.fields_in(recorded)
-        for pair in recorded if isinstance(recorded, list) else ():
+        for pair in recorded if isinstance(recorded, list) else ():  # [{"schema", "name"}, value]
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
                 values = labels.setdefault(src.text_of(pair[0].get("schema")), {})
                 values[src.text_of(pair[0].get("name"))] = pair[1]
@@ -453,7 +453,7 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
     try:
         return rows.export(written("exchange.doccano"))
     except InputError as fault:
-        if written("left_out.shared") not in str(fault):
+        if written("left_out.shared") not in str(fault):  # which names what was left out
             raise
         raise InputError(
             f"{source.name} comes from a project with shared annotation, whose export has lost who "
@@ -596,7 +596,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
-    subject_a, subject_b = sorted((first, second))
+    subject_a, subject_b = sorted((first, second))  # in alphabetical order
     winning_model = {"model_a": first, "model_b": second}.get(winner, "")
     label, reason = {subject_a: "a", subject_b: "b"}.get(winning_model), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label

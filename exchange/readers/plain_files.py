@@ -436,7 +436,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
     if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
         if items := _items_by_rater(values):  # {"ann": {"i1": "yes", ...}, "bob": {...}}
             return f"{where}, by annotator and item", items
-        if set.intersection(*map(set, values.values())):  # one field: {"i1": {"text": "..."}, ...}
+        if set.intersection(*map(set, values.values())):  # shared: {"i1": {"text": "..."}, ...}
             return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
     if len(values) > 1 and all(src.objects(part) for part in values.values()):
         return f"{where}, in several lists", _merged_lists(values)  # {"dev": [{}], "test": [{}]}
@@ -514,7 +514,7 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
     cluster = item.get(id_key)
     return [
         {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
-        | {name: value for name, value in part.items() if name != id_key}
+        | {name: value for name, value in part.items() if name != id_key}  # over the item's
         for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]
 

@@ -188,7 +188,7 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
-        truth = _LANGFUSE["truth"].get(str(value).lower(), word)
+        truth = _LANGFUSE["truth"].get(str(value).lower(), word)  # of 1, 1.0 or true
         label = truth if form == "BOOLEAN" else word or value
         unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
