@@ -427,8 +427,7 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 # https://docs.langchain.com/langsmith/feedback-data-format
 def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return feedback on the run whose id is `tool_id` (column `run_id`), with the rubric as its
-    key and the rater in the source's metadata. A rating always has the same feedback id: one that
-    is sent twice is one piece of feedback.
+    key and the rater in the source's metadata. Sent twice, a rating is one piece of feedback.
     """
     metadata = {name: str(value) for name, value in rating_metadata(row).items()}
     kind = "model" if row["rater_kind"] == "model" else "api"  # people labelled outside of its app
@@ -449,8 +448,7 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 # https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans/create-span-annotations
 def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return an annotation of the span whose id is `tool_id` (column `span_id`). It is named after
-    the rubric, with the rater in its metadata. A rating always has the same identifier: one that is
-    sent twice is one annotation.
+    the rubric, with the rater in its metadata. Sent twice, a rating is one annotation.
     """
     order_and_draw = [str(row[name]) for name in ("order", "draw") if row[name]]
     return {

@@ -628,8 +628,7 @@ class PlacedParser(RubricParser):
 
 def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
-    `((a|aa)+)b` may take years over a reply of a few dozen characters. Raises ValueError if it is
-    not valid or repeats its parts too often.
+    `((a|aa)+)b` may take years over a short reply. Raises ValueError if invalid or too repetitive.
     """
     import regex  # slow to load, and needed for such prompts alone
 

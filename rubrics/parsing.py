@@ -207,7 +207,8 @@ class RubricParser:
             return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
         if match["first"] is None or not is_separated or (is_negative and not is_yes):
             fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
-        (fields.affirmed if is_yes else fields.denied).add(key)  # '"pass": true', "pass: no"
+        keys = fields.affirmed if is_yes else fields.denied  # '"pass": true', "pass: no"
+        keys.add(key)
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:

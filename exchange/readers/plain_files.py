@@ -471,8 +471,10 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
     """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
     answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
-    if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_by_rater):
-        return []  # without overlap, or too few items to be told from the fields of an object
+    have_overlap = len(answers) > len(ids)
+    may_be_fields = len(ids) <= 2 * len(answers_by_rater)  # an item's: "text", "label"
+    if not have_overlap or may_be_fields:
+        return []
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
     are_labels = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
     have_label = all(any(key in _LABEL_KEYS for key in src.fields_in(part)) for part in answers)

@@ -1,7 +1,6 @@
 """A file or folder from a user, and what readers take from it. Four parts: the file (`Source`),
 read once and within bounds whatever it holds; values of JSON; ZIP archives, whose declared sizes
-are not trusted; and the texts that raters read, such as prompt and response, in a tool's record of
-an answer (`texts_of`).
+are not trusted; and the texts that raters read in a tool's record of an answer (`texts_of`).
 
 In objects of JSON (`Record`) numbers keep their digits (`Numeral`). A path in them is several keys
 (`get_in`), or a text such as "source.id", as keys may have dots themselves (`value_at`).
