@@ -523,10 +523,10 @@ def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> It
     an item, QUESTION/TURN/MODEL, in the question's cluster. Raises InputError without any answers.
     """
     for pair in _comparisons(records):
-        question_and_turn, cluster = pair.unit.rsplit("/", 2)[0], pair.unit.partition("/")[0]
         for model, answer in pair.answers.items():
             texts = {"prompt": pair.question, "response": answer}
-            rows.add(f"{question_and_turn}/{model}", texts, subject=model, cluster=cluster)
+            unit = f"{pair.question_id}/{pair.turn}/{model}"
+            rows.add(unit, texts, subject=model, cluster=pair.question_id)
     return _compared_items(rows, written("exchange.pair_votes_items"), source)
 
 
@@ -546,7 +546,7 @@ def pairs(source: src.Source) -> ItemTable | None:
         (model_a, answer_a), (model_b, answer_b) = pair.answers.items()
         texts = {"question": pair.question, "answer_a": answer_a, "answer_b": answer_b}
         models = {"model_a": model_a, "model_b": model_b}
-        rows.add(pair.unit, texts, cluster=pair.unit.partition("/")[0], about=models)
+        rows.add(pair.unit, texts, cluster=pair.question_id, about=models)
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -562,11 +562,17 @@ def _compared_items(rows: ItemRows, note: str, source: src.Source) -> ItemTable:
 
 
 class _Comparison(NamedTuple):
-    """Answers by model, in alphabetical order, to a question; unit: QUESTION/TURN/MODEL/MODEL."""
+    """Answers by model, in alphabetical order, to a question."""
 
-    unit: str
+    question_id: str
+    turn: str
     question: str
     answers: dict[str, src.Text]
+
+    @property
+    def unit(self) -> str:
+        """QUESTION/TURN/MODEL/MODEL."""
+        return "/".join((self.question_id, self.turn, *self.answers))
 
 
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
@@ -583,7 +589,7 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
         replies = {m: conversations[m][1:n_messages] for m in (one, two) if conversations[m][1:]}
         answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
-            yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
+            yield _Comparison(question_id, turn, question, answers)
 
 
 def _question(vote: src.Record) -> tuple[str, str]:
@@ -597,8 +603,8 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
     subject_a, subject_b = sorted((first, second))  # in alphabetical order
-    winning_model = {"model_a": first, "model_b": second}.get(winner, "")
-    label, reason = {subject_a: "a", subject_b: "b"}.get(winning_model), ""
+    order = "ab" if first == subject_a else "ba"
+    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
     elif winner == "error":
@@ -609,7 +615,6 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     can_be_compared = question and subject_a != subject_b
     unit = f"{question}/{turn}/{subject_a}/{subject_b}" if can_be_compared else ""
     rows.describe(unit, {"subject_a": subject_a, "subject_b": subject_b})
-    order = "ab" if first == subject_a else "ba"
     rater, time = _voter(vote) or _UNNAMED_VOTER, vote.get("tstamp") or vote.get("timestamp")
     is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
     kind = "human" if is_person else plain_kind(rater)

@@ -79,7 +79,7 @@ class Span:
             step[name] = from_json(text) if form.get("json") else text
         step["ids"] = {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()}
         step["about"] = fields_in(record.get(form.get("about")))
-        step["expected"] = value_at(record, form.get("expected", ""))
+        step["expected"] = value_at(record, form["expected"]) if "expected" in form else None
         return cls(**step | fields)
 
     @property
