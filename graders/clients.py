@@ -1234,7 +1234,7 @@ class Probing:
         self._first_shape = shape
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
-        self._trial_due = math.inf  # number of replies after which refused ones are asked for again
+        self._trial_due = math.inf  # number of replies at which to try again what was refused
         self._tried_effort = False  # True once the only trial without reasoning was chosen
 
     @property

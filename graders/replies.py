@@ -779,11 +779,9 @@ def _split_reason(text: str) -> tuple[str, str]:
 
 # ---- any answer ---------------------------------------------------------------------------------
 
-NOT_LOGPROBS = "not_logprobs"
-"""Key in a reply's evidence: the reason why reported values cannot be log-probabilities."""
+NOT_LOGPROBS = "not_logprobs"  # key in evidence: why reported values are no log-probabilities
 
-PATTERN_SLOW = "pattern_too_slow"
-"""Unscored reason: the pattern of the user's own prompt took too long over this reply."""
+PATTERN_SLOW = "pattern_too_slow"  # unscored reason: the prompt's own pattern took too long
 
 
 def outcome_of(

@@ -1044,7 +1044,8 @@ class BatchRun(GraderRun):
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
         ids = [custom_id for custom_id, _ in bodies_by_id]
-        hashed = "\n".join([rater_id, str(self._journal.count(rater_id)), *ids])
+        n_chunks = self._journal.count(rater_id)  # so that a repeat of the same requests is another
+        hashed = "\n".join([rater_id, str(n_chunks), *ids])
         worst_price = sum(request.worst_price for request in requests)
         chunk = Chunk(
             chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],

@@ -621,7 +621,7 @@ class _Run:
                 clusters, best = trial.clusters_in("choose"), result.best.rater_id
                 log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
                 self._prove(rounds, result.best)
-        except _Stopped:  # no result is given before the test
+        except _Stopped:  # a run that ended early has no result
             result.choice, result.chance, result.difference = None, math.nan, ""
         result.run = rounds.summary
         if result.choice is not None:

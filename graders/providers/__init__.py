@@ -143,9 +143,9 @@ class Endpoint:
         may serve any model.
         """
         url = self.provider.base_url
-        is_fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
-        in_name = self.base_url and not (is_fixed and same_address(self.base_url, url))
-        return self.base_url if in_name else ""
+        is_public = url.startswith("https://") and "${" not in url and not self.provider.by_study
+        is_at_public = is_public and same_address(self.base_url, url)
+        return "" if is_at_public else self.base_url
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
@@ -312,7 +312,8 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     providers = known_providers(declared or {})
     provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        prefixes = ", ".join(f"{other}:" for other in providers if other not in _USAGE)
+        others = [other for other in providers if other not in _USAGE]  # which shows the usual ones
+        prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
             f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )
