@@ -141,9 +141,9 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 
 
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
-    """Return the groups of places that an attack can be appended to: the responses ("", or "a" and
-    "b"), the prompts, and every other block that the rubric shows. Each unit is attacked in one
-    group, in turn, so that an audit of several groups costs no more than one of a single group.
+    """Return the groups of places that an attack can be appended to, as `AttackedQuestion.side` has
+    them: the responses ("", or "a" and "b"), the prompts, and every other block that the rubric
+    shows. Each unit is attacked in one group, in turn, so that several cost no more than one.
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]

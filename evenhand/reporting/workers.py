@@ -230,8 +230,8 @@ def _answer(
 
 @contextmanager
 def one_at_a_time(person: object) -> Iterator[None]:
-    """Wait until the person's last process has ended, so that each has one at most. Raises
-    InputError if a newer one waits meanwhile: a page that is reloaded needs its last answer only.
+    """Wait until the person's last process has ended: a person has one at most. Raises InputError
+    if a newer turn of theirs waits meanwhile: a page that is reloaded needs its last answer only.
     """
     turn = object()
     with _turns:
