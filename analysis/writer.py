@@ -75,7 +75,7 @@ class Writer:
         """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
-    def each_cluster(self, features: Numbers) -> Array:
+    def by_cluster(self, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         return self.resamples.by_cluster(self.clusters, features)
 
@@ -203,8 +203,8 @@ class RatedView(RubricView):
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
         """Return the view of labels; `rated` are the fields that `RatedView` adds."""
-        once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
-        draw = partial(request.resampled, once, labels.weight)
+        frequency, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
+        draw = partial(request.resampled, frequency, labels.weight)
         return cls(
             rows, draw, labels.clusters, coded=coded, labels=labels, request=request, **rated
         )
