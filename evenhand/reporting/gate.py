@@ -555,7 +555,7 @@ def drifts_from(
         raise InputError(f"the baseline has no rubric {rubric!r}; it has {listed(baseline.scales)}")
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    display_name = present_dataset.call(grader)
+    display_name = present_dataset.name_of(grader)
     raters = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
@@ -818,7 +818,7 @@ def _comparison(
         checks=tuple(_drift_check(drift, check_name) for drift in drifts),
         notes=(written("terminal.synthetic"),) if baseline.synthetic or dataset.synthetic else (),
         rows=[row for drift in drifts for row in drift.rows],
-        display_name=dataset.call(grader),
+        display_name=dataset.name_of(grader),
     )
 
 

@@ -566,7 +566,7 @@ class Trial:
             ratings=ratings[is_rater & ratings["unit_id"].isin(units)],
             facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
         ).named()
-        verdicts, name = dataset.analyse().verdicts, dataset.call(rater_id)
+        verdicts, name = dataset.analyse().verdicts, dataset.name_of(rater_id)
         return next((verdict for verdict in verdicts if verdict["grader"] == name), None)
 
 
