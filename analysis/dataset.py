@@ -75,7 +75,8 @@ class Dataset:
 
     def id_of(self, name: str) -> str:
         """Return the id of the rater or rubric with this display name; without one, the name."""
-        return next((id_ for id_, shown in self.names_by_id.items() if shown == name), name)
+        ids = (*self.names_by_id, *self.scales)
+        return next((id_ for id_ in ids if self.name_of(id_) == name), name)
 
     def name_of(self, id_: str) -> str:
         """Return the display name of an id, or the id if it has none. "RUBRIC/option", which is one

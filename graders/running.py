@@ -1153,8 +1153,9 @@ class BatchRun(GraderRun):
         `accepted_draws` are the request's questions, or None where the study no longer accepts the
         rubric's text that they were asked with.
         """
-        # Of a rubric that has gone, any other: the grades get no label.
+        # Of a rubric that has gone, any other: the grades get no label, and the name of `asked`.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
+        asked: Facts = {"rubric": request.rubric, "rubric_hash": request.rubric_hash}
         draws = accepted_draws or draws_of_request(request, rubric)
         facts: Facts = {
             **self._common_facts,
@@ -1170,7 +1171,8 @@ class BatchRun(GraderRun):
         if result.failure is not None or result.body is None:
             failure = result.failure or replies.Rejected("no reply")
             facts |= {"error": str(failure), "status": failure.status}
-            return self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
+            grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
+            return [replace(grade, **asked) for grade in grades]
         if accepted_draws is None:
             raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
@@ -1181,7 +1183,7 @@ class BatchRun(GraderRun):
         request_now = self._grader.request(PromptText(system="", user=""))  # for its limit alone
         reply = self.reservations.record_usage(reply, money.output_limit(request_now))
         grades = self._job.records_of_reply(draws, reply, facts)
-        return [replace(grade, rubric_hash=request.rubric_hash) for grade in grades]
+        return [replace(grade, **asked) for grade in grades]
 
     async def _call_with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
         """Make a call that is safe to repeat, under the retry policy."""

@@ -312,7 +312,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     providers = known_providers(declared or {})
     provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        others = [other for other in providers if other not in _USAGE]  # which shows the usual ones
+        others = [other for other in providers if f"{other}:" not in _USAGE]  # the usual ones
         prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
             f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
