@@ -272,8 +272,8 @@ class PublishedStudy:
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
         has_groups = {*analysis.GROUP_COLUMNS} <= {*prompts_table}
-        with_leaning = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
-        if bias.leanings and with_leaning < 0.5:
+        leaning_share = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
+        if bias.leanings and leaning_share < 0.5:
             del settings["analysis"]["leanings"]
         default_size = min(design.sample, len(prompts_table))
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
@@ -526,7 +526,7 @@ def rewording_of(study: Study) -> Rewording | None:
     logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     present = declared.model_dump(exclude={"ended"}) if declared else {}
-    has_changed = last_trial not in ({}, present)
+    has_changed = bool(last_trial) and last_trial != present
     if has_changed and _count_given_out(study, sample) > last_trial["after"]:
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
@@ -534,11 +534,11 @@ def rewording_of(study: Study) -> Rewording | None:
     new = study.rubrics[declared.rubric]
     old, seed = study.rubrics[new.variant_of], study.config.seed
     pairs = sample[declared.after :][: declared.pairs]
-    by_pair = {}
-    for index, pair in enumerate(pairs):
-        place = index % 2  # among the two, of which the first one names the random number
-        new_place = sampling.seeded_number(seed, 2, "rewording", new.name, pairs[index - place])
-        by_pair[pair] = new if place == new_place else old
+    by_pair: dict[str, Rubric] = {}
+    for start in range(0, len(pairs), 2):
+        two = pairs[start : start + 2]  # one at the end of an odd number of pairs
+        new_index = sampling.seeded_number(seed, 2, "rewording", new.name, two[0])
+        by_pair |= {pair: new if index == new_index else old for index, pair in enumerate(two)}
     return Rewording(new, by_pair, declared.ended)
 
 
