@@ -153,7 +153,7 @@ def item_columns(
         prompt=shown_as["prompt"],
         context=shown_as["context"],
         reference=shown_as["reference"],
-        response=response or shown[-1],
+        response=response or shown[-1],  # all are named like other roles
         subject=subject,
         cluster=cluster,
         id=id_column,
@@ -174,8 +174,8 @@ def _default_texts(
     name: str,
 ) -> list[str]:
     """Return the columns that raters read by default, the response last: the first column of each
-    role of a text in `columns_by_role`; of the `others`, by their plain names, criteria, and texts
-    that the question names. Raises InputError without just one response.
+    text's role in `columns_by_role`, and of the `others` (by plain name) criteria and texts that
+    the question names. Raises InputError unless just one column can be the response.
     """
     responses = columns_by_role["response"]
     if len(responses) > 1:
@@ -552,7 +552,7 @@ TOGETHER = "answers"  # the subject under which the two answers of a comparison 
 _SIDES = (("a", "b"), ("1", "2"))  # ends of names of the first and the second answer
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]
 _ANSWER_NAMES = _COMPARISON_NAMES["answer"]
-_TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
+_TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")  # as in A, B or C
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -742,7 +742,7 @@ def comparison_judge(
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     sides = [option.favours for option in rubric.options]
-    # For each side, and "" for neither: the option that favours it, if just one does.
+    # By side ("a", "b", or "" for a tie) the option that favours it, if just one does.
     option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
