@@ -795,9 +795,9 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
         if others_rights and not stat.S_ISLNK(status.st_mode):
             too_open.append(name)
     if of_other_owners:
-        yield _problem("other_owner", files=_first_names(of_other_owners), owner=user_name(owner))
+        yield _problem("other_owner", files=_few_names(of_other_owners), owner=user_name(owner))
     if too_open:
-        yield _problem("loose_modes", files=_first_names(too_open))
+        yield _problem("loose_modes", files=_few_names(too_open))
     if not of_other_owners and not too_open:
         yield _well("modes")
 
@@ -826,8 +826,8 @@ def _check_versions(store: Store) -> Finding:
     return _well("versions", python=platform.python_version(), database=database, **installed)
 
 
-def _first_names(names: list[str]) -> str:
-    """Return the first names of a list, and the number of the others."""
+def _few_names(names: list[str]) -> str:
+    """Return the first few of these names, sorted, and the number of the others."""
     others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 

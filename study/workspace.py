@@ -143,8 +143,7 @@ class Study:
         texts_of = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         values = []
         for unit, question in zip(units, questions, strict=True):
-            pair, subject, _ = unit
-            cells, responses = texts_of[pair, subject]
+            cells, responses = texts_of[unit.pair_id, unit.subject]
             shown = presented_values(question.rubric, unit, question.order, cells, responses)
             values.append(question.presented(shown))
         return values

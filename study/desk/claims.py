@@ -428,7 +428,7 @@ class SessionDesign:
         subject is taken, then the one that was rarer overall, then one drawn by the key. Per rater
         and subject the two counts differ by one at most.
         """
-        subject = parse_unit_id(unit_id)[1]
+        subject = parse_unit_id(unit_id).subject
         surplus_ab = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
         if surplus_ab == 0:
             surplus_ab = sum(n if order == "ab" else -n for (_, order), n in shown.items())
@@ -455,7 +455,7 @@ class SessionDesign:
             units = [unit for group in groups[start : start + size] for unit in group]
             for stage_rubrics in rubrics_of_stages:
                 has_sides = stage_rubrics[0].has_sides  # then on pairs' units, whose side is ""
-                fitting = (unit for unit in units if (parse_unit_id(unit)[2] == "") == has_sides)
+                fitting = (unit for unit in units if (parse_unit_id(unit).side == "") == has_sides)
                 screens = [self._screen(unit, stage_rubrics) for unit in fitting]
                 if screens := [screen for screen in screens if screen]:
                     keys = frozenset(question.key for screen in screens for question in screen)
@@ -742,7 +742,7 @@ class NextTasks:
                 n_repeats += claim.state != "released"
         n_done = n_first_done + n_repeats_done
         n_first_open = sum(claim.is_first for claim in self.valid_claims)
-        is_limited = self.design.settings.units_per_rater
+        is_limited = self.design.settings.units_per_rater > 0
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
         n_first = n_first_done + n_first_open + n_free
         total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
@@ -851,7 +851,7 @@ class NextTasks:
         if screen and screen[0].rubric.has_sides:
             unit = screen[0].unit_id
             orders = self.index.side_orders(self.rater_id)
-            counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
+            counts = Counter((parse_unit_id(other).subject, side) for other, side in orders.items())
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
         return [self._give(changes, question, draw=0, order=order) for question in screen]
 

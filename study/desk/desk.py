@@ -53,12 +53,9 @@ class Answer:
     edit: bool = False
     confidence: int | None = None
     rationale: str = ""
-    language: str = ""
-    """The page's language, or "" if it was not sent."""
-    display: str = ""
-    """One of DISPLAYS; empty where it is not known."""
-    evidence: tuple[ratings.Mark, ...] = ()
-    """The words marked as evidence, in the order of sides that was shown."""
+    language: str = ""  # the page's language, or "" if it was not sent
+    display: str = ""  # one of DISPLAYS; empty where it is not known
+    evidence: tuple[ratings.Mark, ...] = ()  # words marked, in the order of sides that was shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,8 +351,7 @@ class Task:
     rubric: Rubric
     order: str
     values: Mapping[str, str]
-    stored_answer: StoredAnswer | None = None
-    """The latest answer, if the task is reopened."""
+    stored_answer: StoredAnswer | None = None  # the latest answer, if the task is reopened
 
     @property
     def people(self) -> PeopleText:
@@ -374,14 +370,10 @@ class Sheet:
     tasks: tuple[Task, ...]
     done: int
     total: int
-    previous_task_id: str = ""
-    """The task that was answered before these; "" means the last one of all."""
-    minutes: int | None = None
-    """Estimated minutes left; None while the pace is not known."""
-    flags: tuple[RaterFlag, ...] = ()
-    """The rater's flags on these tasks."""
-    answered_as: int = 0
-    """The number of the first of these tasks among the rater's answers; 0 if not answered."""
+    previous_task_id: str = ""  # of the task answered before these; "" means the last of all
+    minutes: int | None = None  # estimated minutes left; None while the pace is not known
+    flags: tuple[RaterFlag, ...] = ()  # the rater's flags on these tasks
+    answered_as: int = 0  # number of the first task among the rater's answers; 0: not answered
 
     @property
     def number(self) -> int:

@@ -387,9 +387,9 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
     all_judgments = _LOG.all(study.store, schema.sorted_disagreements.c.rubric == rubric)
-    sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
+    sorted_pairs = {parse_unit_id(judgment.unit_id).pair_id for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
-    return [unit for unit in units if parse_unit_id(unit)[0] not in sorted_pairs]
+    return [unit for unit in units if parse_unit_id(unit).pair_id not in sorted_pairs]
 
 
 # Annotators' flags on units, and what leads did about them: events, of which the latest counts
@@ -405,13 +405,11 @@ class RaisedFlag:
     unit_id: str
     rubric: str
     rater_id: str
-    reason: str
-    """One of `study.desk.desk.FLAG_REASONS`."""
+    reason: str  # one of `study.desk.desk.FLAG_REASONS`
     text: str
     created_at: str
     is_open: bool = True
-    note: str = ""
-    """What was done about the flag, for the leads."""
+    note: str = ""  # what was done about the flag, for the leads
     done_by: str = ""
     done_at: str = ""
 

@@ -553,6 +553,7 @@ _SIDES = (("a", "b"), ("1", "2"))  # ends of names of the first and the second a
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]
 _ANSWER_NAMES = _COMPARISON_NAMES["answer"]
 _TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")  # as in A, B or C
+_NO_SIDE = "?"  # of a judge's word that names neither a side nor a tie
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -751,14 +752,15 @@ def comparison_judge(
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
         word = verdict.casefold().removesuffix(".0")  # 1.0 names side 1
-        side = "?" if word in option_words else _side_of_word(word, columns.answers, row_subjects)
+        is_option = word in option_words
+        side = _NO_SIDE if is_option else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
     return judge_ratings(items, rubric, columns.items.judge, name)
 
 
 def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
-    """Return the side that a judge's word names, "" for a tie, "?" for none.
+    """Return the side that a judge's word names, "" for a tie, else `_NO_SIDE`.
 
     >>> [_side_of_word(word, ("x", "y"), ("m1", "m2")) for word in ("model_2", "m1", "draw", "")]
     ['b', 'a', '', '?']
@@ -771,4 +773,4 @@ def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) ->
         words |= {names[index].casefold() for names in (answers, subjects) if names}
         if word in words:
             return side
-    return "?"
+    return _NO_SIDE

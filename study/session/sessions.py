@@ -471,7 +471,7 @@ class Sessions:
     def _set_claim_states(
         self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
-        """Set the state of a rater's claims, "labelled" for answered ones; return their number."""
+        """Set the state of a rater's claims, only answered ones to "labelled"; count them."""
         conditions = schema.claims.c.rater_id == rater_id, schema.claims.c.state.in_(old_states)
         query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":

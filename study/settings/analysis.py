@@ -266,7 +266,8 @@ class PublishedFigure(sections.Section):
     @property
     def as_result(self) -> float:
         """Return the number in the unit of results.csv, 0.94 for 94%; of "> 0.99" its bound."""
-        return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
+        amount_of_one, _, _ = UNITS[self.unit]
+        return float(self.value.lstrip("<> ")) / amount_of_one
 
 
 class Design(sections.Section):

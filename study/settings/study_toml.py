@@ -532,10 +532,10 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
     elif index < len(entries):
         _replace_values(entries[index], entry)
     else:
-        inline = not isinstance(entries, tomlkit.items.AoT)
-        new_entry = tomlkit.inline_table() if inline else tomlkit.table()
+        are_inline = not isinstance(entries, tomlkit.items.AoT)
+        new_entry = tomlkit.inline_table() if are_inline else tomlkit.table()
         _set_values(new_entry, entry)
-        if not inline:
+        if not are_inline:
             new_entry.add(tomlkit.nl())
         entries.append(new_entry)
     return tomlkit.dumps(document)

@@ -446,6 +446,6 @@ def current_inclusion(store: Store) -> Mapping[str, float]:
     if not (waves := WAVES.all(store)):
         return {}
     query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
-    labelled = {parse_unit_id(unit)[0] for unit in store.values(query)}
+    labelled = {parse_unit_id(unit).pair_id for unit in store.values(query)}
     shares = [len(labelled.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
     return inclusion(waves, shares if any(shares) else ())  # before the first label: whole waves

@@ -845,7 +845,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     # Yet all finish the first ten pairs before the last two.
     sample = study.store.sample()
     blocks = [
-        [sample.index(parse_unit_id(unit)[0]) // 10 for unit in order] for order in orders[4:]
+        [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order] for order in orders[4:]
     ]
     assert all(block == sorted(block) for block in blocks)
 
