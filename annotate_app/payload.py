@@ -381,7 +381,7 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     Raters who began before 0.3.0 keep theirs, which can be guessed, as answers may wait under it.
     """
     study = desk.study
-    if not desk.began_before_keys(rater):
+    if not desk.has_early_task_ids(rater):
         return digest(study.blinding_key, "drafts", rater, "practice" * practice)[:16]
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
     return hashlib.sha256(owner.encode()).hexdigest()[:16]

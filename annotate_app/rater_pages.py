@@ -35,7 +35,7 @@ from evenhand.annotate_app.sites import Desks
 from evenhand.errors import InputError
 from evenhand.study import Study
 from evenhand.study.access import Admission, read_ticket
-from evenhand.study.desk.desk import JUST_NOW, AnnotationDesk, start_of_day
+from evenhand.study.desk.desk import MIDNIGHT_GRACE, AnnotationDesk, start_of_day
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.session.sessions import (
     MAX_COMPREHENSION_ATTEMPTS,
@@ -182,7 +182,7 @@ def config_of(
     words = reader.part("panel_prolific") if is_participant else {}
     finish = finish_idle = resumes = ""
     if ended == "day":
-        now = datetime.now(UTC) - JUST_NOW
+        now = datetime.now(UTC) - MIDNIGHT_GRACE
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
     elif ended == "excluded" and is_participant:
         finish = finish_idle = completion_url(study, "stopped")

@@ -258,7 +258,7 @@ def collect(
             lines.append(written(f"reproduce.{key}", subject=subject, missing=len(unanswered)))
     if options.graders and not run.over_budget:
         all_units = [unit for units in study.units_by_kind(scope).values() for unit in units]
-        ready_units = {unit for unit in all_units if parse_unit_id(unit)[1] not in incomplete}
+        ready_units = {unit for unit in all_units if parse_unit_id(unit).subject not in incomplete}
         grading = replace(options.grading(), units=ready_units if incomplete else None)
         if ready_units:
             names, batch = options.graders, options.batch

@@ -315,7 +315,7 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
     ranked = []
     shuffled = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
     for unit in shuffled:
-        pair = parse_unit_id(unit)[0]
+        pair = parse_unit_id(unit).pair_id
         ranked.append((n_by_pair[pair], unit))
         n_by_pair[pair] += 1
     ranked.sort(key=lambda rank_and_unit: rank_and_unit[0])  # stable: keeps the shuffled order

@@ -69,7 +69,7 @@ from evenhand.study.store.logs.replies import (
     Chunk,
     ResponseAttempt,
     ResponseLog,
-    gave_without_reasoning,
+    gave_probabilities_without_reasoning,
     reply_identities,
 )
 from evenhand.study.store.store import grade_totals
@@ -1499,7 +1499,7 @@ class Rounds:
     ) -> tuple[Grader, money.Tariff | None]:
         """Return a client for a model, and the model's prices, if known."""
         tariff = tariff_for(spec, self.budget, settings.service_tier, self.study.config.prices)
-        no_reasoning = gave_without_reasoning(self.study.store, rater_id)
+        no_reasoning = gave_probabilities_without_reasoning(self.study.store, rater_id)
         timeout = self.limits.timeout
         return open_grader(Access(spec, settings, self.scrubber, timeout, no_reasoning)), tariff
 

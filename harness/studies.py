@@ -21,7 +21,7 @@ from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Submission, Task
-from evenhand.study.keeping import ADDED, upgrade_store
+from evenhand.study.keeping import ADDED_COLUMNS, upgrade_store
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append_once
@@ -343,7 +343,7 @@ def upgraded_without(study: Study, table: sa.Table) -> Study:
     """Close the study, put it back to a store of 0.1.0 without this table, and upgrade it."""
     table.drop(study.store.engine)
     with study.store.write() as connection:
-        for name, columns in ADDED.items():
+        for name, columns in ADDED_COLUMNS.items():
             for column in columns:
                 connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column}"))
         connection.execute(sa.update(meta).where(meta.c.key == "schema").values(value="1"))

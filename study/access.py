@@ -75,8 +75,7 @@ FAILURE_PERIOD = timedelta(hours=1)
 LOGIN_PERIOD = timedelta(days=30)
 """Time after a login for which its address and browser count as the account owner's."""
 
-Attempts = Sequence[Any]
-"""Rows of `login_attempts` in the order of time."""
+Attempts = Sequence[Any]  # rows of `login_attempts` in the order of time
 
 
 @dataclass(frozen=True)
@@ -131,8 +130,7 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
         sa.or_(column.name_key == attempt.name_key, column.address_key == attempt.address_key),
         column.created_at > _timestamp(now - LOGIN_PERIOD),
     )
-    with store.read() as connection:
-        attempts = connection.execute(query.order_by(column.event_id)).all()
+    attempts = store.rows(query.order_by(column.event_id))
     seconds_left = _seconds_to_wait(attempts, attempt, now)
     if seconds_left <= 0:
         return
@@ -292,12 +290,11 @@ def disable_account(store: Store, name: str) -> None:
 def accounts(store: Store) -> dict[str, Account]:
     """Return the accounts that are not disabled, by name."""
     query = sa.select(account_events).where(schema.is_latest(account_events, "name"))
-    with store.read() as connection:
-        return {
-            row.name: Account(row.name, row.role, row.event_id)
-            for row in connection.execute(query.order_by(account_events.c.name))
-            if row.kind == "set"  # not "disabled"
-        }
+    return {
+        row.name: Account(row.name, row.role, row.event_id)
+        for row in store.rows(query.order_by(account_events.c.name))
+        if row.kind == "set"  # not "disabled"
+    }
 
 
 def sign_in(
@@ -317,7 +314,7 @@ def sign_in(
     attempt = digest_attempt(study_secret(store), name, address, browser)
     refuse_guessing(store, attempt)  # before the lock: a client that must wait delays no other
     with _hashing_lock:
-        refuse_guessing(store, attempt)
+        refuse_guessing(store, attempt)  # again: others may have guessed while this one waited
         with store.read() as connection:
             row = connection.execute(_select_account(name)).first()
         has_password = row is not None and row.kind == "set" and bool(row.password_hash)
@@ -407,8 +404,7 @@ def _decoy_hash() -> str:
 # sign-on. All give a login: a signed token that the browser keeps for one window and sends again on
 # a reload. Neither a link nor a login gives access to what an annotator's code or invite opens.
 
-LINK_PARAMETER = "lead"
-"""The query parameter of the app's address that holds a link's token."""
+LINK_PARAMETER = "lead"  # the query parameter of the app's address that holds a link's token
 LINK_MINUTES = 60.0
 
 _LINK, _BY_LINK = "lead-link", "lead-by-link"  # purposes of tokens: a link, and the login it gives
@@ -563,7 +559,7 @@ SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"
 """Address of Prolific's public keys."""
 _MAX_TOKEN_CHARACTERS = 8_000
 _MAX_KEYS_BYTES = 1_000_000
-_DAY, _MINUTE = 86_400.0, 60.0  # seconds
+_KEYS_LIFETIME, _FETCH_INTERVAL = 86_400.0, 60.0  # seconds
 _KEYS_TIMEOUT = 5.0  # seconds
 _CLOCK_SKEW = 60  # seconds by which Prolific's clock may differ from this machine's
 
@@ -601,14 +597,13 @@ def signed_ids(settings: study_toml.ProlificSettings, token: str) -> dict[str, s
 
 
 class _FetchedKeys(NamedTuple):
-    """The keys of the last request that gave some, and the time (`time.monotonic`) of the last."""
+    """The latest keys, and the time (`time.monotonic`) of the last request, even if it failed."""
 
     keys: KeySet | None = None
     requested_at: float = -math.inf
 
 
-_known_keys: dict[str, _FetchedKeys] = {}
-"""The keys by their address."""
+_known_keys: dict[str, _FetchedKeys] = {}  # by their address
 _fetching_lock = threading.Lock()
 
 
@@ -621,11 +616,11 @@ def _public_keys(url: str, token: str) -> KeySet:
     with _fetching_lock:
         keys, requested_at = _known_keys.get(url, _FetchedKeys())
         age = time.monotonic() - requested_at
-        is_stale = keys is None or age > _DAY
+        is_stale = keys is None or age > _KEYS_LIFETIME
         if keys is not None and not is_stale:
             key_id = extract_compact(token.encode()).headers().get("kid")
             is_stale = all(key.kid != key_id for key in keys.keys)
-        if is_stale and age > _MINUTE:
+        if is_stale and age > _FETCH_INTERVAL:
             keys = _fetch_keys(url) or keys
             _known_keys[url] = _FetchedKeys(keys, time.monotonic())
         if keys is None:
@@ -741,8 +736,7 @@ def _folded(code: str) -> str:
 
 # Admission of raters, by their login or by the query of the page's address
 
-LONGEST_HOURS = 24.0 * 90
-"""Longest validity of an invite."""
+LONGEST_HOURS = 24.0 * 90  # longest validity of an invite
 
 _INVITE, _PASS = "invite", "pass"  # purposes of tokens
 _INVITE_TOKEN = re.compile(r"[\w-]{22}\.[\d.e+-]+", re.ASCII)  # see `Invite`

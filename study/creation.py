@@ -272,8 +272,8 @@ class PublishedStudy:
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
         has_groups = {*analysis.GROUP_COLUMNS} <= {*prompts_table}
-        with_leaning = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
-        if bias.leanings and with_leaning < 0.5:
+        leaning_share = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
+        if bias.leanings and leaning_share < 0.5:
             del settings["analysis"]["leanings"]
         default_size = min(design.sample, len(prompts_table))
         return replace(plan, sample=default_size if plan.sample is None else plan.sample)
@@ -409,13 +409,13 @@ def uncertainty(study: Study) -> dict[str, float]:
     counts: dict[str, int] = {}
     for rubric in study.labelled_rubrics():
         units = study.rubric_units(rubric, "all")
-        units = [unit for unit in units if not subjects or parse_unit_id(unit)[1] in subjects]
+        units = [unit for unit in units if not subjects or parse_unit_id(unit).subject in subjects]
         grades = graded[(graded["rubric"] == rubric.name) & graded["unit_id"].isin(units)]
         n_units = grades.groupby("rater_id")["unit_id"].nunique()
         grades = grades[grades["rater_id"].map(n_units) == len(units)]
         thresholds = study.config.thresholds.get(rubric.name, {})
         for unit, disagreement in _unit_disagreement(grades, rubric, thresholds):
-            pair = parse_unit_id(unit)[0]
+            pair = parse_unit_id(unit).pair_id
             totals[pair] = totals.get(pair, 0.0) + disagreement
             counts[pair] = counts.get(pair, 0) + 1
     if not totals:
@@ -514,7 +514,7 @@ class Rewording:
         """Return the wording of a unit in the trial; None if it is not part of the trial."""
         if rubric_name not in (self.new.name, self.new.variant_of):
             return None
-        return self.by_pair.get(parse_unit_id(unit_id)[0])
+        return self.by_pair.get(parse_unit_id(unit_id).pair_id)
 
 
 def rewording_of(study: Study) -> Rewording | None:
@@ -526,7 +526,7 @@ def rewording_of(study: Study) -> Rewording | None:
     logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     present = declared.model_dump(exclude={"ended"}) if declared else {}
-    has_changed = last_trial not in ({}, present)
+    has_changed = bool(last_trial) and last_trial != present
     if has_changed and _count_given_out(study, sample) > last_trial["after"]:
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
@@ -534,11 +534,11 @@ def rewording_of(study: Study) -> Rewording | None:
     new = study.rubrics[declared.rubric]
     old, seed = study.rubrics[new.variant_of], study.config.seed
     pairs = sample[declared.after :][: declared.pairs]
-    by_pair = {}
-    for index, pair in enumerate(pairs):
-        place = index % 2  # among the two, of which the first one names the random number
-        new_place = sampling.seeded_number(seed, 2, "rewording", new.name, pairs[index - place])
-        by_pair[pair] = new if place == new_place else old
+    by_pair: dict[str, Rubric] = {}
+    for start in range(0, len(pairs), 2):
+        two = pairs[start : start + 2]  # one at the end of an odd number of pairs
+        new_index = sampling.seeded_number(seed, 2, "rewording", new.name, two[0])
+        by_pair |= {pair: new if index == new_index else old for index, pair in enumerate(two)}
     return Rewording(new, by_pair, declared.ended)
 
 
@@ -546,7 +546,7 @@ def units_by_wording(study: Study, rewording: Rewording) -> tuple[list[str], lis
     """Return the trial's units that people label: those under the old wording, then the new."""
     units: dict[str, list[str]] = {rewording.new.variant_of: [], rewording.new.name: []}
     for unit, pair in study.labelled_units():
-        is_pair = parse_unit_id(unit)[2] == ""  # it has no side
+        is_pair = parse_unit_id(unit).side == ""  # it has no side
         if pair in rewording.by_pair and is_pair == rewording.new.has_sides:
             units[rewording.by_pair[pair].name].append(unit)
     return units[rewording.new.variant_of], units[rewording.new.name]
@@ -605,5 +605,5 @@ def _check_new_wording(study: Study, new: Rubric) -> None:
 def _count_given_out(study: Study, sample: list[str]) -> int:
     """Return the number of the sample's pairs up to the last one that any annotator was given."""
     units = study.store.values(sa.union(*(sa.select(log.c.unit_id) for log in (claims, labels))))
-    pairs = {parse_unit_id(unit)[0] for unit in units if not has_known_answer(unit)}
+    pairs = {parse_unit_id(unit).pair_id for unit in units if not has_known_answer(unit)}
     return max((number for number, pair in enumerate(sample, start=1) if pair in pairs), default=0)

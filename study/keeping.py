@@ -76,10 +76,8 @@ class TableState:
         self.checksum = (self.checksum + sum(map(int.from_bytes, digests))) % 2**256
 
 
-States = dict[str, TableState]
-"""The states of a database's tables, by name."""
-OnRows = Callable[[], object]
-"""Called at each chunk of rows, so that a watch knows of progress."""
+States = dict[str, TableState]  # of a database's tables, by name
+OnRows = Callable[[], object]  # called at each chunk of rows, so that a watch knows of progress
 
 
 def reflected_tables(connection: sa.Connection) -> sa.MetaData:
@@ -216,9 +214,9 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             tables = _plain_tables(connection)
-            verdict = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-            if verdict != "ok":
-                raise InputError(f"the store is damaged: {verdict}; restore an earlier backup")
+            fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if fault != "ok":
+                raise InputError(f"the store is damaged: {fault}; restore an earlier backup")
             rows = {}
             for table in tables:
                 count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - checked
@@ -250,8 +248,7 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
 # Backups: a study in one archive (the next section has its parts), made while people label, and
 # restored in a new folder
 
-BACKUPS = "backups"
-"""Folder in the study's folder that backups leave out."""
+BACKUPS = "backups"  # folder in the study's folder that backups leave out
 _SQLITE_HEADER = b"SQLite format 3\0"
 _SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
 
@@ -648,7 +645,8 @@ def _new_store_name(folder: Path, present: str, to: str) -> str:
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
         is_in_folder = path.parent.resolve() == folder.resolve()
-        to = location = path.name if is_in_folder else str(path)
+        to = path.name if is_in_folder else str(path)
+        location = to
     if location == resolved(present):
         raise InputError("--to names the place where the study's store is already")
     is_name = Path(location).name == location and location[:1] not in ("", ".")
@@ -684,7 +682,7 @@ def _copy_store(store: Database, source: sa.Connection, target: Database) -> Sta
     )
 
 
-ADDED = {
+ADDED_COLUMNS = {
     "labels": SHOWN,
     "attention_labels": SHOWN,
     "practice_labels": SHOWN,
@@ -699,7 +697,7 @@ def migrate(connection: sa.Connection, version: int) -> None:
     if version != 1:
         raise InputError(f"the store is of version {version}, which no evenhand wrote")
     metadata.create_all(connection)
-    for table, names in ADDED.items():
+    for table, names in ADDED_COLUMNS.items():
         for name in names:
             column = CreateColumn(metadata.tables[table].c[name]).compile(connection)
             connection.execute(sa.text(f"ALTER TABLE {table} ADD COLUMN {column}"))
@@ -793,12 +791,13 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
         name = str(path.relative_to(folder.parent))
         if status.st_uid != owner:
             of_other_owners.append(name)
-        if stat.S_IMODE(status.st_mode) & 0o077 and not stat.S_ISLNK(status.st_mode):
+        others_rights = stat.S_IMODE(status.st_mode) & 0o077  # those of the group, and of all users
+        if others_rights and not stat.S_ISLNK(status.st_mode):
             too_open.append(name)
     if of_other_owners:
-        yield _problem("other_owner", files=_first_names(of_other_owners), owner=user_name(owner))
+        yield _problem("other_owner", files=_few_names(of_other_owners), owner=user_name(owner))
     if too_open:
-        yield _problem("loose_modes", files=_first_names(too_open))
+        yield _problem("loose_modes", files=_few_names(too_open))
     if not of_other_owners and not too_open:
         yield _well("modes")
 
@@ -827,8 +826,8 @@ def _check_versions(store: Store) -> Finding:
     return _well("versions", python=platform.python_version(), database=database, **installed)
 
 
-def _first_names(names: list[str]) -> str:
-    """Return the first names of a list, and the number of the others."""
+def _few_names(names: list[str]) -> str:
+    """Return the first few of these names, sorted, and the number of the others."""
     others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 

@@ -33,8 +33,8 @@ def check_variable(
     for_host: Collection[str] = (),
 ) -> None:
     """Raise InputError where a setting (`key`) of a file may not send an environment variable. `to`
-    is the URL of its destination, "" where that is no web address; variables `for_host` are meant
-    for it; `declaration` is the part of the file, as JSON, that the operator confirms.
+    is the URL of its destination, "" where that is no web address; `for_host` are the variables
+    meant for that host; `declaration` is the part of the file, as JSON, that the operator confirms.
     """
     is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
     if is_allowed and not _can_be_overheard(to):

@@ -116,7 +116,7 @@ class Study:
         ]
 
     def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
-        """Return the pairs of a scope to which each of these subjects has no response."""
+        """Return for each of these subjects the pairs of a scope without a response of theirs."""
         answered = self.store.answered().groupby("subject")["pair_id"].agg(set).to_dict()
         pairs = self.store.sample() if scope == "sample" else self.store.pairs()["pair_id"].tolist()
         return {
@@ -143,8 +143,7 @@ class Study:
         texts_of = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
         values = []
         for unit, question in zip(units, questions, strict=True):
-            pair, subject, _ = unit
-            cells, responses = texts_of[pair, subject]
+            cells, responses = texts_of[unit.pair_id, unit.subject]
             shown = presented_values(question.rubric, unit, question.order, cells, responses)
             values.append(question.presented(shown))
         return values
@@ -166,7 +165,7 @@ class Study:
         return [
             written("terminal.edited_rubric", rubric=name, count=count, version=digest)
             for (name, digest), count in sorted(self.store.text_versions().items())
-            if digest not in accepted.get(name, (digest,))  # not one that the study has no longer
+            if name in accepted and digest not in accepted[name]  # the study may have dropped it
         ]
 
     def keep_prompt(self, digest: str, source: bytes) -> None:
@@ -273,7 +272,7 @@ def store_state(study: Study) -> StoreState:
 
 
 def check_wordings(rubrics: Mapping[str, Rubric]) -> None:
-    """Raise InputError for a variant of a rubric that is missing or has other options."""
+    """Raise InputError for a variant whose rubric is missing, or has other items or options."""
     for rubric in rubrics.values():
         if not rubric.variant_of:
             continue

@@ -458,11 +458,11 @@ def text_title(variable: str) -> str:
 
 def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
     """Return each person's latest reason for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.store import remarks_table, standing
+    from evenhand.study.store.store import remarks_table, without_withdrawn
 
     keys = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
     remarks: UnitTexts = {}
-    for remark in standing(remarks_table(study.store)).to_dict("records"):
+    for remark in without_withdrawn(remarks_table(study.store)).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
         text = ": ".join(filter(None, (remark["reason"], remark["text"])))
         if key in keys and text:

@@ -57,7 +57,7 @@ from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 from evenhand.study.settings.study_toml import FILE_NAME, read_config
-from evenhand.study.store.grades import TRIED
+from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.tables.columns import listed, names_items
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import (
@@ -142,7 +142,7 @@ def from_study(
     """
     ratings, config, rubrics = study.ratings(), study.config, study.rubrics
     notes = unknown_ids(config.names, ratings, rubrics)
-    is_tried = ratings["rater_id"].str.contains(TRIED, regex=False)
+    is_tried = ratings["rater_id"].str.contains(TRIED_MARK, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
     ratings = without_missing(ratings, config.analysis.missing)
     side_columns = [config.side.key] if config.side else []

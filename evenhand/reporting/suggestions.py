@@ -39,9 +39,9 @@ from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
 from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_cases
-from evenhand.study.store.grades import TRIED
+from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.store.logs.decisions import ProposalAttempt
-from evenhand.study.store.store import marks_on, remarks_table, standing
+from evenhand.study.store.store import marks_on, remarks_table, without_withdrawn
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
@@ -423,7 +423,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             unclear.groups.setdefault(chosen, []).append(case)
     # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
-    flags = standing(remarks_table(study.store))
+    flags = without_withdrawn(remarks_table(study.store))
     flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
     flags = flags[~flags["rater_id"].isin(excluded)]
     flags = flags.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")
@@ -546,7 +546,7 @@ def _divided_parts(
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
     """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
-    remarks = standing(remarks_table(study.store))
+    remarks = without_withdrawn(remarks_table(study.store))
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
     remarks = remarks.drop_duplicates(["unit_id", "rater_id"], keep="last")
@@ -652,7 +652,7 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     """Compare a grader's grades under another `text` of a rubric, stored for the rater id `tried`,
     with those under the present one, on the held-out units that it labelled under both.
     """
-    grader = tried.rpartition(TRIED)[0]
+    grader = tried.rpartition(TRIED_MARK)[0]
     dataset = _labelled_under_both(study, text, grader, tried)
     units = dataset.ratings["unit_id"].nunique()
     if dataset.ratings["rater_id"].nunique() < 3:  # an annotator, and the grader with each text

@@ -53,8 +53,7 @@ from evenhand.study.workspace import Study
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
 _DECISIONS = ("pause", "resume", "exclude", "readmit")
 """Kinds of the lead's events that are decisions; others are used links, for example."""
-STOPPED_BY = "quality rule"
-"""The author of a decision that no person took."""
+STOPPED_BY = "quality rule"  # author of an exclusion by a rule of the study, not by a person
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Oversight:
         return "paused" if self.paused else ""
 
     def updated(self, connection: sa.Connection) -> Oversight:
-        """Return the decisions with those that the store has since."""
+        """Return the decisions that apply once those after `last_event` are included."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
         number = schema.lead_events.c.event_id
@@ -153,7 +152,8 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query.where(columns.kind.in_(_DECISIONS)).order_by(columns.event_id))
 
 
-# Raters who left before they had finished, and quotas by the answer to a background question
+# Raters who left before they had finished, and quotas by the answer to a background question. A
+# rater's side is that answer (`StudyConfig.side`); the sides a and b of a pair are another matter.
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "screened_out")
 
@@ -198,7 +198,7 @@ def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int,
 
 def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
     """Return False if a side has as many raters as its quota; a side without a quota has room."""
-    n_raters, quota = side_places(study, connection).get(side, (0, 1))
+    n_raters, quota = side_places(study, connection).get(side, (0, float("inf")))
     return n_raters < quota
 
 
@@ -253,7 +253,7 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the accepted answers in the pair's own order of sides; () if every one is."""
+        """Return the accepted answers in the pair's own order of sides; () if none is wrong."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
@@ -320,19 +320,19 @@ class AttentionChecks(KnownUnits):
         self._every = settings.every if settings else 1
 
     def remaining(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
-        """Return (number from 0, screen) of the checks not given to this rater yet, in order."""
+        """Return (number, screen) of this rater's next checks, numbered from 0 with those given."""
         screens = sorted(
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
         )
-        return list(enumerate(screens, start=len(self.screens) - len(screens)))  # after the given
+        return list(enumerate(screens, start=len(self.screens) - len(screens)))
 
     def due_after(self, rater_id: str, number: int) -> int:
         """Return the number of answers to units of the sample after which the rater's check
-        `number` (from 0) comes: one in every stretch of `every` answers, at a random place in it.
+        `number` (from 0) comes: one in every stretch of `every` answers, at a random point of it.
         """
-        place = seeded_number(self.study.blinding_key, self._every, "check", rater_id, str(number))
-        return number * self._every + 1 + place
+        key, parts = self.study.blinding_key, ("check", rater_id, str(number))
+        return number * self._every + 1 + seeded_number(key, self._every, *parts)
 
     def order(self, rater_id: str, question: Question) -> str:
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
@@ -405,15 +405,13 @@ class SessionDesign:
         for stage in self._stages:
             if stage.keys.isdisjoint(free):
                 continue  # most stages of most raters need no sorting
-            place_of = partial(self._place, rater_id, stage.screens[0][0].unit_id)
-            for screen in sorted(stage.screens, key=place_of):
+            sort_key = partial(self._sort_key, rater_id, stage.screens[0][0].unit_id)
+            for screen in sorted(stage.screens, key=sort_key):
                 if questions := tuple(question for question in screen if question.key in free):
                     yield questions
 
-    def _place(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
-        """Return the sort key of a screen in a rater's order of the stage that begins with
-        `first_unit` in the study's own order.
-        """
+    def _sort_key(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
+        """Return a screen's sort key for a rater; `first_unit` tells the study's stages apart."""
         unit, wording = screen[0].unit_id, ""
         if self._rewording:
             names = ",".join(question.rubric.name for question in screen)
@@ -430,7 +428,7 @@ class SessionDesign:
         subject is taken, then the one that was rarer overall, then one drawn by the key. Per rater
         and subject the two counts differ by one at most.
         """
-        subject = parse_unit_id(unit_id)[1]
+        subject = parse_unit_id(unit_id).subject
         surplus_ab = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
         if surplus_ab == 0:
             surplus_ab = sum(n if order == "ab" else -n for (_, order), n in shown.items())
@@ -457,7 +455,7 @@ class SessionDesign:
             units = [unit for group in groups[start : start + size] for unit in group]
             for stage_rubrics in rubrics_of_stages:
                 has_sides = stage_rubrics[0].has_sides  # then on pairs' units, whose side is ""
-                fitting = (unit for unit in units if (parse_unit_id(unit)[2] == "") == has_sides)
+                fitting = (unit for unit in units if (parse_unit_id(unit).side == "") == has_sides)
                 screens = [self._screen(unit, stage_rubrics) for unit in fitting]
                 if screens := [screen for screen in screens if screen]:
                     keys = frozenset(question.key for screen in screens for question in screen)
@@ -493,14 +491,13 @@ TASK_COLUMNS = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")
 """Columns that identify a task; each task has one claim."""
 TaskKey = tuple[str, str, int]
 """(unit id, rubric name, draw): one rater's task, under any text of the rubric."""
-_RANDOM_ID = "t"
-"""Prefix of random ids; those from before 0.3.0 are hexadecimal digits."""
+_RANDOM_ID = "t"  # prefix of random ids; those from before 0.3.0 are hexadecimal digits
 
 
 def blinded(task_id: str, key: bytes) -> str:
-    """Return the id under which a task is sent to the page, from its id in the store: the same, but
-    a hash with the study's `key` of an id from before 0.3.0, which was a digest of seed, rater and
-    unit that anyone who guesses these could check.
+    """Return the id under which a task is sent to the page. It is the one in the store, except for
+    ids from before 0.3.0: these are digests of seed, rater and unit, by which anyone could check a
+    guess of them, so the page gets a hash of them with the study's `key`.
     """
     if task_id.startswith(_RANDOM_ID):
         return task_id
@@ -535,12 +532,12 @@ class Claim:
 
     @property
     def is_check(self) -> bool:
-        """True for an attention check: it fills no place, and its answer is not a label."""
+        """True for an attention check, whose answer is not a label."""
         return has_known_answer(self.unit_id)
 
     @property
     def is_first(self) -> bool:
-        """True for a first draw of a question of the sample: its rater fills a place."""
+        """True for a first draw of a sample's question: it counts for its `raters_per_unit`."""
         return self.draw == 0 and not self.is_check
 
 
@@ -551,11 +548,11 @@ def last_version(connection: sa.Connection) -> int:
 
 
 class Changes:
-    """Changes of claims in one `write()`, numbered on from the last version of a fresh index."""
+    """Changes of claims in one `write()`, within which `index` was refreshed."""
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
-        self._version = index.last_version
+        self._version = index.last_version  # each change gets the next one
 
     def add(self, claim: Claim) -> Claim:
         """Store a claim and return it; one that was released is opened again under its id."""
@@ -587,16 +584,11 @@ class ClaimIndex:
     def __init__(self, hashes: set[str]) -> None:
         self._hashes = hashes
         self._by_rater: defaultdict[str, dict[TaskKey, Claim]] = defaultdict(dict)
-        self._holders: defaultdict[Key, set[str]] = defaultdict(set)
-        """The raters who hold each question."""
-        self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)
-        """The questions by their number of holders."""
-        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)
-        """The questions that each rater holds."""
-        self._side_orders: defaultdict[str, dict[str, str]] = defaultdict(dict)
-        """The order of sides in which each rater has seen a unit."""
-        self._open_since: dict[tuple[Key, str], str] = {}
-        """The time of each open first claim, by question and rater."""
+        self._holders: defaultdict[Key, set[str]] = defaultdict(set)  # raters, by question
+        self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)  # by number of holders
+        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)  # questions held
+        self._side_orders: defaultdict[str, dict[str, str]] = defaultdict(dict)  # by rater, unit
+        self._open_since: dict[tuple[Key, str], str] = {}  # time of the claim, by question, rater
         self.last_version = 0
 
     def refresh(self, connection: sa.Connection) -> None:
@@ -630,7 +622,7 @@ class ClaimIndex:
         )
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
-        held_by_enough = set[Key]()
+        held_by_enough = set[Key]()  # if every holder counted
         for n_holders, keys in self._keys_by_count.items():
             if n_holders >= n_raters:
                 held_by_enough |= keys
@@ -689,6 +681,13 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
     return claim.key in design.questions or claim.key in design.checks
 
 
+class Progress(NamedTuple):
+    """Answers that a rater has given (`done`), and those with the ones still to be given."""
+
+    done: int
+    total: int
+
+
 @dataclass
 class NextTasks:
     """The tasks of one rater at one moment: `tasks`, all of them; `open_claims`, those without an
@@ -729,31 +728,31 @@ class NextTasks:
         given = self.design.with_counterparts(self.index.held_by(self.rater_id))
         self.free_questions = self.design.questions.keys() - given - full
 
-    def progress(self) -> tuple[int, int]:
-        """Return (answers given, answers given and still to be given)."""
-        n_first_given = n_repeats_given = n_repeats = n_checks_done = 0
+    def progress(self) -> Progress:
+        """Return the rater's progress, attention checks included."""
+        n_first_done = n_repeats_done = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
-            is_labelled = claim.state == "labelled"
+            is_done = claim.state == "labelled"
             if claim.is_check:
-                n_checks_done += is_labelled
+                n_checks_done += is_done
             elif claim.draw == 0:
-                n_first_given += is_labelled
+                n_first_done += is_done
             else:
-                n_repeats_given += is_labelled
+                n_repeats_done += is_done
                 n_repeats += claim.state != "released"
-        n_answered = n_first_given + n_repeats_given
+        n_done = n_first_done + n_repeats_done
         n_first_open = sum(claim.is_first for claim in self.valid_claims)
-        is_limited = self.design.settings.units_per_rater
+        is_limited = self.design.settings.units_per_rater > 0
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
-        n_first_answers = n_first_given + n_first_open + n_free
-        total = n_first_answers + max(n_repeats, self.design.planned_repeats(n_first_answers))
-        n_checks_ahead = sum(claim.is_check for claim in self.valid_claims)
-        if n_answered < total:
+        n_first = n_first_done + n_first_open + n_free
+        total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
+        n_checks_left = sum(claim.is_check for claim in self.valid_claims)
+        if n_done < total:  # checks come between other answers, never after the last one
             checks = self.design.checks
             for number, screen in checks.remaining(self.rater_id, self.given_checks):
                 if checks.due_after(self.rater_id, number) < total:
-                    n_checks_ahead += len(screen)
-        return n_answered + n_checks_done, total + n_checks_done + n_checks_ahead
+                    n_checks_left += len(screen)
+        return Progress(n_done + n_checks_done, total + n_checks_done + n_checks_left)
 
     def claim(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
@@ -834,14 +833,16 @@ class NextTasks:
         ]
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
-        """Return True if too few repeats are among a rater's answers. One is due in each stretch
-        (10 first answers if the share is .1), after a random `delay`; all after the last question.
+        """Return True if a rater's answers have fewer repeats than are planned by now. Each comes
+        a random `delay` later than planned, so that it cannot be foreseen: by less than a stretch,
+        the first answers per repeat (10 if the share is .1); after the last question without one.
         """
-        design, n_first = self.design, sum(claim.is_first for claim in answers)
-        n_repeats, delay = len(answers) - n_first, 0
+        design, delay = self.design, 0
+        n_first = sum(claim.is_first for claim in answers)
+        n_repeats = len(answers) - n_first
         if self._next_screen:
-            key = ("repeat", self.rater_id, str(n_repeats))
-            delay = seeded_number(design.key, round(1 / design.settings.repeat_share), *key)
+            stretch = round(1 / design.settings.repeat_share)
+            delay = seeded_number(design.key, stretch, "repeat", self.rater_id, str(n_repeats))
         return n_repeats < design.planned_repeats(n_first - delay)
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
@@ -850,7 +851,7 @@ class NextTasks:
         if screen and screen[0].rubric.has_sides:
             unit = screen[0].unit_id
             orders = self.index.side_orders(self.rater_id)
-            counts = Counter((parse_unit_id(other)[1], side) for other, side in orders.items())
+            counts = Counter((parse_unit_id(other).subject, side) for other, side in orders.items())
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
         return [self._give(changes, question, draw=0, order=order) for question in screen]
 

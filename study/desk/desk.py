@@ -53,12 +53,9 @@ class Answer:
     edit: bool = False
     confidence: int | None = None
     rationale: str = ""
-    language: str = ""
-    """The page's language, or "" if it was not sent."""
-    display: str = ""
-    """One of DISPLAYS; empty where it is not known."""
-    evidence: tuple[ratings.Mark, ...] = ()
-    """The words marked as evidence, in the order of sides that was shown."""
+    language: str = ""  # the page's language, or "" if it was not sent
+    display: str = ""  # one of DISPLAYS; empty where it is not known
+    evidence: tuple[ratings.Mark, ...] = ()  # words marked, in the order of sides that was shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +68,7 @@ class Flag:
     text: str = ""
 
 
-Submission = Answer | Flag
-"""What a rater may send."""
+Submission = Answer | Flag  # what a rater may send
 
 Receipt = Literal["stored", "duplicate", "already_labelled", "unknown_task", "needs_evidence"]
 """Result of sending an answer or a flag."""
@@ -98,8 +94,8 @@ def store_submission(
     rubric: Rubric,
     texts: Mapping[str, str],
 ) -> Receipt:
-    """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is that of
-    the task (or its row of the claims). `texts` are those shown, which only marks need.
+    """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is the
+    task's `Claim`, or its row of the table of claims. Only marks need the `texts` shown.
     """
     submit_id = submission.submit_id
     if isinstance(submission, Flag):
@@ -188,12 +184,12 @@ def stored_answers(
             latest[row.unit_id, row.rubric, row.draw] = row
     return {
         claim.task_id: StoredAnswer(
-            _swap_key(rubrics[claim.rubric], claim.order, answer.label),
-            answer.unscored_reason,
-            answer.confidence,
-            answer.text or "",
-            answer.created_at,
-            _swap_marks(claim.order, ratings.read_marks(answer.evidence or []) or ()),
+            option_key=_swap_key(rubrics[claim.rubric], claim.order, answer.label),
+            skip_reason=answer.unscored_reason,
+            confidence=answer.confidence,
+            rationale=answer.text or "",
+            created_at=answer.created_at,
+            evidence=_swap_marks(claim.order, ratings.read_marks(answer.evidence or []) or ()),
         )
         for claim in tasks
         if (answer := latest.get((*claim.key, claim.draw))) is not None
@@ -249,7 +245,7 @@ def rater_flags(
         for row in connection.execute(query)
         if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
     ]
-    # Of several tasks all count: a list asks which have any.
+    # The limit is for the page of one task; the list of answers asks which of its tasks have any.
     return tuple(flags[-_MAX_FLAGS:]) if len(tasks) == 1 else tuple(flags)
 
 
@@ -264,8 +260,7 @@ class FlagAnswer:
 
 # A rater's progress: the minutes left at their pace, and the limits of a day
 
-LEAST_ANSWERS = 5
-"""Fewest answers from which a pace is estimated."""
+LEAST_ANSWERS = 5  # fewest answers from which a pace is estimated
 _RECENT_ANSWERS = 30  # the pace is that of the last answers, as people grow quicker, and tire
 
 
@@ -324,14 +319,14 @@ def rounded_minutes(minutes: float) -> int:
     return max(1, step * int(minutes / step + 0.5))
 
 
-JUST_NOW = timedelta(minutes=1)
-"""Longest time in which a page without a task asks for the reason: midnight may lie between."""
+MIDNIGHT_GRACE = timedelta(minutes=1)
+"""Time by which `end_reason` looks back: a page without a task may ask why after midnight."""
 
 
 def is_day_over(settings: SessionSettings, answers: Sequence[TimedAnswer], now: datetime) -> bool:
-    """Return True at a day's limit of answers or minutes; one takes `idle_minutes` at most."""
+    """Return True at a day's limit of answers or minutes (`idle_minutes` at most per answer)."""
     if not (settings.answers_per_day or settings.minutes_per_day):
-        return False
+        return False  # 0: no limit
     day_start = start_of_day(settings, now).astimezone(UTC).isoformat(timespec="milliseconds")
     today = [answer for answer in answers if answer.answered_at >= day_start]
     minutes = sum(min(answer.seconds / 60, settings.idle_minutes) for answer in today)
@@ -356,8 +351,7 @@ class Task:
     rubric: Rubric
     order: str
     values: Mapping[str, str]
-    stored_answer: StoredAnswer | None = None
-    """The latest answer, if the task is reopened."""
+    stored_answer: StoredAnswer | None = None  # the latest answer, if the task is reopened
 
     @property
     def people(self) -> PeopleText:
@@ -376,14 +370,10 @@ class Sheet:
     tasks: tuple[Task, ...]
     done: int
     total: int
-    previous_task_id: str = ""
-    """The task that was answered before these; "" means the last one of all."""
-    minutes: int | None = None
-    """Estimated minutes left; None while the pace is not known."""
-    flags: tuple[RaterFlag, ...] = ()
-    """The rater's flags on these tasks."""
-    answered_as: int = 0
-    """The number of the first of these tasks among the rater's answers; 0 if not answered."""
+    previous_task_id: str = ""  # of the task answered before these; "" means the last of all
+    minutes: int | None = None  # estimated minutes left; None while the pace is not known
+    flags: tuple[RaterFlag, ...] = ()  # the rater's flags on these tasks
+    answered_as: int = 0  # number of the first task among the rater's answers; 0: not answered
 
     @property
     def number(self) -> int:
@@ -391,8 +381,7 @@ class Sheet:
         return self.answered_as or self.done + 1
 
 
-PAGE = 30
-"""Number of answers on a page of the list of earlier answers."""
+PAGE = 30  # answers on a page of the list of earlier answers
 _EXCERPT_CHARACTERS, _TEXT_CHARACTERS = 160, 60  # the most of an excerpt, and of each text in it
 
 
@@ -408,7 +397,7 @@ class EarlierAnswer:
 
 @dataclass(frozen=True)
 class EarlierPage:
-    """A page of answers from position `start` on, the latest first; `total` counts all pages'."""
+    """A page of a rater's `total` answers, from position `start` on, the latest first."""
 
     rows: tuple[EarlierAnswer, ...] = ()
     start: int = 0
@@ -421,8 +410,7 @@ def excerpt(people: PeopleText) -> str:
     return beginnings[:_EXCERPT_CHARACTERS]
 
 
-TextsByTask = Mapping[str, Mapping[str, str]]
-"""Texts by variable, by task id."""
+TextsByTask = Mapping[str, Mapping[str, str]]  # by task id, then by the rubric's variable
 
 
 class Desk(Protocol):
@@ -434,7 +422,7 @@ class Desk(Protocol):
     study: Study
 
     def next_sheet(self, rater_id: str) -> Sheet | None: ...
-    def progress(self, rater_id: str) -> tuple[int, int]: ...
+    def progress(self, rater_id: str) -> claims.Progress: ...
     def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]: ...
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
@@ -446,7 +434,7 @@ class Desk(Protocol):
     def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
         return EarlierPage()
 
-    def began_before_keys(self, rater_id: str) -> bool:
+    def has_early_task_ids(self, rater_id: str) -> bool:
         return False
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
@@ -475,32 +463,32 @@ class AnnotationDesk(Desk):
         if kind not in ("", "human") or rater_id in ratings.RESERVED_RATERS:
             raise Refused("code_of_another_kind")
 
-    # Handing out
+    # The next tasks
 
     def next_sheet(self, rater_id: str) -> Sheet | None:
         """Return the rater's open sheet, or else the next one; None when nothing is left."""
-        return self._sheet(rater_id)
+        return self._next_sheet(rater_id)
 
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         """Return the sheet after this one, without `minutes`, reserved for the rater, so that their
         page can have it before they ask for it; None where nothing is left, or the day may be over.
         """
-        return self._sheet(rater_id, sheet)
+        return self._next_sheet(rater_id, sheet)
 
-    def _sheet(self, rater_id: str, before: Sheet | None = None) -> Sheet | None:
-        """Return the rater's next sheet, assuming that the one `before` is answered."""
+    def _next_sheet(self, rater_id: str, current: Sheet | None = None) -> Sheet | None:
+        """Return the rater's next sheet; the `current` one, if given, counts as answered."""
         design = self._design()
-        assumed = {task.task_id for task in before.tasks} if before else set()
+        assumed = {task.task_id for task in current.tasks} if current else set()
         with self.study.store.write() as connection:
             tasks = self._next_tasks(connection, rater_id, design, assumed)
             if self._end_reason(connection, tasks, datetime.now(UTC), n_assumed=len(assumed)):
                 return None
-            done, total = (before.done, before.total) if before else tasks.progress()
+            done, total = (current.done, current.total) if current else tasks.progress()
             if not (claimed := tasks.claim(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
-        minutes = None if before else minutes_left(self._work_log.of_rater(rater_id), total - done)
+        minutes = None if current else minutes_left(self._work_log.of_rater(rater_id), total - done)
         return Sheet(sheet_tasks, done + len(assumed), total, minutes=minutes, flags=flags)
 
     def answers_to_flags(self, rater_id: str) -> tuple[FlagAnswer, ...]:
@@ -513,8 +501,8 @@ class AnnotationDesk(Desk):
         )
         return tuple(FlagAnswer(*row) for row in self.study.store.rows(query))
 
-    def progress(self, rater_id: str) -> tuple[int, int]:
-        """Return (answers given, answers given and still to be given by this rater)."""
+    def progress(self, rater_id: str) -> claims.Progress:
+        """Return this rater's progress."""
         design = self._design()
         with self.study.store.read() as connection:
             return self._next_tasks(connection, rater_id, design).progress()
@@ -526,7 +514,7 @@ class AnnotationDesk(Desk):
         design = self._design()
         with self.study.store.read() as connection:
             tasks = self._next_tasks(connection, rater_id, design)
-            return self._end_reason(connection, tasks, datetime.now(UTC) - JUST_NOW)
+            return self._end_reason(connection, tasks, datetime.now(UTC) - MIDNIGHT_GRACE)
 
     def _end_reason(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, n_assumed: int = 0
@@ -537,7 +525,7 @@ class AnnotationDesk(Desk):
         if by_lead or tasks.valid_claims:  # open tasks may be answered past a day's limit
             return by_lead
         session = self.study.config.session
-        # An assumed answer counts for the longest time, and twice: the rater may change it.
+        # An assumed answer counts as two of the longest time, as the rater may also change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
         answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * n_assumed)]
         if not is_day_over(session, answers, now):
@@ -557,7 +545,7 @@ class AnnotationDesk(Desk):
         self._oversight = self._oversight.updated(connection)
         return NextTasks(rater_id, design, self._index, self._oversight.exclusions.keys(), assumed)
 
-    # Taking in
+    # Answers and flags
 
     def submit_all(self, rater_id: str, submissions: Sequence[Submission]) -> list[Receipt]:
         """Store all answers and flags or none; they are on disk on return. The same `submit_id`
@@ -569,7 +557,7 @@ class AnnotationDesk(Desk):
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = claims.Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
+            return [self._receipt(changes, rater_id, part, texts) for part in submissions]
 
     def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
@@ -606,7 +594,7 @@ class AnnotationDesk(Desk):
         of_rater = self._index.of_rater(rater_id).values()
         return next((row for row in of_rater if blinded(row.task_id, self._key) == task_id), None)
 
-    # Looking back
+    # Earlier answers
 
     def stored_submissions(self, rater_id: str, submit_ids: Iterable[str]) -> set[str]:
         """Return the ids of these answers and flags of the rater that are stored."""
@@ -617,12 +605,12 @@ class AnnotationDesk(Desk):
         )
         return set(self.study.store.values(sa.union_all(*queries)))
 
-    def began_before_keys(self, rater_id: str) -> bool:
+    def has_early_task_ids(self, rater_id: str) -> bool:
         """Return True if the rater has task ids from before 0.3.0, so perhaps an old page open."""
         with self.study.store.read() as connection:
             self._index.refresh(connection)
-            given_out = self._index.of_rater(rater_id).values()
-            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in given_out)
+            of_rater = self._index.of_rater(rater_id).values()
+            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in of_rater)
 
     def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
         """Return a page of the rater's answers, the latest first, from position `start` on. Where
@@ -658,10 +646,11 @@ class AnnotationDesk(Desk):
             answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
-        older = recent[recent.index(reopened[0]) + 1 :] or reopened  # the first answer has itself
-        number = next(number for number, claim in numbered if claim is reopened[0])
+        position = recent.index(reopened[0])
+        previous = (recent[position + 1 :] or reopened)[0]  # before the first answer: itself
         done, total = self.progress(rater_id)
-        return Sheet(tasks, done, total, older[0].task_id, flags=flags, answered_as=number)
+        number = numbered[position][0]
+        return Sheet(tasks, done, total, previous.task_id, flags=flags, answered_as=number)
 
     def _numbered(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign

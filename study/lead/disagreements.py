@@ -92,7 +92,8 @@ def open_next(
 
 def reopen(study: Study, key: Key) -> QueuedUnit:
     """Return a decided unit for a revision. Raises InputError if no annotator's label counts."""
-    if (labels_of_unit := _counted_labels(study)[0].get(key)) is None:
+    labels_by_key, _ = _counted_labels(study)
+    if (labels_of_unit := labels_by_key.get(key)) is None:
         raise InputError("annotators have no labels on this item that count")
     return _queue_units(study, {key: labels_of_unit})[0]
 
@@ -149,10 +150,10 @@ def decide(
     """
     unit_ids = study.units_by_kind("all")
     decision = _checked_decision(study, unit_ids, (unit_id, rubric, label, reason))
-    later_decisions = sa.select(labels).where(
-        *(labels.c.unit_id == unit_id, labels.c.rubric == rubric, labels.c.event_id > (since or 0)),
-        *(labels.c.rater_kind == "adjudicator", labels.c.rater_id != adjudicator_id(name)),
-    )
+    is_on_item = labels.c.unit_id == unit_id, labels.c.rubric == rubric
+    by_another = labels.c.rater_kind == "adjudicator", labels.c.rater_id != adjudicator_id(name)
+    is_later = labels.c.event_id > (since or 0)
+    later_decisions = sa.select(labels).where(*is_on_item, *by_another, is_later)
     with study.store.write() as connection:
         other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
         _append_decision(connection, name, decision)
@@ -386,9 +387,9 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
     all_judgments = _LOG.all(study.store, schema.sorted_disagreements.c.rubric == rubric)
-    sorted_pairs = {parse_unit_id(judgment.unit_id)[0] for judgment in all_judgments}
+    sorted_pairs = {parse_unit_id(judgment.unit_id).pair_id for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
-    return [unit for unit in units if parse_unit_id(unit)[0] not in sorted_pairs]
+    return [unit for unit in units if parse_unit_id(unit).pair_id not in sorted_pairs]
 
 
 # Annotators' flags on units, and what leads did about them: events, of which the latest counts
@@ -404,13 +405,11 @@ class RaisedFlag:
     unit_id: str
     rubric: str
     rater_id: str
-    reason: str
-    """One of `study.desk.desk.FLAG_REASONS`."""
+    reason: str  # one of `study.desk.desk.FLAG_REASONS`
     text: str
     created_at: str
     is_open: bool = True
-    note: str = ""
-    """What was done about the flag, for the leads."""
+    note: str = ""  # what was done about the flag, for the leads
     done_by: str = ""
     done_at: str = ""
 
@@ -421,16 +420,17 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
     with study.store.read() as connection:
         latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}
-        flags = connection.execute(in_order).all()
-    open_flags, closed_flags = list[RaisedFlag](), list[RaisedFlag]()
-    for row in flags:
-        flag_cells = (row.event_id, row.unit_id, row.rubric, row.rater_id, row.reason, row.text)
-        latest_event = latest_by_flag.get(row.event_id)
-        is_open = latest_event is None or latest_event.kind == REOPENED
-        # Without an event, None has none of these attributes.
-        outcome = [getattr(latest_event, name, "") for name in ("text", "done_by", "created_at")]
-        flag = RaisedFlag(*flag_cells, row.created_at, is_open, *outcome)
-        (open_flags if is_open else closed_flags).append(flag)
+        rows = connection.execute(in_order).all()
+    flags = []
+    columns = ("unit_id", "rubric", "rater_id", "reason", "text", "created_at")
+    for row in rows:
+        cells = {name: getattr(row, name) for name in columns}
+        if (event := latest_by_flag.get(row.event_id)) is not None:
+            cells |= {"note": event.text, "done_by": event.done_by, "done_at": event.created_at}
+        is_open = event is None or event.kind == REOPENED
+        flags.append(RaisedFlag(number=row.event_id, is_open=is_open, **cells))
+    open_flags = [flag for flag in flags if flag.is_open]
+    closed_flags = [flag for flag in flags if not flag.is_open]
     return open_flags + sorted(closed_flags, key=lambda flag: flag.done_at, reverse=True)
 
 

@@ -79,13 +79,14 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
 
 
 def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
-    """Return ratings, whose ids are folded, with the study's ids of units and, if `joins`, raters
-    whose names look alike. Raises InputError for a new rater with such a name if `joins` is None.
+    """Return ratings, whose ids are folded, with the study's ids of units. If `joins`, a new rater
+    whose name looks like one of the study's is that rater; None raises InputError for such a name.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
-    rater_by_form, renamed = {loose(rater): rater for rater in kinds}, {}
+    rater_by_form = {loose(rater): rater for rater in kinds}
+    renamed = {}
     for rater in ratings["rater_id"].unique():
         study_rater = rater_by_form.get(loose(rater), rater)
         if rater in kinds or study_rater == rater or joins is False:
@@ -104,7 +105,7 @@ def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) ->
 
 def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     """Add answered claims for labels given elsewhere, so that their units get fewer raters here."""
-    tasks = {}
+    tasks = {}  # by their `TASK_COLUMNS`: of several labels of a task the last one counts
     for row in rows:
         task = {name: row[name] for name in TASK_COLUMNS}
         columns = {"order": row["order"], "claimed_at": row["created_at"]}

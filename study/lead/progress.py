@@ -149,7 +149,7 @@ def _holder_counts(study: Study, *conditions: sa.ColumnElement[bool]) -> dict[Ke
 
 
 def places_without_annotator(study: Study) -> tuple[int, int]:
-    """Return the numbers of units that need more raters than still label, and of raters needed."""
+    """Return (units with too few raters still labelling, further raters that complete them)."""
     n_raters, raters = study.config.annotation.raters_per_unit, rater_progress(study)
     labelling = raters.loc[raters["state"].isin(("working", "away")), "rater_id"].tolist()
     held_by_them = _holder_counts(study, claims.c.rater_id.in_(labelling))
@@ -169,7 +169,8 @@ def rater_progress(study: Study) -> pd.DataFrame:
     """
     settings = study.config.annotation
     n_raters, max_units = settings.raters_per_unit, settings.units_per_rater
-    free = {key for key, states in _holder_counts(study).items() if sum(states.values()) < n_raters}
+    holders = _holder_counts(study).items()
+    free_keys = {key for key, states in holders if sum(states.values()) < n_raters}
     is_open = sa.case((sa.and_(claims.c.state == "open", _is_held(study)), 1), else_=0)
     query = sa.select(claims.c.rater_id, sa.func.sum(is_open)).group_by(claims.c.rater_id)
     open_by_rater = {rater: int(tasks) for rater, tasks in study.store.rows(query)}
@@ -179,7 +180,8 @@ def rater_progress(study: Study) -> pd.DataFrame:
     for rater in sorted({*labelled["rater_id"], *open_by_rater}):
         answers, n_open = labelled[labelled["rater_id"] == rater], open_by_rater.get(rater, 0)
         answered_keys = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
-        has_finished = free <= answered_keys or 0 < max_units <= answers["unit_id"].nunique()
+        is_at_limit = 0 < max_units <= answers["unit_id"].nunique()
+        has_finished = is_at_limit or free_keys <= answered_keys
         state = "working" if n_open else "finished" if has_finished else "away"
         row = {"rater_id": rater, "state": "excluded" if rater in excluded else state}
         n_skipped = int((answers["label"] == "").sum())
@@ -205,8 +207,7 @@ def _is_held(study: Study) -> sa.ColumnElement[bool]:
     return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", is_running))
 
 
-WINDOW_HOURS = 24
-"""Hours that a forecast extrapolates: a whole day, so that nights are included."""
+WINDOW_HOURS = 24  # that a forecast extrapolates: a whole day, so that nights are included
 _MIN_HOURS, _MIN_LABELS = 2, 20  # fewest hours and labels from which an end is forecast
 _MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
 

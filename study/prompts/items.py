@@ -153,7 +153,7 @@ def item_columns(
         prompt=shown_as["prompt"],
         context=shown_as["context"],
         reference=shown_as["reference"],
-        response=response or shown[-1],
+        response=response or shown[-1],  # all are named like other roles
         subject=subject,
         cluster=cluster,
         id=id_column,
@@ -174,8 +174,8 @@ def _default_texts(
     name: str,
 ) -> list[str]:
     """Return the columns that raters read by default, the response last: the first column of each
-    role of a text in `columns_by_role`; of the `others`, by their plain names, criteria, and texts
-    that the question names. Raises InputError without just one response.
+    text's role in `columns_by_role`, and of the `others` (by plain name) criteria and texts that
+    the question names. Raises InputError unless just one column can be the response.
     """
     responses = columns_by_role["response"]
     if len(responses) > 1:
@@ -552,7 +552,8 @@ TOGETHER = "answers"  # the subject under which the two answers of a comparison 
 _SIDES = (("a", "b"), ("1", "2"))  # ends of names of the first and the second answer
 _COMPARISON_NAMES = USUAL_NAMES["comparisons"]
 _ANSWER_NAMES = _COMPARISON_NAMES["answer"]
-_TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")
+_TIE_WORDS = ("tie", "draw", "equal", "same", "both", "neither", "none", "c")  # as in A, B or C
+_NO_SIDE = "?"  # of a judge's word that names neither a side nor a tie
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -742,7 +743,7 @@ def comparison_judge(
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     sides = [option.favours for option in rubric.options]
-    # For each side, and "" for neither: the option that favours it, if just one does.
+    # By side ("a", "b", or "" for a tie) the option that favours it, if just one does.
     option_by_side: dict[str, str] = {
         option.favours: option.key for option in rubric.options if sides.count(option.favours) == 1
     }
@@ -751,14 +752,15 @@ def comparison_judge(
     labels = []
     for verdict, row_subjects in zip(items.judge_labels["label"], subjects, strict=True):
         word = verdict.casefold().removesuffix(".0")  # 1.0 names side 1
-        side = "?" if word in option_words else _side_of_word(word, columns.answers, row_subjects)
+        is_option = word in option_words
+        side = _NO_SIDE if is_option else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
     return judge_ratings(items, rubric, columns.items.judge, name)
 
 
 def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) -> str:
-    """Return the side that a judge's word names, "" for a tie, "?" for none.
+    """Return the side that a judge's word names, "" for a tie, else `_NO_SIDE`.
 
     >>> [_side_of_word(word, ("x", "y"), ("m1", "m2")) for word in ("model_2", "m1", "draw", "")]
     ['b', 'a', '', '?']
@@ -771,4 +773,4 @@ def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) ->
         words |= {names[index].casefold() for names in (answers, subjects) if names}
         if word in words:
             return side
-    return "?"
+    return _NO_SIDE

@@ -100,12 +100,12 @@ def with_images(frame: pd.DataFrame, columns: list[str], name: str, folder: Path
 
 def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple[int, str]]:
     """Return each different image cell, in their order, with its first row number and column."""
-    first_places: dict[str, tuple[int, str]] = {}
+    first_uses: dict[str, tuple[int, str]] = {}
     for column in columns:
         for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
             if cell:
-                first_places.setdefault(cell, (row, column))
-    return first_places
+                first_uses.setdefault(cell, (row, column))
+    return first_uses
 
 
 @contextmanager
@@ -123,7 +123,7 @@ def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
             # An image with transparency takes twice the memory.
-            max_pixels = MOST_PIXELS // (1 + picture.has_transparency_data)
+            max_pixels = MOST_PIXELS // 2 if picture.has_transparency_data else MOST_PIXELS
             if picture.width * picture.height > max_pixels:
                 raise ValueError(_TOO_LARGE.format(most=max_pixels))
             yield picture, len(content)
@@ -447,15 +447,15 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
             if side not in sides:
                 raise InputError(f"{name}, row {row}: side is {side!r}; it must be {permitted}")
         return frame[columns]
-    places: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
+    keys_of_prompt: dict[str, list[tuple[str, str]]] = {}  # (pair_id, side) of each prompt
     for side in sides:
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
-            places.setdefault(prompt, []).append((pair, side))
+            keys_of_prompt.setdefault(prompt, []).append((pair, side))
     n_located: Counter[tuple[str, str]] = Counter()
     rows, index = [], []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
     for number, prompt, subject, response in zip(frame.index, *cells, strict=True):
-        if not (matches := places.get(prompt)):
+        if not (matches := keys_of_prompt.get(prompt)):
             raise InputError(
                 f"{name}, row {number + FIRST_ROW}: no pair has the prompt "
                 f"{shortened(prompt, 60)!r}; the text must be exactly that of the pairs file"

@@ -87,7 +87,7 @@ def draw_sample(
                 f"there is no column {column!r} to stratify by; "
                 f"the pairs have {', '.join(map(str, pairs.columns))}"
             )
-    ranked = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
+    shuffled = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
     cells = pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs)
     cell_of = dict(zip(pairs["pair_id"], cells, strict=True))
     sampled = set(already)
@@ -99,7 +99,7 @@ def draw_sample(
     groups = pairs["pair_id"].groupby(group_ids).agg(list)
     group_of = dict(zip(pairs["pair_id"], group_ids, strict=True))
     new_pairs: list[str] = []
-    for pair in ranked:
+    for pair in shuffled:
         if pair not in sampled and n_left[cell_of[pair]] > 0:
             members = [member for member in groups[group_of[pair]] if member not in sampled]
             for member in members:
@@ -240,8 +240,9 @@ def chances_for(
     low_factor, high_factor = 0.0, MAX_CHANCE / float(root_scores.min())
     for _ in range(100):  # bisection, to the precision of a float
         factor = (low_factor + high_factor) / 2.0
-        n_gained = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
-        low_factor, high_factor = (factor, high_factor) if n_gained < more else (low_factor, factor)
+        # The sum of the added chances is the expected number of pairs.
+        n_added = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
+        low_factor, high_factor = (factor, high_factor) if n_added < more else (low_factor, factor)
     wanted = np.minimum(high_factor * root_scores, MAX_CHANCE)
     chance = np.maximum(wanted - prior, 0.0) / (1.0 - prior)
     return dict(zip(scores, chance.tolist(), strict=True))

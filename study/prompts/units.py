@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric, rendering
@@ -24,15 +24,23 @@ def unit_id(pair_id: str, subject: str, side: str = "") -> str:
     return "|".join([pair_id, subject, side] if side else [pair_id, subject])
 
 
-def parse_unit_id(text: str) -> tuple[str, str, str]:
-    """Return (pair_id, subject, side) of a unit id; side is "" for a pair.
+class UnitParts(NamedTuple):
+    """The parts of a unit's id; `side` is "" for a pair."""
+
+    pair_id: str
+    subject: str
+    side: str
+
+
+def parse_unit_id(text: str) -> UnitParts:
+    """Return the parts of a unit id.
 
     >>> parse_unit_id("p0001|model-x|b")
-    ('p0001', 'model-x', 'b')
+    UnitParts(pair_id='p0001', subject='model-x', side='b')
     """
     pair_id, _, subject_and_side = text.partition("|")
     subject, _, side = subject_and_side.partition("|")
-    return pair_id, subject, side
+    return UnitParts(pair_id, subject, side)
 
 
 def has_known_answer(unit_id: str) -> bool:

@@ -1,8 +1,8 @@
 """Raters' sessions: the steps before the labelling, such as practice; the return to Prolific;
 working times, pay and costs.
 
-The steps are welcome, consent, the rater's side, the rubrics, practice, comprehension and
-background, each only where study.toml has it. A study without any begins with the labelling.
+The steps are welcome, consent, side (the answer to a question with quotas), rubrics, practice,
+comprehension and background, each only where study.toml has it; then comes the labelling.
 `PracticeDesk` serves the practice, `Sessions` all steps, and `session_times` reports on them.
 """
 
@@ -49,7 +49,7 @@ class Step:
 
     name: StepName
     reason: str = ""
-    """Reason of the step "ended": no_consent, side_full, screened_out, or one of RELEASE_REASONS"""
+    """Reason of the end: no_consent, side_full, screened_out, or one of RELEASE_REASONS."""
     attempt: int = 0
     """Number of earlier attempts at this step."""
     missed: frozenset[int] = frozenset()
@@ -60,8 +60,7 @@ class Step:
     """The questions to be answered (step "practice"), or just answered (step "feedback")."""
 
 
-Log = Sequence[store.Event]
-"""The events of one rater's session, in their order."""
+Log = Sequence[store.Event]  # the events of one rater's session, in their order
 
 
 # Practice: units with a known answer, each followed by the right answer. Its desk has the interface
@@ -119,7 +118,7 @@ class PracticeDesk(desk.Desk):
                     return Step("feedback", attempt=attempt, screen=screen)
             accepted = {key: self.units.accepted(key) for key in self.units.questions}
             # A question without accepted answers counts neither way.
-            is_right = [answers[*key, attempt] in names for key, names in accepted.items() if names]
+            is_right = [answers[*key, attempt] in right for key, right in accepted.items() if right]
             if sum(is_right) / len(is_right) >= self._pass_mark:
                 return None
         return Step("ended", reason="screened_out", attempt=self._max_attempts)
@@ -155,8 +154,8 @@ class PracticeDesk(desk.Desk):
         tasks = (self._task(rater_id, question, step.attempt) for question in step.screen)
         return desk.Sheet(tuple(tasks), done, total, flags=flags)
 
-    def progress(self, rater_id: str) -> tuple[int, int]:
-        """Return (questions answered, all questions) of this attempt."""
+    def progress(self, rater_id: str) -> claims.Progress:
+        """Return the progress of this attempt: questions answered, and all questions."""
         with self.study.store.read() as connection:
             step = self.next_step(connection, rater_id, store.events_of(connection, rater_id))
             attempt = step.attempt if step else self._max_attempts - 1  # None: all done
@@ -167,7 +166,7 @@ class PracticeDesk(desk.Desk):
     ) -> list[desk.Receipt]:
         """Store practice answers and flags; they are on disk on return."""
         with self.study.store.write() as connection:
-            return [self._receipt(connection, rater_id, sent) for sent in submissions]
+            return [self._receipt(connection, rater_id, part) for part in submissions]
 
     def _receipt(
         self, connection: sa.Connection, rater_id: str, submission: desk.Submission
@@ -198,10 +197,11 @@ class PracticeDesk(desk.Desk):
         rows: Sequence[Any] = connection.execute(query).all()
         return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
 
-    def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> tuple[int, int]:
-        """Return (questions answered, all questions) of this attempt."""
+    def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> claims.Progress:
+        """Return the progress of an attempt."""
         answers, questions = self._answers(connection, rater_id), self.units.questions
-        return sum((*key, attempt) in answers for key in questions), len(questions)
+        n_answered = sum((*key, attempt) in answers for key in questions)
+        return claims.Progress(n_answered, len(questions))
 
     def _task(self, rater_id: str, question: Question, attempt: int) -> desk.Task:
         """Return a practice question, ready to be shown."""
@@ -471,13 +471,13 @@ class Sessions:
     def _set_claim_states(
         self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
-        """Change the state of a rater's claims, to "labelled" of answered ones; count them."""
+        """Set the state of a rater's claims, only answered ones to "labelled"; count them."""
         conditions = schema.claims.c.rater_id == rater_id, schema.claims.c.state.in_(old_states)
         query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
         tasks = list(connection.execute(query).scalars())
-        # Each change gets the next version: the desks read what is newer than they know.
+        # Each change gets the next version: a desk reads the claims with versions after its last.
         for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
             update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
             connection.execute(update.values(state=new_state, version=version))
@@ -506,9 +506,7 @@ def _events_like(log: Log, kind: store.EventKind, **detail: Any) -> list[store.E
 
 
 def _has_read(log: Log, kind: store.EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Return True if the log has an event of this kind and detail for one of the `texts`, which are
-    hashes by language.
-    """
+    """Return True if the log has such an event for one of the `texts` (hashes by language)."""
     return any(_events_like(log, kind, text=text_hash, **detail) for text_hash in texts.values())
 
 
@@ -516,7 +514,7 @@ def _has_read(log: Log, kind: store.EventKind, texts: Mapping[str, str], **detai
 # object" (placeholders, completion codes), "Submission object" (statuses; its id is SESSION_ID).
 
 COMPLETION_URL = "https://app.prolific.com/submissions/complete?cc="
-_RELEASE_REASON = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
+_REASON_OF_STATUS = {"RETURNED": "returned", "TIMED-OUT": "timed_out", "REJECTED": "rejected"}
 _STATUS_NAMES = ("Status", "Submission status", "status")
 _PARTICIPANT_NAMES = ("Participant id", "Participant ID", "participant_id")
 _SUBMISSION_NAMES = ("Submission id", "Submission ID", "submission_id")
@@ -594,10 +592,10 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
         prolific_status = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
         if not prolific_status:
             raise InputError(f"{path.name}, row {row_number(table, index)}: {status} is empty")
-        if entry is None or prolific_status not in _RELEASE_REASON:
+        if entry is None or prolific_status not in _REASON_OF_STATUS:
             continue
         if not submission or str(row[submission]).strip() == entry.session_id:
-            reasons[str(entry.rater_id)] = _RELEASE_REASON[prolific_status]
+            reasons[str(entry.rater_id)] = _REASON_OF_STATUS[prolific_status]
     return reasons
 
 
@@ -630,15 +628,16 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     `start` and `end` are the times of the rater's first and last act (UTC); if the first act is a
     label, `start` is when its unit was shown. `units` are those with a label or a skip, `answers`
     all labels and skips; practice and checks are in the time, not in the counts. `state` is the
-    present step, "complete", "nothing_left" (no unit was left for them), "stopped" (by a rule of
-    the study), "excluded" (by the lead), or a reason of a step "ended". `owed` may be empty: `why`.
+    present step, "complete", "nothing_left" (no unit for them), "stopped" (by a rule), "excluded"
+    (by the lead), or a reason of a step "ended". `why` explains `owed`, which may be empty.
     """
     exclusions = claims.oversight(study.store).exclusions
     idle_seconds = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
     for rater, work in sorted(_work_by_rater(study).items()):
         first_time, first_seconds = min(work.acts)
-        times = [first_time - timedelta(seconds=first_seconds), *sorted(t for t, _ in work.acts)]
+        first_began = first_time - timedelta(seconds=first_seconds)
+        times = [first_began, *sorted(time for time, _ in work.acts)]
         gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(times))
         rows.append(
             {
@@ -686,8 +685,8 @@ def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) 
     """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
     if step.reason:
         return step.reason
-    was_complete = exclusion and "" < work.completed <= exclusion.created_at  # ISO 8601 times
-    if exclusion and not was_complete:
+    # Times are in ISO 8601, so that they compare as texts.
+    if exclusion and not (work.completed and work.completed <= exclusion.created_at):
         return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
         return "complete" if work.answers else "nothing_left"
@@ -724,7 +723,9 @@ def amount_owed(
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed by `[pay]` and spent on graders, None if unknown; graders of unknown cost."""
+    """Amounts owed to raters and spent on graders, None if unknown; and the number of `unpriced`
+    graders, whose cost is not known.
+    """
 
     currency: str = ""
     owed: float | None = None

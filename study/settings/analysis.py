@@ -45,8 +45,8 @@ class BiasSettings(sections.Section):
                 f"leanings names {', '.join(self.leanings)}; name the two that are to be compared, "
                 "each with its groups"
             )
-        first, second = [set(groups) for groups in self.leanings.values()] or [set(), set()]
-        if common := first & second:
+        groups = [set(names) for names in self.leanings.values()]
+        if groups and (common := groups[0] & groups[1]):
             raise ValueError(f"leanings has the group {min(common)!r} on both sides; keep one")
         return self
 
@@ -258,15 +258,16 @@ class PublishedFigure(sections.Section):
     @property
     def as_result_text(self) -> str:
         """Return the figure in the unit of results.csv, and as printed if that differs."""
-        sign = self.value.rstrip("0123456789.-")  # "<", ">" or none
         if self.unit != "percent":
             return self.value
+        sign = self.value.rstrip("0123456789.-")  # "<", ">" or none
         return f"{sign}{self.as_result:g} ({self.printed})"
 
     @property
     def as_result(self) -> float:
         """Return the number in the unit of results.csv, 0.94 for 94%; of "> 0.99" its bound."""
-        return float(self.value.lstrip("<> ")) / UNITS[self.unit][0]
+        amount_of_one, _, _ = UNITS[self.unit]
+        return float(self.value.lstrip("<> ")) / amount_of_one
 
 
 class Design(sections.Section):

@@ -112,9 +112,7 @@ REMOVED = {
 
 
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
-    """Return the section with changed values for those of its fields that are named. Raises
-    InputError for a value that is out of range.
-    """
+    """Return the section with the changes of its own fields. Raises InputError for a bad value."""
     values = dict(section)
     if not (new_values := {name: changes[name] for name in values if name in changes}):
         return section
@@ -135,12 +133,12 @@ def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) 
         raise InputError(f"{name}: {fault_of(error)}") from None
 
 
-def fault_of(error: ValidationError, called: Callable[[str], str] = lambda place: place) -> str:
-    """Return the first fault as a sentence: where it is, what is there, and what must be. `called`
+def fault_of(error: ValidationError, name_of: Callable[[str], str] = lambda place: place) -> str:
+    """Return the first fault as a sentence: where it is, what is there, and what must be. `name_of`
     converts a place such as "analysis.margin" to its name for the user.
     """
     fault = error.errors(include_url=False)[0]
-    place = called(".".join(str(part) for part in fault["loc"]))
+    place = name_of(".".join(str(part) for part in fault["loc"]))
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         if fault["loc"][-1] in REMOVED:
             return f"{place} {REMOVED[str(fault['loc'][-1])]}; delete it"

@@ -208,6 +208,7 @@ def _check_encrypted(address: str) -> str:
 
 
 def _check_origin(address: str) -> str:
+    """Return the address without a slash at its end; raise ValueError if it names a page."""
     path = urlsplit(address).path.strip("/")  # the name of one of several studies, or ""
     if (path and not STUDY_NAME.fullmatch(path)) or urlsplit(address).query:
         raise ValueError(f"{address!r} names a page; write the address up to the host or port")
@@ -417,8 +418,10 @@ def declarations(config: StudyConfig | ModelSettings) -> dict[str, object]:
     """Return all settings that may send something to a host (see `evenhand.study.trust`)."""
     senders: dict[str, object] = {}
     if isinstance(config, StudyConfig):
-        senders |= {"store": config.store} if "://" in config.store or "$" in config.store else {}
-        senders |= {"[oidc]": config.oidc.declaration} if config.oidc else {}
+        if "://" in config.store or "$" in config.store:  # not the name of a file
+            senders["store"] = config.store
+        if config.oidc:
+            senders["[oidc]"] = config.oidc.declaration
     providers = config.providers.items()
     return senders | {f"[providers.{name}]": server.declaration for name, server in providers}
 
@@ -483,7 +486,7 @@ def with_values(text: str, changes: Changes) -> str:
         path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=depth < len(path))  # no own line
+                table[name] = tomlkit.table(is_super_table=depth < len(path))  # no header
             table = table[name]
         _set_values(table, values)
     return tomlkit.dumps(document)
@@ -529,10 +532,10 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
     elif index < len(entries):
         _replace_values(entries[index], entry)
     else:
-        inline = not isinstance(entries, tomlkit.items.AoT)
-        new_entry = tomlkit.inline_table() if inline else tomlkit.table()
+        are_inline = not isinstance(entries, tomlkit.items.AoT)
+        new_entry = tomlkit.inline_table() if are_inline else tomlkit.table()
         _set_values(new_entry, entry)
-        if not inline:
+        if not are_inline:
             new_entry.add(tomlkit.nl())
         entries.append(new_entry)
     return tomlkit.dumps(document)

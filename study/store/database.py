@@ -303,7 +303,7 @@ class _Watch:
                 for connection in list(self._connections):  # a waiting thread fails at once
                     with (
                         contextlib.suppress(Exception),  # closed meanwhile: each driver has its own
-                        # Of a copy of its number: the driver closes its own.
+                        # A duplicate of the descriptor: closing it leaves the driver's own open.
                         socket.socket(fileno=os.dup(connection.fileno())) as tcp_socket,
                     ):
                         tcp_socket.shutdown(socket.SHUT_RDWR)
@@ -340,7 +340,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
         connect_args={"check_same_thread": False},
         hide_parameters=True,  # raters' texts must not be logged
     )
-    sa.event.listen(engine, "handle_error", _translated)
+    sa.event.listen(engine, "handle_error", _store_error)
 
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
@@ -371,7 +371,7 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
         client_limits = {name: _CLIENT_LIMITS[name] for name in unset} if is_psycopg else {}
         options = {"pool_pre_ping": True, "hide_parameters": True}
         engine = sa.create_engine(url, connect_args=client_limits, **options)
-        sa.event.listen(engine, "handle_error", _translated)
+        sa.event.listen(engine, "handle_error", _store_error)
         if engine.dialect.name == "postgresql":
             _limit_waits(engine, patience)
         with engine.connect():
@@ -400,7 +400,7 @@ def _limit_waits(engine: sa.Engine, patience: float) -> None:
         connection.commit()
 
 
-def _translated(context: sa.engine.ExceptionContext) -> StoreAway | None:
+def _store_error(context: sa.engine.ExceptionContext) -> StoreAway | None:
     """Return the error to raise instead of a driver's; None where the program is at fault."""
     error = context.original_exception
     if isinstance(error, sqlite3.DatabaseError):
@@ -503,7 +503,7 @@ def is_url(location: str) -> bool:
 # ---- logs of events -----------------------------------------------------------------------------
 # Tables to which events are only added, each with its time. An `EventLog` reads and writes the
 # events of one kind as instances of a dataclass.
-Event = TypeVar("Event")
+EventType = TypeVar("EventType")
 
 
 def append(connection: sa.Connection, table: sa.Table, *events: Mapping[str, Any]) -> None:
@@ -537,25 +537,25 @@ def renew_statistics(connection: sa.Connection) -> None:
 
 
 @dataclass(frozen=True)
-class EventLog(Generic[Event]):
+class EventLog(Generic[EventType]):
     """A log of one kind of event: a table, and the dataclass whose fields are columns of it."""
 
     table: sa.Table
-    kind: type[Event]
+    kind: type[EventType]
 
-    def append(self, store: Database, events: Sequence[Event]) -> None:
+    def append(self, store: Database, events: Sequence[EventType]) -> None:
         """Append events; they are on disk on return."""
         if events:
             rows = [asdict(event) for event in events]  # type: ignore[call-overload]
             with store.write() as connection:
                 append(connection, self.table, *rows)
 
-    def all(self, store: Database, *where: sa.ColumnElement[bool]) -> list[Event]:
+    def all(self, store: Database, *where: sa.ColumnElement[bool]) -> list[EventType]:
         """Return the events that meet all conditions, in the order of time."""
         with store.read() as connection:
             return self.within(connection, *where)
 
-    def within(self, connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Event]:
+    def within(self, connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[EventType]:
         """Return the events as `all` does, within a transaction."""
         columns = [self.table.c[field.name] for field in fields(self.kind)]  # type: ignore[arg-type]
         query = sa.select(*columns).where(*where).order_by(self.table.c.event_id)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-TRIED = "#text-"
+TRIED_MARK = "#text-"
 """Separates the rater id of a grader that tries another text of a rubric from the text's hash."""
 CUT_SHORT = "truncated_by_budget"  # the reply ended at a limit of tokens set by the budget
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
@@ -22,7 +22,7 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
     >>> tried_rater("anthropic:m", "0123456789abcdef")
     'anthropic:m#text-01234567'
     """
-    return f"{grader}{TRIED}{rubric_hash[:8]}"
+    return f"{grader}{TRIED_MARK}{rubric_hash[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.store.database import Database, EventLog, append
-from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED, GradeAttempt
+from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED_MARK, GradeAttempt
 from evenhand.study.store.schema import (
     SHOWN,
     answer_details,
@@ -135,7 +135,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return (pair's cells, responses by side) by (pair_id, subject), for hundreds at most."""
+        """Return (pair's cells, responses by side) for each (pair_id, subject), a few hundred."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
@@ -205,11 +205,12 @@ class Store(Database):
         frame["probabilities"] = frame["probabilities"].fillna("")
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
         accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
-        counts = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
-        # The last row of each key is current: the latest that counts, else the latest.
-        frame = frame.assign(counts=counts).sort_values("counts", kind="stable")
+        is_accepted = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
+        # Accepted rows come last: the last row of a key is its latest accepted one, or the latest.
+        frame = frame.assign(is_accepted=is_accepted).sort_values("is_accepted", kind="stable")
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
-        return validate_ratings(frame.drop(columns="counts").reset_index(drop=True), "the store")
+        frame = frame.drop(columns="is_accepted").reset_index(drop=True)
+        return validate_ratings(frame, "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
         """Return the number of ratings of each (rubric, rubric_hash), without ratings that have no
@@ -219,7 +220,7 @@ class Store(Database):
         with self.read() as connection:
             for table in (labels, grades):
                 key = (table.c.rubric, table.c.rubric_hash)
-                is_tried = table.c.rater_id.contains(TRIED, autoescape=True)  # see `tried_rater`
+                is_tried = table.c.rater_id.contains(TRIED_MARK, autoescape=True)
                 query = sa.select(*key, sa.func.count()).where(table.c.rubric_hash != "", ~is_tried)
                 for rubric, digest, count in connection.execute(query.group_by(*key)):
                     counts[rubric, digest] += count
@@ -305,7 +306,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     for row in rows:
         grader = row["rater_id"], row["rubric"]
         row["unscored_reasons"] = json.dumps(reasons.get(grader, {}))
-        row["models"] = json.dumps(one_name_each(models.get(grader, {})))
+        row["models"] = json.dumps(_merged_versions(models.get(grader, {})))
     numbers = ["tokens_input", "tokens_output", "tokens_cached", "cost_usd", "cached_share"]
     frame = pd.DataFrame(rows, columns=list(TOTALS_COLUMNS)).astype(dict.fromkeys(numbers, float))
     return frame.assign(cached_share=frame["tokens_cached"] / frame["tokens_input"])
@@ -330,26 +331,26 @@ def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
     replies: dict[str, Counter[str]] = {}
     for rater, models in zip(totals["rater_id"], totals["models"], strict=True):
         replies.setdefault(str(rater), Counter()).update(json.loads(models))
-    return {rater: one_name_each(models) for rater, models in replies.items() if models}
+    return {rater: _merged_versions(models) for rater, models in replies.items() if models}
 
 
-def one_name_each(replies: Mapping[str, int]) -> dict[str, int]:
-    """Return replies by model, the most first; a name with and without a version is one model.
+def _merged_versions(replies: Mapping[str, int]) -> dict[str, int]:
+    """Return replies by model, the most first; a name without a version joins its commonest one.
 
-    >>> one_name_each({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
+    >>> _merged_versions({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
     {'gpt-4o-mini': 9, 'openai/gpt-5-2025-08-07': 5}
     """
     short_names = {name: name.rpartition("/")[2].casefold() for name in replies}
-    counts: dict[str, int] = {}  # by short name, of which `shown` has the whole one
-    shown: dict[str, str] = {}
-    # Longer names come first, so that versions come before their alias.
+    counts: dict[str, int] = {}  # by short name
+    full_names: dict[str, str] = {}  # by short name
+    # Longer names come first, so that versions come before the name without one.
     for name in sorted(replies, key=lambda name: -len(short_names[name])):
         versions = [model for model in counts if _VERSION.sub("", model) == short_names[name]]
         model = max(versions, key=lambda version: counts[version], default=short_names[name])
         counts[model] = counts.get(model, 0) + replies[name]
-        shown.setdefault(model, name)
-    most_first = sorted(counts, key=lambda model: (-counts[model], shown[model]))
-    return {shown[model]: counts[model] for model in most_first}
+        full_names.setdefault(model, name)
+    most_first = sorted(counts, key=lambda model: (-counts[model], full_names[model]))
+    return {full_names[model]: counts[model] for model in most_first}
 
 
 def total_spent(store: Store) -> float:
@@ -425,9 +426,9 @@ def remarks_table(store: Store) -> pd.DataFrame:
     return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
 
 
-def standing(remarked: pd.DataFrame) -> pd.DataFrame:
-    """Return the remarks without the flags that were withdrawn."""
-    return remarked[remarked["withdrawn_at"] == ""]
+def without_withdrawn(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `remarks_table` without the flags that were withdrawn."""
+    return table[table["withdrawn_at"] == ""]
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
@@ -462,7 +463,7 @@ EventKind = Literal[
     "feedback_read",  # {"unit", "rubric", "attempt"}
     "comprehension",  # {"answers", "right", "text"}
     "background_done",
-    "side_answered",  # has a place of this side
+    "side_answered",  # took one of the places of a side (see `desk.claims`)
     "screened_out",  # failed practice or comprehension; {"side": True} if the side was full
     "completed",  # nothing was left to label
     "released",  # the place was given back: {"reason"}

@@ -39,7 +39,7 @@ def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of the first row that repeats an earlier one, and of that, or None."""
+    """Return the positions of the first row that repeats an earlier row, and of that; or None."""
     keys = frame[list(columns)]
     is_repeat = keys.duplicated().to_numpy()
     if not is_repeat.any():
@@ -77,7 +77,7 @@ USUAL_NAMES: dict[str, dict[str, list[str]]] = {
 }
 """Names of columns in other tools' files, by kind of file and by evenhand's name of the column."""
 _RATINGS_NAMES = USUAL_NAMES["ratings"]
-_PEOPLE = re.compile(
+_ANNOTATORS = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
 _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
@@ -122,7 +122,7 @@ def likely_columns(
     """
     from difflib import get_close_matches
 
-    unused = {_plain(name): name for name in columns if "," not in name}  # it separates columns
+    unused = {_plain(name): name for name in columns if "," not in name}  # commas separate names
     likely: dict[str, str] = {}
     for ours in missing:
         usual = [ours, *_RATINGS_NAMES.get(ours, ())]
@@ -162,9 +162,9 @@ def unit_columns(columns: Iterable[str]) -> list[str]:
     return sorted(matches, key=lambda name: usual.index(_plain(name)))
 
 
-def people_column(name: str) -> bool:
-    """Return True if a column of raters has a usual name for one of annotators."""
-    return bool(_PEOPLE.search(_plain(name)))
+def names_annotators(column: str) -> bool:
+    """Return True if a column of raters has a usual name for a column of annotators."""
+    return bool(_ANNOTATORS.search(_plain(column)))
 
 
 def names_items(column: str) -> bool:

@@ -88,14 +88,14 @@ def check_arrow(table: pa.Table, name: str) -> None:
     _check_size(size, name)
 
 
-def check_part(size: int, rows: int, most: int, name: str) -> None:
+def check_part(size: int, rows: int, rows_at_once: int, name: str) -> None:
     """Raise InputError if `rows` rows, of `size` bytes in memory, hold on average more than
-    `MOST_DECODED` bytes for `most` rows, which are in memory at once.
+    `MOST_DECODED` bytes for the `rows_at_once` that are in memory together.
     """
-    if size > MOST_DECODED * max(1, math.ceil(rows / most)):
+    if size > MOST_DECODED * max(1, math.ceil(rows / rows_at_once)):
         raise InputError(
-            f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {most:,} rows once it is "
-            "unpacked; ratings need ids and labels, not whole texts"
+            f"{name} holds more than {MOST_DECODED // 1024**2:,} MB in {rows_at_once:,} rows once "
+            "it is unpacked; ratings need ids and labels, not whole texts"
         )
 
 
@@ -229,7 +229,8 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
         if not isinstance(value, str):
             return value
         cell = WriteOnlyCell(sheet, ILLEGAL_CHARACTERS_RE.sub("\ufffd", value))
-        cell.data_type, cell.quotePrefix = "s", bool(_RISKY.match(value))  # like a formula
+        cell.data_type = "s"  # a text, even if it looks like a formula
+        cell.quotePrefix = bool(_RISKY.match(value))  # and it stays one when someone edits it
         return cell
 
     for row in rows:
@@ -356,9 +357,7 @@ def _likely_columns(header: Sequence[str], rows: pd.DataFrame) -> str:
 
 
 def _looks_like(header: str, cells: list[str]) -> bool | None:
-    """Return True if a header has the form of the cells below it, False if it has another, and None
-    if these cells have no form in common.
-    """
+    """Return True if a header has the form of the cells below, False if not, None without one."""
     filled = [cell for cell in cells if cell]
     if not header or not filled:
         return None

@@ -36,7 +36,7 @@ TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), (
 """Words for yes and for no, as people and their tools write labels; the usual ones first."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
-_ABSENT = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}  # of missing columns, else ""
+_DEFAULTS = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}  # of missing columns; else ""
 
 
 def split_ratings(frame: pd.DataFrame, source: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -86,7 +86,7 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """Return the columns constant by rater, if `most`, of 2 to `most` values, a row for each."""
+    """Return a row per rater, with the columns constant for each rater (of 2 to `most` values)."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     if most is not None:
         extra = [name for name in extra if 1 < frame[name].nunique() <= most]
@@ -115,8 +115,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
         if column not in frame:
-            kind = None if column in _ABSENT else "str"
-            table[column] = pd.Series(_ABSENT.get(column, ""), index=frame.index, dtype=kind)
+            kind = None if column in _DEFAULTS else "str"
+            table[column] = pd.Series(_DEFAULTS.get(column, ""), index=frame.index, dtype=kind)
         elif column in _NUMBERS:
             table[column] = _numbers(frame[column], column, source)
         elif column == "draw":
@@ -302,7 +302,7 @@ MOST_MARKS = 50  # largest number of marks in one answer
 
 @dataclass(frozen=True, order=True)
 class Mark:
-    """A range of code points of a `text` (response, response_a or response_b), without its end."""
+    """The code points from `start` to `end` - 1 of a `text`: response, response_a or response_b."""
 
     text: str
     start: int

@@ -64,7 +64,7 @@ def rate(
     graders = [rater] if more.pop("kind", "model") == "model" else []
     rubric = study.rubrics[RUBRIC]
     units = study.rubric_units(rubric, scope)
-    of_pair = [int(parse_unit_id(unit)[0].removeprefix("p")) for unit in units]
+    of_pair = [int(parse_unit_id(unit).pair_id.removeprefix("p")) for unit in units]
     given = {rater: [odd if n % 2 else even or odd for n in of_pair]}
     more |= {"units": units, "graders": graders, "rubric_hash": rubric.hash}
     studies.with_labels(study, given, RUBRIC, **more)
@@ -373,7 +373,7 @@ def tried(begun: Study) -> Study:
 
 def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
     ratings = tried.ratings()
-    ratings["pair"] = [parse_unit_id(unit)[0] for unit in ratings["unit_id"]]
+    ratings["pair"] = [parse_unit_id(unit).pair_id for unit in ratings["unit_id"]]
     fresh = tried.store.sample()[4:]
     own = ratings[ratings["pair"].isin(fresh)]
     assert (own.groupby("pair")["rubric"].nunique() == 1).all()
@@ -402,7 +402,7 @@ def test_the_page_shows_the_words_of_the_units_own_wording(begun):
             while sheet := desk.next_sheet(rater):
                 (task,) = sheet.tasks
                 claim = studies.claim_of(again, task)
-                is_new = dealt.by_pair.get(parse_unit_id(claim.unit_id)[0]) == dealt.new
+                is_new = dealt.by_pair.get(parse_unit_id(claim.unit_id).pair_id) == dealt.new
                 assert (task.people.instructions == WORDS) == is_new
                 assert task.people.title == again.rubrics["refusal"].title
                 assert claim.rubric_hash == task.rubric.hash
@@ -457,7 +457,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):
         assert studies.task_of(desk, "ann") is None
         studies.work_through(desk, "cem", options=5)
         given = ended.ratings().query("rater_id == 'cem'")["unit_id"]
-        assert not {parse_unit_id(unit)[0] for unit in given} & dealt.keys()
+        assert not {parse_unit_id(unit).pair_id for unit in given} & dealt.keys()
         assert creation.rewording_of(ended).by_pair == dealt
         assert len(ended.ratings().query("rater_id == 'ann' and rubric == 'refusal-2'")) == 8
 

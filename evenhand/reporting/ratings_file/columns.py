@@ -29,8 +29,8 @@ from evenhand.study.tables.columns import (
     folded,
     likely_columns,
     listed,
+    names_annotators,
     names_items,
-    people_column,
     sure_columns,
     unit_columns,
 )
@@ -599,7 +599,7 @@ def roles_in(
     rater_kinds = table["rater_kind"] if needs_kinds else raters.map(lambda _: "")
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or columns.get("rater_id", "")
-    kinds = _kinds_by_name(without_kind, are_people=people_column(rater_column))
+    kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
     unknown = [rater for rater in without_kind if rater not in kinds]
     if unknown and export is not None and needs_kinds:
         raise InputError(

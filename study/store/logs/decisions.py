@@ -104,7 +104,7 @@ def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_b
 
 
 def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return graders to improve, and winners, that had no grade on the rubric until then."""
+    """Return graders to improve, and winners, that had no grade on the rubric before their run."""
     started = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
     candidates = candidates_of(store, rubric).items()
     new_raters = {rater for rater, is_new in started.items() if is_new}
@@ -316,7 +316,7 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
 
     def is_known(connection: sa.Connection) -> bool:
         latest = connection.execute(latest_first).scalar() or ""
-        return latest.partition(" ")[0] == digest  # after it, a summary of the changes
+        return latest.partition(" ")[0] == digest  # "DIGEST", or "DIGEST SUMMARY OF CHANGES"
 
     with store.read() as connection:
         if is_known(connection):
@@ -446,6 +446,6 @@ def current_inclusion(store: Store) -> Mapping[str, float]:
     if not (waves := WAVES.all(store)):
         return {}
     query = sa.select(labels.c.unit_id).where(labels.c.rater_kind == "human").distinct()
-    labelled = {parse_unit_id(unit)[0] for unit in store.values(query)}
+    labelled = {parse_unit_id(unit).pair_id for unit in store.values(query)}
     shares = [len(labelled.intersection(wave.taken)) / max(len(wave.taken), 1) for wave in waves]
-    return inclusion(waves, shares if any(shares) else ())  # before the first label: all of a wave
+    return inclusion(waves, shares if any(shares) else ())  # before the first label: whole waves

@@ -26,6 +26,7 @@ from evenhand.study.store.store import Store
 from evenhand.texts import written
 
 _UNITS_PER_QUERY = 400
+_KEY_DIGITS = 40  # of a grade's key, with which the id of its request begins
 
 GradeKey = tuple[str, str, str]  # (rubric, unit id, grader)
 Trial = tuple[str, str, str, str, int]
@@ -37,7 +38,7 @@ _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return what identifies a grader's replies, by the prompt's key (`Question.prompted`)."""
+    """Return id, time and choice of a grader's replies, by prompt (`Question.prompted`)."""
     key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
@@ -56,7 +57,7 @@ def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[
     return replies
 
 
-def gave_without_reasoning(store: Store, rater_id: str) -> bool:
+def gave_probabilities_without_reasoning(store: Store, rater_id: str) -> bool:
     """Return True if a grader gave token probabilities at reasoning effort "none"."""
     with store.read() as connection:
         for table in (grades, attacked_grades):
@@ -225,7 +226,8 @@ class BatchRequest:
     @property
     def draws(self) -> list[tuple[int, str]]:
         """Return the draws that it asks for, each with its grade's key."""
-        return [(self.draw, self.custom_id[:40]), *self.more]  # the id: the key, or "KEY-NUMBER"
+        first_key = self.custom_id[:_KEY_DIGITS]  # the id is this key, or "KEY-NUMBER"
+        return [(self.draw, first_key), *self.more]
 
 
 @dataclass(frozen=True, kw_only=True)

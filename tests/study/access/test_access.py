@@ -797,7 +797,7 @@ def test_who_prolific_signed_for_is_let_in_and_a_new_key_not_asked_for_at_every_
     with pytest.raises(Refused):
         come_in(signed, signer.sign(2))
     assert signer.asked == 1
-    monkeypatch.setattr(access, "_MINUTE", 0.0)
+    monkeypatch.setattr(access, "_FETCH_INTERVAL", 0.0)
     come_in(signed, signer.sign(2))
     assert signer.asked == 2
 

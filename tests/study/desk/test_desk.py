@@ -845,7 +845,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     # Yet all finish the first ten pairs before the last two.
     sample = study.store.sample()
     blocks = [
-        [sample.index(parse_unit_id(unit)[0]) // 10 for unit in order] for order in orders[4:]
+        [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order] for order in orders[4:]
     ]
     assert all(block == sorted(block) for block in blocks)
 
@@ -1186,16 +1186,16 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
         )
     (row, *_) = desk.earlier("r1", start=1).rows
     assert (row.number, row.task.task_id, row.flagged) == (4, ids[3], False)
-    assert not desk.began_before_keys("r1")
+    assert not desk.has_early_task_ids("r1")
     study = desk.study
     with study.store.write() as connection:
         connection.execute(sa.update(claims).values(task_id=claims.c.unit_id, version=99))
     anew = AnnotationDesk(study)
-    assert anew.began_before_keys("r1")
+    assert anew.has_early_task_ids("r1")
     sent = [row.task.task_id for row in anew.earlier("r1").rows]
     assert {(each[0], len(each)) for each in sent} == {("t", 25)}  # never the id of before
     assert submit(anew, "r1", sent[0], "2", "more", edit=True) == "stored"
-    assert not desk.began_before_keys("r2")
+    assert not desk.has_early_task_ids("r2")
 
 
 def test_what_cannot_be_decided_is_one_sentence(study):

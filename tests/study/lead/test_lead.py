@@ -21,7 +21,7 @@ from evenhand.study.lead.disagreements import reopen as reopen_case
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
-from evenhand.study.store.store import remarks_table, standing
+from evenhand.study.store.store import remarks_table, without_withdrawn
 from evenhand.study.tables.ratings import Mark, validate_ratings
 from harness import studies
 from tests.cases import refused
@@ -398,7 +398,7 @@ def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     said = remarks_table(flagged.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
-    assert standing(said)["reason"].tolist() == ["unclear_rubric"]
+    assert without_withdrawn(said)["reason"].tolist() == ["unclear_rubric"]
     gone = cases.raised_flags(flagged)[-1]
     assert (gone.is_open, gone.note, gone.done_by) == (False, "", "ann")
     refused("closed already", cases.settle_flag, flagged, gone.number, "done", "lead")

@@ -942,10 +942,10 @@ def test_who_gave_probabilities_without_reasoning_is_known(make_study, attacked)
 
     grade("", "logprobs")
     grade("none", "")
-    assert not replies.gave_without_reasoning(study.store, "g")
+    assert not replies.gave_probabilities_without_reasoning(study.store, "g")
     grade("none", "logprobs")
-    assert replies.gave_without_reasoning(study.store, "g")
-    assert not replies.gave_without_reasoning(study.store, "h")
+    assert replies.gave_probabilities_without_reasoning(study.store, "g")
+    assert not replies.gave_probabilities_without_reasoning(study.store, "h")
 
 
 def attacked(study: Study, label: str = "3", **about: object) -> AttackedGrade:
@@ -1097,12 +1097,12 @@ def test_what_comes_with_labels_is_read_back(make_study):
     said = stores.remarks_table(store)
     rows = said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist()
     assert rows == [["answer", 3, "It is"], ["flag", 0, "odd"]]
-    assert stores.standing(said).equals(said)
+    assert stores.without_withdrawn(said).equals(said)
     with store.write() as connection:
         for number, kind in ((2, "answered"), (1, "closed"), (2, "withdrawn")):
             event = {"flag_id": number, "kind": kind, "text": "", "done_by": "ann"}
             append(connection, schema.flag_events, event)
-    assert stores.standing(stores.remarks_table(store))["kind"].tolist() == ["answer"]
+    assert stores.without_withdrawn(stores.remarks_table(store))["kind"].tolist() == ["answer"]
     studies.with_labels(study, {"ben": "1"})
     assert not stores.all_labels_were_assigned(store)
     studies.mark_words(study, "ben", Mark("response", 0, 3))
