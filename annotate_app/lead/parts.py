@@ -447,11 +447,11 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
 _STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
-def show_annotator_view(content: str) -> None:
-    """Draw HTML that was made here as it looks on the annotators' pages."""
+def show_annotator_view(content: str, label: str = "As annotators see it") -> None:
+    """Draw HTML that was made here as it looks on the annotators' pages, under a label."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
-        html_texts.show('<p class="evenhand-label">As annotators see it</p>')
+        html_texts.show(f'<p class="evenhand-label">{label}</p>')
         with st.container(key="step"):
             html_texts.show(content)
 

@@ -95,15 +95,6 @@ def message(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
 
 
-AGENT = [
-    message("system", "Use tools."),
-    message("user", "Which train?"),
-    message("assistant", "", tool_calls=[{"id": "1", "function": "find", "arguments": {"to": 8}}]),
-    message("tool", "IC 8", function="find"),
-    message("assistant", [{"type": "text", "text": "The IC 8."}], model="m1"),
-]
-
-
 def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path: Path) -> None:
     chat = json.dumps([message("system", "Be brief."), message("user", "Why?")])
     known = {"testIdx": 0, "vars": {"question": "Why?", "context": "Since."}, "gradingResult": None}
