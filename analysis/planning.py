@@ -77,8 +77,8 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     117
     """
     z_alpha, z_power = test.quantiles
-    null, true = (_kappa_variance(first, second, kappa) for kappa in (test.null, test.true))
-    root = z_alpha * math.sqrt(null) + z_power * math.sqrt(true)
+    variances = [_kappa_variance(first, second, kappa) for kappa in (test.null, test.true)]
+    root = z_alpha * math.sqrt(variances[0]) + z_power * math.sqrt(variances[1])
     return math.ceil((root / (test.true - test.null)) ** 2)
 
 
@@ -188,26 +188,25 @@ class _Raters(ABC):
         median of humans' labels, almost surely passes.
 
         With n units, errors in a share of up to -ln(level) / n of all units may not be observed. An
-        error over the whole scale lowers kappa by 1 over the distance expected by chance. The
-        `margin` and the grader's lead over humans must exceed the sum of these errors. In
-        simulations the grader passes in .93 to 1 of studies with this number of units, and in less
-        than half of studies with two fifths of it.
+        error over the whole scale lowers kappa by 1 over the distance expected by chance. The loss
+        must not exceed the `margin` plus the grader's lead over humans. In simulations the grader
+        passes in .93 to 1 of studies of this size, and in less than half with two fifths of it.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
-        chance = float(shares @ self.distance @ shares)
-        lead = float(((joint - with_errorless) * self.distance).sum()) / chance
-        return math.ceil(-math.log(level) / chance / (margin + lead))  # n where both are equal
+        chance_distance = float(shares @ self.distance @ shares)
+        lead = float(((joint - with_errorless) * self.distance).sum()) / chance_distance
+        return math.ceil(-math.log(level) / chance_distance / (margin + lead))
 
     def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
         """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
         errorless grader's, and the shares of labels (q,), from humans' latent correlation.
         """
-        quality, weight = _GRID, np.exp(-(_GRID**2) / 2) / np.exp(-(_GRID**2) / 2).sum()
-        distance = self.cuts - math.sqrt(likeness) * quality[:, None]
-        below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))
-        by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)
+        density = np.exp(-(_GRID**2) / 2)  # of the latent qualities
+        distance = self.cuts - math.sqrt(likeness) * _GRID[:, None]
+        below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))  # (qualities, q - 1)
+        by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)  # label shares (qualities, q)
         perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]  # humans' median, one-hot
-        weighted = by_quality.T * weight
+        weighted = by_quality.T * (density / density.sum())
         return weighted @ by_quality, weighted @ perfect, weighted.sum(axis=1)
 
 
@@ -216,9 +215,8 @@ class Scenario(_Raters):
     """Raters of yes/no labels who agree pairwise with probability `agreement`, and affirm the share
     `prevalence` of the units.
 
-    There are `humans` annotators; all of them label a share `overlap` of the units, one of them
-    each other unit. `strictness` is the standard deviation of the humans' cuts, relative to 1 for
-    the latent variable; 0 if all are equally strict.
+    All `humans` annotators label a share `overlap` of the units, one of them each other unit.
+    `strictness` is the standard deviation of their cuts, relative to 1 for the latent variable.
     """
 
     agreement: float
@@ -290,8 +288,7 @@ class ScaleScenario(_Raters):
     nearest point, or to the end of the scale if it lies beyond. A scale of more than 21 points is
     simulated with 21, as if raters chose multiples of five from 0 to 100. Differences in strictness
     lower the correlation: it is the intraclass correlation ICC(A,1), which kappa with quadratic
-    weights and Krippendorff's alpha for numbers approximate (Fleiss & Cohen 1973). Other fields are
-    those of `Scenario`.
+    weights and alpha for numbers approximate (Fleiss & Cohen 1973). Other fields: see `Scenario`.
     """
 
     low: int
@@ -353,16 +350,18 @@ class ScaleScenario(_Raters):
     @property
     def _sums(self) -> Array:
         """Sums that the kappa of two humans depends on, (1, 2 + 2q) (`bounds.table_sums`)."""
-        return bounds.table_sums(self._tables(self.likeness)[0][None], self.distance)
+        joint, _, _ = self._tables(self.likeness)
+        return bounds.table_sums(joint[None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
         """Return half the 95% interval of two raters' kappa, by the delta method, like the
         large-sample variance of Fleiss, Cohen & Everitt (1969).
         """
-        q, slope = len(self.cuts) + 1, bounds.kappas_of(self._sums, self.distance)[1][0]
+        q = len(self.cuts) + 1
+        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # by each of the sums
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
         influence = slope[0] + slope[1] * self.distance + first + second
-        joint = self._tables(self.likeness)[0]
+        joint, _, _ = self._tables(self.likeness)
         return float(Z * math.sqrt((joint * influence**2).sum() / units))
 
 
@@ -456,14 +455,15 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Return half the range of the middle 95% of best thresholds over simulated studies. The grader
-    is as good as a human at 0.5 and gives the probability of a normal score; the reference is the
-    humans' majority, random if tied. Best thresholds' spread falls far more slowly than a mean's.
+    """Return half the range of the middle 95% of best thresholds over simulated studies. At 0.5 the
+    grader is as good as a human; its probabilities are Phi of a normal score. The reference is the
+    humans' majority. The best thresholds' spread falls far more slowly than a mean's.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
-    reference = verdicts[:-1].mean(axis=0) + (rng.random((studies, units)) - 0.5) * 1e-9 > 0.5
+    tie_break = (rng.random((studies, units)) - 0.5) * 1e-9
+    reference = verdicts[:-1].mean(axis=0) + tie_break > 0.5
     centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
     noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
     score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the verdict
@@ -548,14 +548,16 @@ class Panel(NamedTuple):
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear_reach = bounds.reaches(influence.T, alpha)
         passed = is_within_margin(linear_reach)
-        error = _LINEAR_ERROR / units * linear_reach
+        error = _LINEAR_ERROR / units * linear_reach  # the largest of `linear_reach`
         # For speed, the verdict's bound is computed only in studies in which it may differ: near
         # the margin, and in all with so few units that the linear bound may be wrong by its reach.
-        is_open = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
-        chosen = can_pass & (is_open | (error >= linear_reach) | np.isnan(linear_reach))
+        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        may_differ = is_near | (error >= linear_reach) | np.isnan(linear_reach)
+        chosen = can_pass & may_differ
         if chosen.any():
-            sample = human_kappa[chosen], share[chosen], influence[chosen]
-            passed[chosen] = is_within_margin(self._bound_distance(chosen, *sample, alpha), chosen)
+            human_kappa, share, influence = human_kappa[chosen], share[chosen], influence[chosen]
+            reach = self._bound_distance(chosen, human_kappa, share, influence, alpha)
+            passed[chosen] = is_within_margin(reach, chosen)
         return np.asarray(passed & can_pass)
 
     def _bound_distance(
@@ -750,20 +752,18 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Return sentences on the decisions that a study allows, for balanced and for unbalanced
-    verdicts. The answers of several subjects to a pair count as one unit, which is conservative, as
-    they are correlated. `noun` names a cluster that is not a pair.
+    """Return sentences on the decisions that a study allows, for balanced and unbalanced verdicts.
+    The answers of several subjects to a pair count as one unit, which is conservative. `noun` names
+    a cluster that is not a pair.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    sentences = [
-        written("plan.can_decide", **sample)
-        if subjects == 1
-        else written("plan.can_decide_with", subjects=subjects, **sample)
-    ]
+    sentences = [written("plan.can_decide", **sample)]
+    if subjects != 1:
+        sentences = [written("plan.can_decide_with", subjects=subjects, **sample)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
@@ -796,22 +796,24 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
         if k > 1:
             labels = np.concatenate([codes[:k], codes[-1:]])
             kappas = with_grader[:k], among[:k, :k]
-            influences = grader_influence / k, people_influence / (k * last / 2)
+            n_pairs = k * (k - 1) / 2  # of humans
+            influences = grader_influence / k, people_influence / n_pairs
             yield Panel(labels, distance, is_ordered, *kappas, *influences)
 
 
 def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
     """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
-    unit's influence on it (studies, units): the number of other units times the mean kappa without
-    one unit minus the kappa without this one.
+    unit's influence on it (studies, units): of n units, (n - 1) x (the mean of the n kappas that
+    leave out one unit - the kappa without this unit), which is positive if the unit raises kappa.
     """
     n, q = first.shape[1], len(distance)
     distances = distance.ravel()[first * q + second]
+    # Of each unit: distances of each rater's label from all labels of the other rater, summed.
     expected_sums = np.zeros(first.shape)
     for rater, other in ((first, second), (second, first)):
         expected_sums += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
     total = distances.sum(axis=1)
-    chance = expected_sums.sum(axis=1) / 2.0
+    chance = expected_sums.sum(axis=1) / 2.0  # each pair of labels is in two units' sums
     with np.errstate(invalid="ignore", divide="ignore"):
         kappa = 1.0 - n * total / chance
         remaining_chance = chance[:, None] - expected_sums + distances
@@ -874,13 +876,9 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
     rater_mean_square = n * ((raters - mean) ** 2).sum() / (k - 1)
     residuals = labels - units[:, None] - raters[None, :] + mean
     residual = (residuals**2).sum() / ((n - 1) * (k - 1))
-    return VarianceComponents(
-        unit=float(max((unit_mean_square - residual) / k, 0.0)),
-        rater=float(max((rater_mean_square - residual) / n, 0.0)),
-        residual=float(residual),
-        n_units=n,
-        n_raters=k,
-    )
+    unit = float(max((unit_mean_square - residual) / k, 0.0))
+    rater = float(max((rater_mean_square - residual) / n, 0.0))
+    return VarianceComponents(unit, rater, float(residual), n_units=n, n_raters=k)
 
 
 def d_study(components: VarianceComponents, raters: int) -> Dependability:
@@ -893,10 +891,10 @@ def d_study(components: VarianceComponents, raters: int) -> Dependability:
     >>> round(one.relative, 2), round(one.absolute, 2)
     (0.71, 0.29)
     """
-    relative = components.residual / raters
-    absolute = (components.rater + components.residual) / raters
+    relative_error = components.residual / raters
+    absolute_error = (components.rater + components.residual) / raters
     unit = components.unit
-    return Dependability(raters, _share_of(unit, relative), _share_of(unit, absolute))
+    return Dependability(raters, _share_of(unit, relative_error), _share_of(unit, absolute_error))
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:

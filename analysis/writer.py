@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,13 @@ Figure = Array | float | Interval
 Draw = Resamples | Callable[[], Resamples]
 """Resamples, or the function that draws them when they are first needed."""
 T = TypeVar("T")
+
+
+class SampleSize(NamedTuple):
+    """`Counts` with names."""
+
+    units: int
+    clusters: int
 
 
 class About(TypedDict, total=False):
@@ -93,9 +100,9 @@ class Writer:
         strata = None if stratum is None else stratum[rows]
         return Parts(outcome[rows], mass[rows], part[rows], cluster, times, strata)
 
-    def count(self, units: Mask) -> Counts:
+    def count(self, units: Mask) -> SampleSize:
         """Return the numbers of units and clusters in a mask (units,)."""
-        return self.resamples.count(self.clusters, units)
+        return SampleSize(*self.resamples.count(self.clusters, units))
 
     def add(
         self,

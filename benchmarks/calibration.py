@@ -22,7 +22,7 @@ from scipy.special import expit, logit, ndtr
 
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.thresholds.tuning import OBJECTIVES, Graded, Outcomes, calibrate, sweep
+from evenhand.analysis.thresholds.tuning import OBJECTIVES, Graded, Outcomes, sweep, tuning_results
 
 OUT = RESULTS / "calibration.md"
 SEED = 20231206
@@ -132,7 +132,7 @@ def run_population(
     for number in runs:
         graded = simulate(population, np.random.default_rng([seed, number]))
         drawn = Resamples(np.ones(n), resamples, np.random.default_rng([seed, number, 1]))
-        found = calibrate(graded, drawn, n, DEFAULT)[population.objective]
+        found = tuning_results(graded, drawn, n, DEFAULT)[population.objective]
         tally.runs += 1
         tally.held += found.threshold.low <= OPTIMUM <= found.threshold.high
         tally.width += found.threshold.high - found.threshold.low

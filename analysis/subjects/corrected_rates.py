@@ -31,19 +31,16 @@ A subject favours the side of the pairs on which its answers are affirmative mor
 labels higher. People's mean difference between the two answers to a pair is estimated by PPI++, as
 means are. It varies less than the rates of the sides, as effects on both answers cancel.
 
-*Intervals.* Wilson's bounds (1927) always apply, with Student's t for the number of clusters with
-the rarer outcome; score bounds apply, too, where they are narrower (`bootstrap.intervals`). For a
-plain share both follow from its variance. For others a `Reach` holds the distances of their score
-bounds below and above, and that number of clusters. Distances of inf mean that Wilson's bounds hold
-alone, for Rogan & Gladen's rates and for means; a number of inf means the normal distribution in
-place of Student's t.
+*Intervals.* A bound is the narrower of two (`bootstrap.intervals`): Wilson's (1927), with Student's
+t for the number of clusters with the rarer outcome, and a score bound. For a plain share both
+follow from its variance. For other figures a `Reach` holds the distances of the score bounds, inf
+for none (Rogan & Gladen's rates, and means), and that number of clusters, inf for the normal
+distribution in place of Student's t.
 
-`Writer.add` takes a figure as its values in data and resamples (rows,), which it gives an interval,
-or as a finished `Interval` or number; and its units as a mask (units,) or as their number and that
-of their clusters.
+`Writer.add` takes a figure as its values in data and resamples (rows,), for which it computes an
+interval, or as a finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
 
-Read `RateSums` and `stratified_ppi`, then the functions of arrays (`rogan_gladen`,
-`ppi_plus_plus`), then the functions that add rows to the results.
+Read `RateSums` and `stratified_ppi`, then the functions of arrays, then those that add rows.
 """
 
 from __future__ import annotations
@@ -68,8 +65,11 @@ from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects import scores as subject_scores
 from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
-from evenhand.analysis.writer import About, Counts, RubricView, Writer
+from evenhand.analysis.writer import About, Counts, RubricView, SampleSize, Writer
 from evenhand.errors import InputError
+
+LABELLED, REST = 0, 4
+"""Columns of `rate_features` that mark labelled units and the rest: positions in `RateSums`."""
 
 
 class RateSums(NamedTuple):
@@ -77,8 +77,8 @@ class RateSums(NamedTuple):
     with a reference and a grade: `affirmed` sums their references, `graded` their grades,
     `products` the products of the two. `rest` counts the units with a grade only; `rest_graded`
     sums their grades. `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1.
-    `ddof` is subtracted from the units' number in the grades' variance: 1 for means, as in ppi_py;
-    at most half of the number, as one unit would leave 0.
+    `ddof` is subtracted from the number of units in the variance of the grades, 1 for means as in
+    ppi_py; but at most half of that number, as nothing would be left of a single unit.
     """
 
     labelled: Array
@@ -202,13 +202,15 @@ def corrected_interval(
     `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
     `labelled` the units and clusters that people labelled; `reach` is that of PPI (`ppi_reach`).
     """
+    labelled_units, clusters = labelled
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
-    units = n_units if reach is None else labelled[0]  # a rate of 0 or 1 lies one unit inside
-    interval = intervals.share_interval(interval, replicates, units, labelled[1], reach)
+    # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside.
+    units = n_units if reach is None else labelled_units
+    interval = intervals.share_interval(interval, replicates, units, clusters, reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
-    return intervals.widened(replace(interval, low=low, high=high), labelled[1], kind="unit")
+    return intervals.widened(replace(interval, low=low, high=high), clusters, kind="unit")
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
@@ -220,12 +222,12 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     """
     if not weight > 0.0:
         return None
-    sums = sums.reshape(len(sums), -1, sums.shape[-1])[..., :6]  # without `nonbinary`
-    n_units = sums[..., [0, 4]].sum(axis=0)  # (strata, 2): labelled, rest
+    sums = sums.reshape(len(sums), -1, sums.shape[-1])
+    n_units = sums[..., [LABELLED, REST]].sum(axis=0)  # (strata, 2)
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))  # (strata, 2)
-    # The first four sums are of labelled units, the last two of the rest.
-    scaled = (sums * scale[:, [0, 0, 0, 0, 1, 1]]).sum(axis=1)
-    labelled, affirmed, graded, _, rest, rest_graded = scaled.T
+    # Scale the sums of labelled units, then those of the rest; sum over strata: (k, clusters) each.
+    labelled, affirmed, graded, _ = (sums[..., :REST] * scale[:, [0]]).sum(axis=1).T
+    rest, rest_graded = (sums[..., REST : REST + 2] * scale[:, [1]]).sum(axis=1).T
     deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
     unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.sum())
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
@@ -264,9 +266,7 @@ def rate_features(reference: Array, grades: Array) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class RoganGladen(Interval):
-    """People's rate from a grader's rate and error rates, with its 95% interval, all within [0, 1].
-    `note` gives the reason for a NaN.
-    """
+    """People's rate from a grader's rate and error rates, with its 95% interval, within [0, 1]."""
 
     sensitivity: float
     specificity: float
@@ -315,8 +315,10 @@ def rogan_gladen(
     else:
         bounds = _resampled_interval(features, clusters, bootstrap, _rest_rogan_gladen)
     sensitivity, specificity = float(sums.sensitivity), float(sums.specificity)
-    interval = estimate, bounds.low, bounds.high, bounds.remarks
-    return RoganGladen(*interval, sensitivity=sensitivity, specificity=specificity)
+    return RoganGladen(
+        estimate, bounds.low, bounds.high, bounds.remarks,
+        sensitivity=sensitivity, specificity=specificity,
+    )  # fmt: skip
 
 
 def ppi_plus_plus(
@@ -415,9 +417,10 @@ def _resampled_interval(
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
     replicates = rate(RateSums(*resamples.totals(patterns).T))
-    labelled = int(features[:, 0].sum()), int(np.count_nonzero(sums[:, 0]))
-    interval = resamples.interval(replicates, labelled[1])
-    reach = Reach(np.inf, np.inf, labelled[1]) if weight is None else ppi_reach(sums, weight)
+    n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
+    labelled = SampleSize(int(n_labelled), int(n_clusters))
+    interval = resamples.interval(replicates, labelled.clusters)
+    reach = Reach(np.inf, np.inf, labelled.clusters) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(interval, replicates[1:], len(features), labelled, reach)
 
 
@@ -500,7 +503,7 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
             _CorrectedRates(out, part_groups, grader, part_scores).add_raw_and_ppi()
 
 
-def add_public_rows(view: RubricView) -> None:
+def add_people_side_rows(view: RubricView) -> None:
     """Add rates or means by subject (at) for each side of the annotators (subset = "column=value"):
     the side's own, and each grader's PPI++ corrected with the side's labels. Then add the
     difference of every two sides (subset = "column=first>second"), where all bounds of a grader
@@ -545,17 +548,17 @@ def _add_side_comparison_rows(
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
         rates[0] = clip_rates(rates[0])  # as in the rows of the rates
-        labelled = np.array([view.count(side.compared & member)[1] for side in by_side])
+        labelled = np.array([view.count(side.compared & member).clusters for side in by_side])
         pairs = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
             out.add(measure.sides, Interval(*bounds), graded, **about)
-        by_side_ends = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
-        estimates, highs = by_side_ends[:, 0], by_side_ends[:, 2]
-        by_side_ends[:, 2] = estimates + widening * (highs - estimates)
-        least = clip_rates((by_side_ends.min(axis=0) - start) / span)
+        side_intervals = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
+        estimates, highs = side_intervals[:, 0], side_intervals[:, 2]
+        side_intervals[:, 2] = estimates + widening * (highs - estimates)
+        least = clip_rates((side_intervals.min(axis=0) - start) / span)
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
@@ -568,22 +571,23 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
     count, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
-    # With several subjects, a mean is over a cluster's units, so that differences are within it.
+    # Several subjects are compared within clusters: then rows are clusters' means, else units.
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
-        sums = np.zeros((3, int(rows.max()) + 1, count))
+        cells = rows[compared], groups.codes[compared]
+        sums = np.zeros((3, int(rows.max()) + 1, count))  # people's labels, the grader's, units
         for total, values in zip(sums, (scores.people, graded, compared), strict=True):
-            np.add.at(total, (rows[compared], groups.codes[compared]), values[compared])
+            np.add.at(total, cells, values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
         first, second = np.triu_indices(count, 1)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]  # each (2, rows)
-            samples_of_two = [sample for sample in defined if sample.shape[1] > 1]
-            centred = [sample - sample.mean(axis=1, keepdims=True) for sample in samples_of_two]
-            freedom = sum(sample.shape[1] - 1 for sample in centred)
+            # Covariance matrix of people and grader, pooled over samples (people or grader, rows).
+            defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
+            centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
+            freedom = sum(part.shape[1] - 1 for part in centred)
             if freedom > 1:
-                squares = sum(sample @ sample.T for sample in centred) / freedom  # covariance
+                squares = sum(part @ part.T for part in centred) / freedom
                 (people_variance, covariance), (_, grader_variance) = squares
                 product = people_variance * grader_variance
                 r = covariance / math.sqrt(product) if product > 0 else 0.0
@@ -630,14 +634,14 @@ def add_share_rows(view: RubricView) -> None:
             shares, weight = stratified_ppi(sums, classes=True)
             shares = clip_rates(shares)
             shares /= shares.sum(axis=1, keepdims=True)
-            n_units, counts = out.count(in_part)[0], out.count(labelled)
+            n_units, sample = out.count(in_part).units, out.count(labelled)
             basis = _basis_note(out, labelled, rest, n_strata)
-            note = join_notes(basis, Remark("labelled_by_people", counts[:1]))
+            note = join_notes(basis, Remark("labelled_by_people", (sample.units,)))
             for code, name in enumerate(view.coded.categories):
                 reach = _stratified_reach(out, features[:, code], codes, float(weight[0]))
                 about = About(a="humans", b=labels.raters[grader], at=name, note=note)
-                interval = out.resamples.interval(shares[:, code], counts[1])
-                interval = corrected_interval(interval, shares[1:, code], n_units, counts, reach)
+                interval = out.resamples.interval(shares[:, code], sample.clusters)
+                interval = corrected_interval(interval, shares[1:, code], n_units, sample, reach)
                 out.add("prevalence_ppi", interval, in_part, **about)
 
 
@@ -654,16 +658,14 @@ def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
     unlabelled (`rest`), the number of strata, or few labelled units in a part of the sample.
     """
     sample: Note = f"in {strata} strata" if strata > 1 else ""
-    if not out.subset.startswith("all") and out.count(labelled)[0] < FEW_UNITS:
+    if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
         sample = FEW
     return join_notes("" if rest.any() else PEOPLES_OWN, sample)
 
 
 @dataclass(frozen=True)
 class _Groups:
-    """Groups of units whose rates are estimated: the subjects, or one nameless group of all units.
-    `codes` (units,) index `names`, -1 for none.
-    """
+    """Subjects, or one nameless group of all units. `codes` (units,) index `names`; -1 for none."""
 
     names: tuple[str, ...]
     codes: Codes
@@ -691,7 +693,7 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     for group, name, member in groups:
         if (in_part := labelled & member).any():
             counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
-            about["reach"] = measure.reach(counts[1])
+            about["reach"] = measure.reach(counts.clusters)
             out.add(measure.people, people[:, group], counts, **about)
 
 
@@ -711,13 +713,14 @@ def merge_small_strata(
     the smallest of the others if they are still too small together.
     """
     merged, number, merged_counts = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2)
-    counts = {
+    counts = {  # of clusters in both parts: [1], as [0] is the number of units
         stratum: np.array([count((strata == stratum) & part)[1] for part in parts])
         for stratum in np.unique(strata[np.any(parts, axis=0)])
     }
-    for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):
-        is_short = merged_counts.any() and merged_counts.min() < MIN_STRATUM
-        if is_short or counts[stratum].min() < MIN_STRATUM:
+    for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
+        is_small = counts[stratum].min() < MIN_STRATUM
+        are_merged_too_small = merged_counts.any() and merged_counts.min() < MIN_STRATUM
+        if is_small or are_merged_too_small:
             merged_counts += counts[stratum]
         else:
             number += 1
@@ -726,9 +729,7 @@ def merge_small_strata(
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) over the units of each code from 0 to `count` - 1,
-    in every resample: (k, rows, count).
-    """
+    """Return the sums of features (units, k) by code from 0 to `count` - 1, (k, rows, count)."""
     has_code, n_types = codes >= 0, out.resamples.n_types
     cell = out.clusters[has_code] * count + codes[has_code]
     size = n_types * count
@@ -760,13 +761,13 @@ class _CorrectedRates:
         if strata is None:
             return
         for group, _, member in groups:
-            parts = [member & (self.features[:, column] > 0) for column in (0, 4)]  # labelled, rest
+            parts = [member & (self.features[:, column] > 0) for column in (LABELLED, REST)]
             merged = merge_small_strata(strata, parts, out.count)
             n_strata = int(merged.max(initial=0)) + 1
             if n_strata > 1:
                 codes = self.strata[group] = np.where(member, merged, -1)
-                rate_and_weight = stratified_ppi(self._sums(codes, n_strata))
-                self.rates[:, group], self.weight[:, group] = rate_and_weight
+                sums = self._sums(codes, n_strata)
+                self.rates[:, group], self.weight[:, group] = stratified_ppi(sums)
 
     def _sums(self, codes: Codes, count: int) -> RateSums:
         """Return the sums by code (units,) in every resample, each (rows, count)."""
@@ -786,7 +787,8 @@ class _CorrectedRates:
 
     def _add_by_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
-        pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in self.sums[:7]))  # no ddof
+        sums = self.sums[:-1]  # without `ddof`
+        pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in sums))
         unusable_reason = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
@@ -801,7 +803,7 @@ class _CorrectedRates:
         for group, name, member in self.groups:
             if not (in_part := self.graded & member).any():
                 continue
-            about = About(at=name, reach=self.measure.reach(self.out.count(in_part)[1]))
+            about = About(at=name, reach=self.measure.reach(self.out.count(in_part).clusters))
             if not self.measure.is_rate:
                 about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
             self._add(self.measure.raw, self.sums.grader_rate[:, group], in_part, **about)
@@ -812,10 +814,11 @@ class _CorrectedRates:
             strata = self.strata.get(group, np.where(in_part, 0, -1))  # by default one
             note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
             weight = float(self.weight[0, group])
-            # Of a mean, whose variance resamples show; with weight 0 it is people's own.
-            reach = self.measure.reach(np.inf if weight > 0 else self.out.count(labelled)[1])
-            if not reason and self.measure.is_rate:
+            if self.measure.is_rate and not reason:
                 reach = _stratified_reach(self.out, self.features, strata, weight)
+            else:  # of people's own mean with weight 0 (see `Measure.reach`)
+                clusters = np.inf if weight > 0 else self.out.count(labelled).clusters
+                reach = self.measure.reach(clusters)
             self._add_corrected(self.measure.powered, rates, name, in_part, reason, note, reach)
 
     def _add_differences(self, rubrics: int) -> None:
@@ -828,13 +831,15 @@ class _CorrectedRates:
         rates = self.rates[:, list(defined)]
         rates[0] = clip_rates(rates[0])  # as in the rows of the rates
         members = [member for group, _, member in self.groups if group in defined]
-        labelled = np.array([self.out.count(self.compared & member)[1] for member in members])
+        compared = [self.out.count(self.compared & member) for member in members]
         # A subject has an answer in a cluster even where its grade is missing.
         resamples = self.out.resamples
         n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
-        answered = resamples.each_cluster(n_answers) > 0
-        subjects = list(defined.values()), rates, labelled, answered
-        subject_scores.add_difference_rows(self.out, self.grader, self.measure, *subjects, rubrics)
+        subject_scores.add_difference_rows(
+            self.out, self.grader, self.measure, list(defined.values()), rates,
+            labelled=np.array([count.clusters for count in compared]),
+            answered=resamples.each_cluster(n_answers) > 0, rubrics=rubrics,
+        )  # fmt: skip
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
@@ -872,16 +877,16 @@ class _CorrectedRates:
             self._add(statistic, np.full(len(values), np.nan), units, at=name, reason=reason)
             return
         counts, labelled = self.out.count(units), self.out.count(units & self.labelled)
-        n_labelled = labelled[0]
+        n_labelled = labelled.units
         if statistic == "rate_rogan_gladen":  # its error rates are of all groups' labels
             labelled = self.out.count(self.compared)
-            reach = Reach(np.inf, np.inf, labelled[1])  # Wilson's bounds only, no score bound
-        interval = self.out.resamples.interval(values, labelled[1])
+            reach = Reach(np.inf, np.inf, labelled.clusters)  # Wilson's bounds only
+        interval = self.out.resamples.interval(values, labelled.clusters)
         if interval.low > 1 or interval.high < 0:  # the error rates must be those of other subjects
             interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
-        interval = corrected_interval(interval, values[1:], counts[0], labelled, reach)
+        interval = corrected_interval(interval, values[1:], counts.units, labelled, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
 
 
@@ -913,22 +918,24 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         graded = ~np.isnan(grader_difference)
         labelled = graded & ~np.isnan(people_difference)
         pairs = [graded & (subject == k) for k in range(len(groups.names))]
-        n_labelled = [out.count(labelled & subject_pairs) for subject_pairs in pairs]
+        labelled_counts = [out.count(labelled & subject_pairs) for subject_pairs in pairs]
         features = rate_features(people_difference, grader_difference)
-        clusters, alpha = np.array([n for _, n in n_labelled]), 0.05 / request.rubrics
+        clusters = np.array([count.clusters for count in labelled_counts])
+        alpha = 0.05 / request.rubrics
         differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)
-        for k in np.flatnonzero(n_answers):
+        for k in np.flatnonzero(n_answers):  # the subjects with an answer
             n_unpaired = int(n_answers[k]) - 2 * int(pairs[k].sum())
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
-            if not pairs[k].any() or not n_labelled[k][0]:
+            n_labelled = labelled_counts[k].units
+            if not pairs[k].any() or not n_labelled:
                 reason = Remark("no_pairable_units" if pairs[k].any() else "one_side_only")
                 out.add(measure.sides, Interval.undefined(reason), pairs[k], **about)
                 continue
             about["note"] = join_notes(
-                PEOPLES_OWN if out.count(pairs[k]) == n_labelled[k] else "",
-                FEW if n_labelled[k][0] < FEW_UNITS else "",
+                PEOPLES_OWN if out.count(pairs[k]) == labelled_counts[k] else "",
+                FEW if n_labelled < FEW_UNITS else "",
                 Remark("one_side_left_out", (n_unpaired,)) if n_unpaired else "",
-                Remark("labelled_by_people", (n_labelled[k][0],)),
+                Remark("labelled_by_people", (n_labelled,)),
             )
             out.add(measure.sides, differences[k], pairs[k], **about)
 
@@ -947,8 +954,9 @@ def _paired_differences(
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
     defined = np.flatnonzero(~np.isnan(ends[:, 1]))
     if len(defined):  # the bounds that hold together replace the separate ones
-        sample = means[1:, defined], labelled[defined], clusters[defined], alpha
-        reach = paired_reach(*sample, is_rate=is_rate)
+        reach = paired_reach(
+            means[1:, defined], labelled[defined], clusters[defined], alpha, is_rate=is_rate
+        )
         ends[defined, 1:] = np.clip(ends[defined, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
     all_ends = np.clip(ends, -1.0, 1.0).tolist()
     return [
@@ -967,8 +975,7 @@ def paired_reach(
 
     The variance includes one more pair in favour of each side, as in Agresti & Caffo's interval
     (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
-    that no labelled cluster has (`intervals.unseen`). For means of labels (not `is_rate`), both
-    apply only where no resample differs.
+    that no labelled cluster has (`intervals.unseen`). For means, both only if no resample differs.
     """
     needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2

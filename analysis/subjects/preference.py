@@ -25,10 +25,8 @@ from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
 from evenhand.analysis.writer import About, RatedView, Writer
 
-_MAX_STEPS = 100
-_MAX_STEP = 2.0
-_TOLERANCE = 1e-11
-"""Limits of Newton's method: steps, length of a step, and the step at which it has converged."""
+_MAX_STEPS, _MAX_CHANGE, _TOLERANCE = 100, 2.0, 1e-11
+"""Limits of Newton's method: steps, change of a strength in a step, and change if converged."""
 _BLOCK = 250
 """Tables fitted at a time, which bounds memory."""
 
@@ -55,7 +53,8 @@ def strengths(wins: Array) -> Array:
 
 def undefined_reason(wins: Array) -> str:
     """Return the code of the reason why a table of wins (subjects, subjects) has no strengths."""
-    return "subject_unbeaten" if is_linked((wins + wins.T)[None])[0] else "subjects_not_linked"
+    compared = wins + wins.T  # every comparison as a win of both: are subjects linked at all?
+    return "subject_unbeaten" if is_linked(compared[None])[0] else "subjects_not_linked"
 
 
 def is_linked(wins: Array) -> Mask:
@@ -88,9 +87,9 @@ def _newton_strengths(wins: Array) -> Array:
         hessian = row_information.mean(axis=1)[:, None, None] / n - information
         hessian[:, diagonal, diagonal] += row_information
         step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
-        largest_step = np.abs(step).max(axis=1, keepdims=True)
-        theta += step * np.minimum(1.0, _MAX_STEP / np.maximum(largest_step, _TOLERANCE))
-        if largest_step.max() < _TOLERANCE:
+        largest_change = np.abs(step).max(axis=1, keepdims=True)
+        theta += step * np.minimum(1.0, _MAX_CHANGE / np.maximum(largest_change, _TOLERANCE))
+        if largest_change.max() < _TOLERANCE:
             break
     return np.asarray(theta - theta.mean(axis=1, keepdims=True))
 
@@ -124,9 +123,7 @@ def is_comparison(labels: LabelMatrix, facts: UnitFacts) -> bool:
 
 
 class ComparedSubjects(NamedTuple):
-    """Subjects whose answers each unit compares: `a` and `b` (units,) index `subjects`, -1 where
-    the units table does not name two.
-    """
+    """The two subjects that each unit compares: `a` and `b` (units,) index `subjects`, -1: none."""
 
     subjects: tuple[str, ...]
     a: Codes
@@ -143,10 +140,10 @@ class ComparedSubjects(NamedTuple):
         subjects = tuple(sorted({*columns[0].values, *columns[1].values}))
         if len(subjects) < 2:
             return None
-        numbers = {name: number for number, name in enumerate(subjects)}
+        # Of each column: its values as positions in `subjects`; last -1, which the code -1 selects.
         a, b = (
-            np.array([*map(numbers.get, column.values), -1], dtype=np.intp)[column.codes]
-            for column in columns  # the last entry is for code -1: no subject named
+            np.array([*map(subjects.index, column.values), -1], dtype=np.intp)[column.codes]
+            for column in columns
         )
         comparable = (a >= 0) & (b >= 0) & (a != b)
         return cls(subjects, np.where(comparable, a, -1), np.where(comparable, b, -1))
@@ -163,8 +160,9 @@ class ComparedSubjects(NamedTuple):
 
 def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> dict[str, Array]:
     """Return units' scores for side a, (units,), of the humans and of each grader; NaN for none."""
-    signs = favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]  # -1: NaN
-    label_scores, scores = (1.0 + signs) / 2.0, {}  # (units, raters), by rater
+    signs = favour_signs(labels.scale.categories, labels.scale.favours)[labels.codes]
+    label_scores = (1.0 + signs) / 2.0  # (units, raters), NaN for no label (code -1)
+    scores = {}
     if labels.humans:
         people = label_scores[:, list(labels.humans)]
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
@@ -202,13 +200,14 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     # A unit counts twice: as a's wins against b, and as b's wins against a.
     n, wins_of_a = len(compared.subjects), score[scored]
     a, b = compared.a[scored], compared.b[scored]
+    # Only the cells that occur are summed in every resample; `codes` are positions in `cells`.
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
-    scores = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
+    wins_of_both = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
     twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
-    totals = corrected_rates.cell_sums(scores, codes, len(cells), twice)[0]
+    totals = corrected_rates.cell_sums(wins_of_both, codes, len(cells), twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
-    table = flat.reshape(-1, n, n)
+    table = flat.reshape(-1, n, n)  # (rows, subjects, subjects)
     wins, losses = table.sum(axis=2), table.sum(axis=1)
     rates = ratio(wins, wins + losses)
     present = np.flatnonzero(losses[0] + wins[0] > 0).tolist()  # row 0: in the data
@@ -246,15 +245,15 @@ def _add_corrected_win_rates(
         pairs = scored & compared.with_subject(subject)
         about = About(a="humans", b=grader, at=compared.subjects[subject])
         counts, labelled = out.count(pairs), out.count(pairs & ~np.isnan(people))
-        if not 0 < labelled[0] < counts[0]:  # numbers of units; [1] are those of clusters
-            reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
+        if not 0 < labelled.units < counts.units:
+            reason = "no_unlabelled_units" if labelled.units else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
         cluster_sums = twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
         reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # score bounds
-        interval = out.resamples.interval(rates[:, subject], labelled[1])
-        about["note"] = f"{labelled[0]} of them labelled by annotators"
+        interval = out.resamples.interval(rates[:, subject], labelled.clusters)
+        about["note"] = f"{labelled.units} of them labelled by annotators"
         interval = corrected_rates.corrected_interval(
-            interval, rates[1:, subject], n_units=counts[0], labelled=labelled, reach=reach
+            interval, rates[1:, subject], n_units=counts.units, labelled=labelled, reach=reach
         )
         out.add("win_rate_ppi", interval, counts, **about)

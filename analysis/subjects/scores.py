@@ -117,18 +117,18 @@ def add_overall_rows(out: RubricView) -> None:
     scores |= {labels.raters[model]: verdict_values[:, model] for model in labels.models}
     for name, score in scores.items():
         scored = ~np.isnan(score) & (labels.subject >= 0)
-        (mean,), subjects = _subject_means(out, labels, scored, score)
+        subjects, (mean,) = _subject_means(out, labels, scored, score)
         for column, subject in enumerate(subjects):
             units = scored & (labels.subject == subject)
             out.add("subject_score", mean[:, column], units, a=name, at=labels.subjects[subject])
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (labels.subject >= 0)
-        (x, y), subjects = _subject_means(out, labels, shared, scores[first], scores[second])
+        subjects, (x, y) = _subject_means(out, labels, shared, scores[first], scores[second])
         counts, n = out.count(shared), len(subjects)
         for name, correlation in CORRELATIONS.items():
             interval, p = Interval.undefined("too_few_subjects"), ""
             if n >= MIN_SUBJECTS:
-                interval = out.resamples.interval(correlation(x, y), counts[1])
+                interval = out.resamples.interval(correlation(x, y), counts.clusters)
                 if not np.isnan(interval.estimate) and n <= MAX_EXACT:
                     p = f"exact p {exact_p(correlation, x[0], y[0]):.4g}"
             out.add(name, interval, counts, a=first, b=second, note=join_notes(f"{n} subjects", p))
@@ -136,8 +136,7 @@ def add_overall_rows(out: RubricView) -> None:
 
 def people_means(labels: LabelMatrix, annotators: Sequence[int] | None = None) -> Array:
     """Return the share of annotators who affirm each unit among those who labelled it, (units,);
-    NaN for none. `annotators` are their numbers, by default all. Its mean over units is *people's
-    rate*, the same in every score and prevalence.
+    NaN for none. Its mean is *people's rate*. `annotators` are their numbers, by default all.
     """
     people = labels.verdicts[:, list(labels.humans if annotators is None else annotators)]
     return ratio((people == 1).sum(axis=1), (people >= 0).sum(axis=1))
@@ -145,16 +144,14 @@ def people_means(labels: LabelMatrix, annotators: Sequence[int] | None = None) -
 
 def _subject_means(
     out: Writer, labels: LabelMatrix, scored: Mask, *scores: Array
-) -> tuple[tuple[Array, ...], Codes]:
-    """Return the mean of each of `scores` (units,) by subject over the `scored` units, (rows,
-    subjects) each, and the numbers of these subjects.
-    """
+) -> tuple[Codes, list[Array]]:
+    """Return the subjects of the `scored` units, and their means (rows, subjects) of each score."""
     subjects = np.unique(labels.subject[scored])
     in_subject = scored[:, None] & (labels.subject[:, None] == subjects)
     count = out.sums(in_subject)
     sums = (out.sums(np.where(in_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
     # Scores that are equal stay tied: sums differ by rounding between processors.
-    return tuple(ratio(total, count).round(12) for total in sums), subjects
+    return subjects, [ratio(total, count).round(12) for total in sums]
 
 
 # ---- Comparisons of subjects ---------------------------------------------------------------------
@@ -165,10 +162,10 @@ _BLOCK = 1_000
 
 
 class Measure(NamedTuple):
-    """Names of the statistics of a rate or mean: people's own, the grader's (`raw`), the corrected
-    one by PPI++ (`powered`), differences between subjects and between `sides`. A side is a group of
-    annotators with its own rate, as women and men, or one answer of each pair; `least` is the least
-    rate of all groups. `onto` is the start and the span of the scale that 0 to 1 is moved onto.
+    """Names of the statistics of a rate or mean: of `people`, of the grader (`raw`), corrected by
+    PPI++ (`powered`), and differences of the latter between subjects (`difference`) or `sides`.
+    Sides are groups of annotators, such as women and men, or the two answers of a pair; `least` is
+    the least rate of all groups. Values from 0 to 1 are mapped `onto` a scale: its start and span.
     """
 
     people: str
@@ -185,21 +182,21 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the reach of a mean, the distances of its score bounds; None for a rate, which has
-        another. They are inf, as score bounds are for rare cases: Wilson's bounds on the effective
-        sample size hold, by Student's t with this number of `clusters`. Use inf, for the normal
-        distribution, if resamples show the variance, as each estimates the weight on the grader.
+        """Return the `Reach` of a mean; None for a rate, which has another. Score bounds are for
+        rare outcomes, which a mean has not: their distances are inf, so that Wilson's bounds hold,
+        with Student's t for this number of `clusters`. It is inf, for the normal distribution, with
+        PPI++, as each resample estimates its weight again.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
 
-RATES = Measure(  # in the order of the fields
-    "rate_human", "rate_raw", "rate_ppi", "rate_difference_ppi", "rate_side_difference_ppi",
-    "rate_least_ppi",
+RATES = Measure(
+    people="rate_human", raw="rate_raw", powered="rate_ppi", least="rate_least_ppi",
+    difference="rate_difference_ppi", sides="rate_side_difference_ppi",
 )  # fmt: skip
-MEANS = Measure(  # people's and the grader's own means have one name
-    "subject_score", "subject_score", "mean_ppi", "mean_difference_ppi", "mean_difference_ppi",
-    "mean_least_ppi",
+MEANS = Measure(
+    people="subject_score", raw="subject_score", powered="mean_ppi", least="mean_least_ppi",
+    difference="mean_difference_ppi", sides="mean_difference_ppi",
 )  # fmt: skip
 
 
@@ -230,8 +227,8 @@ class LabelSpread:
 
 
 class Differences(NamedTuple):
-    """Differences of estimates with bounds that hold together: of each pair of subjects the numbers
-    of `first` and `second`, and the estimate of first minus second, all (pairs,).
+    """Differences between the subjects of each pair: the numbers of the `first` and the `second`
+    subject, and first minus second with bounds that hold together, all (pairs,).
     """
 
     first: Codes
@@ -276,7 +273,7 @@ def reach_together(
     resampled: Callable[[slice], Array], clusters: Codes, extra: Sequence[Array], alpha: float
 ) -> Array:
     """Return the half-widths of the intervals of several figures, (figures,), so that all hold
-    together except in a share `alpha` of studies.
+    together except in a share `alpha` of studies: the max-t method (see the module).
 
     `resampled` returns the replicates (rows, figures) of a slice of the figures, `clusters`
     (figures,) are their numbers of clusters. Arrays of `extra` (figures,) add to the variance.
@@ -299,8 +296,9 @@ def reach_together(
         deviations = np.abs(replicates - np.nanmean(replicates, axis=0))[:, varies]
         standardised = np.nan_to_num(deviations, nan=-1.0) / np.sqrt(variance[columns][varies])
         largest = np.maximum(largest, standardised.max(axis=1, initial=-1.0))
+    # The level at which a normal quantile is the critical value of the largest deviation. Where no
+    # resample differs, the figures' correlation is unknown: use Bonferroni's level.
     defined = largest[largest >= 0.0]
-    # Where no resample differs, the figures' correlation is unknown: use Bonferroni's level.
     level = ndtr(np.quantile(defined, 1.0 - alpha)) if len(defined) else 1.0 - alpha / 2 / count
     return np.asarray(np.sqrt(sum(extra, start=variance)) * stdtrit(freedom, level))
 
@@ -317,8 +315,8 @@ def rank_sets(differences: Differences, subjects: int) -> tuple[Codes, Codes]:
     >>> [ranks.tolist() for ranks in rank_sets(differences, 3)]
     [[1, 1, 2], [2, 3, 3]]
     """
-    # Comparisons with NaN bounds are False.
-    is_clear = np.stack([differences.low > 0, differences.high < 0])  # first above, second above
+    # For each pair: the first is clearly above, the second is; both False if bounds are NaN.
+    is_clear = np.stack([differences.low > 0, differences.high < 0])
     higher = np.stack([differences.first, differences.second])[is_clear]
     lower = np.stack([differences.second, differences.first])[is_clear]
     n_above, n_below = (np.bincount(side, minlength=subjects) for side in (lower, higher))
@@ -338,11 +336,10 @@ def add_difference_rows(
     """Add the difference of rates or means (at = "A>B", A minus B) of every two subjects, and the
     interval of possible ranks of each subject, `rate_rank_set` (at = subject); 1 is the highest.
 
-    `rows` are the subjects' rows of PPI++, `rates` (rows, subjects) their rates from 0 to 1
-    in the data and the resamples, `labelled` (subjects,) the numbers of clusters that people
-    labelled, and `answered` (clusters, subjects) is True where a subject has an answer. A note
-    tells if two subjects answered different clusters. All bounds of one grader hold together, over
-    all `rubrics`, in 95% of studies.
+    `rows` are the subjects' rows of PPI++, `rates` (rows, subjects) their rates from 0 to 1 in the
+    data and the resamples, `labelled` (subjects,) the numbers of clusters that people labelled, and
+    `answered` (clusters, subjects) is True where a subject has an answer; a note tells where two
+    differ. All bounds of one grader hold together, over all `rubrics`, in 95% of studies.
     """
     pairs = all_differences(rates, labelled, 0.05 / rubrics, is_rate=measure.is_rate)
     if len(rows) <= MOST_COMPARED:

@@ -1,9 +1,8 @@
 """Graders with probabilities: tune their thresholds, measure their calibration, and find the
 confidence above which they can label without a person.
 
-The file has these three parts, in this order. Each part begins with functions of arrays and ends
-with functions that add rows to the results. All figures are against people's majority, or another
-rater.
+Each of the three parts of the file begins with functions of arrays and ends with functions that add
+rows to the results. All figures are against people's majority, or another rater.
 
 **Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
 probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
@@ -83,13 +82,13 @@ _CACHED_CELLS = 40_000
 """Outcomes counted at a time, so that they stay in the processor's cache."""
 _TOLERANCE, _DECIMALS = 1e-12, 12
 """Tolerance and decimals of objectives: smaller differences are rounding errors."""
-_UNDEFINED_IS_NAN = np.errstate(invalid="ignore")
-"""Decorator of functions that divide by 0 without a warning, which gives NaN."""
+_NO_WARNING = np.errstate(invalid="ignore")
+"""Decorator of functions in which 0 / 0 gives NaN without a warning."""
 
 
 class Graded(NamedTuple):
-    """A grader's probabilities `positive` of units with these `clusters`, and the verdicts of a
-    `reference`: 1, 0, or -1 for none, (units,) each. `weight` (units,) is None if all are 1.
+    """A grader's probabilities of the affirmative label (`positive`), the units' `clusters`, the
+    verdicts of a `reference` (1, 0, or -1 for none), and `weight`, None if all are 1; all (units,).
     """
 
     positive: Array
@@ -141,19 +140,18 @@ class Outcomes:
 
 def _kappa(outcomes: Outcomes) -> Array:
     """Return Cohen's kappa, as one quotient of counts."""
+    # Numerator and denominator are po - pe and 1 - pe, both times half the squared number of units.
     half_difference = (outcomes.others - outcomes.affirmed) / 2.0
     denominator = outcomes.verdicts * half_difference + outcomes.affirmed * outcomes.units / 2.0
     return outcomes.beyond_chance / denominator
 
 
 OBJECTIVES: dict[str, Callable[[Outcomes], Array]] = {
-    "kappa": _UNDEFINED_IS_NAN(_kappa),
-    "agreement": _UNDEFINED_IS_NAN(lambda n: (n.hits - n.false_alarms + n.others) / n.units),
-    "f1": _UNDEFINED_IS_NAN(lambda n: 2.0 * n.hits / (n.verdicts + n.affirmed)),
-    "youden": _UNDEFINED_IS_NAN(lambda n: n.beyond_chance / (n.affirmed * n.others)),
-    "prevalence": _UNDEFINED_IS_NAN(
-        lambda n: (n.units - np.abs(n.verdicts - n.affirmed)) / n.units
-    ),
+    "kappa": _NO_WARNING(_kappa),
+    "agreement": _NO_WARNING(lambda n: (n.hits - n.false_alarms + n.others) / n.units),
+    "f1": _NO_WARNING(lambda n: 2.0 * n.hits / (n.verdicts + n.affirmed)),
+    "youden": _NO_WARNING(lambda n: n.beyond_chance / (n.affirmed * n.others)),
+    "prevalence": _NO_WARNING(lambda n: (n.units - np.abs(n.verdicts - n.affirmed)) / n.units),
 }
 """Objectives of tuning: Cohen's kappa; observed agreement; F1 of the affirmative verdict;
 sensitivity + specificity - 1 (Youden 1950); 1 minus the distance between the two shares of
@@ -172,9 +170,7 @@ class Curve(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """The tuned threshold of every resample and the objective's value there, (rows,) each, and the
-    objective's curve. Row 0 is the data.
-    """
+    """Tuned thresholds, the objective's values there, (rows,) each, and its curve; row 0: data."""
 
     threshold: Array
     best_value: Array
@@ -182,8 +178,9 @@ class Sweep(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Candidate thresholds, nearest to the default first. Of the units that the reference affirms,
-    and of the others: `clusters` by ascending probability, and numbers `below` each threshold.
+    """Candidate thresholds, nearest to the default first. The other fields are pairs, for the units
+    that the reference affirms and for those that it does not: the units' `clusters` in ascending
+    order of probability, and the number of units `below` each threshold (thresholds,).
     """
 
     thresholds: Array
@@ -204,9 +201,7 @@ class Candidates(NamedTuple):
         return cls(thresholds, (clusters[affirmed], clusters[others]), (below, others_below))
 
     def outcomes(self, weights: Numbers) -> Outcomes:
-        """Return the outcomes of each threshold in each resample, (rows, thresholds). `weights`
-        (rows, clusters) are the weights of the clusters.
-        """
+        """Return outcomes (rows, thresholds) by resample, whose weights are (rows, clusters)."""
         counts_above, is_whole = [], np.issubdtype(weights.dtype, np.integer)
         for clusters, below in zip(self.clusters, self.below, strict=True):
             counts = weights.take(clusters, axis=1)
@@ -240,22 +235,19 @@ def nearest_best(values: Array) -> Codes:
 
 
 def objective_values(objective: str, outcomes: Outcomes, *, is_whole: bool) -> Array:
-    """Return an objective's values at outcomes. Unless outcomes are whole numbers, values are
-    rounded, so that equal ones do not differ by rounding errors.
-    """
+    """Return an objective's values, rounded unless outcomes are whole numbers, to find ties."""
     values = OBJECTIVES[objective](outcomes)
     return values if is_whole else values.round(_DECIMALS)
 
 
 def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Sweep]:
-    """Return the sweep of all thresholds, by objective; every unit has a reference. It is NaN in
-    resamples where the objective is undefined.
-    """
+    """Return the sweep by objective, NaN where that is undefined; all units have a reference."""
     candidates = Candidates.of(graded, default)
     outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
     points = candidates.curve_points(np.array([nearest_best(values)[0] for values in on_data]))
-    # By chunk of resamples: positions of the best thresholds, values there, and values at points.
+    # By objective, for each chunk of resamples: positions of the best thresholds (chunk,), values
+    # there (chunk,), and values at the points of the curve (chunk, points).
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
     for block in resamples.blocks():
@@ -268,9 +260,10 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
                 chunks[objective].append((best, best_values, values[:, points]))
     sweeps, thresholds = {}, candidates.thresholds
     for objective, parts in chunks.items():
-        best, value, at_points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        best, values, at_points = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         curve = Curve(thresholds[points], at_points, complete=len(points) == len(thresholds))
-        sweeps[objective] = Sweep(np.where(np.isnan(value), np.nan, thresholds[best]), value, curve)
+        tuned = np.where(np.isnan(values), np.nan, thresholds[best])
+        sweeps[objective] = Sweep(tuned, values, curve)
     return sweeps
 
 
@@ -278,8 +271,8 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     """Return the tuned threshold with its 95% interval, by inverting paired comparisons.
 
     It spans all thresholds at most `CRITICAL` standard errors of the paired difference below the
-    best. It extends to the next point of the curve that is ruled out, as thresholds between points
-    were not compared, and to 0 below the lowest probability, where verdicts do not change.
+    best. Below, it extends to the next point of the curve or 0, as thresholds between candidates
+    give the verdicts of the upper one; above, only if candidates between points were not compared.
     """
     interval = resamples.interval(swept.threshold, n_clusters)
     if np.isnan(interval.low):
@@ -289,9 +282,10 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     # A resample without both verdicts cannot distinguish thresholds: its shortfalls are 0.
     shortfall = np.nan_to_num(values[:, [best]] - values)
     not_worse = np.flatnonzero(shortfall[0] <= CRITICAL * shortfall[1:].std(axis=0) + _TOLERANCE)
-    low = float(thresholds[not_worse[0] - 1]) if not_worse[0] else 0.0
-    next_point = int(not_worse[-1]) + (0 if swept.curve.complete else 1)
-    high = float(thresholds[next_point]) if next_point < len(thresholds) else 1.0
+    first, last = int(not_worse[0]), int(not_worse[-1])
+    low = float(thresholds[first - 1]) if first > 0 else 0.0
+    end = last if swept.curve.complete else last + 1
+    high = float(thresholds[end]) if end < len(thresholds) else 1.0
     return replace(interval, low=low, high=high)
 
 
@@ -358,7 +352,7 @@ class Advice(NamedTuple):
     reason: Remark
 
 
-class Calibration(NamedTuple):
+class TuningResult(NamedTuple):
     """Result of tuning a threshold to one objective.
 
     `threshold` is the tuned one with its interval, `value` its objective on the units that it was
@@ -374,12 +368,10 @@ class Calibration(NamedTuple):
     curve: Curve
 
 
-def calibrate(
+def tuning_results(
     graded: Graded, resamples: Resamples, n_clusters: int, default: float
-) -> dict[str, Calibration]:
-    """Return the tuned threshold with advice, by objective. All units have a reference; both
-    verdicts occur.
-    """
+) -> dict[str, TuningResult]:
+    """Tune to each objective. All units have a reference, and both verdicts occur in it."""
     held_out = held_out_thresholds(graded, default)
 
     def kappa(outcomes: Outcomes) -> Interval:
@@ -387,25 +379,23 @@ def calibrate(
 
     by_default = verdict_outcomes(graded, graded.positive >= default, resamples)
     default_kappa = kappa(by_default)
-    calibrations = {}
+    results = {}
     for objective, swept in sweep(graded, resamples, default).items():
-        value = OBJECTIVES[objective]
-        at_default = value(by_default)
+        values_of = OBJECTIVES[objective]
+        at_default = values_of(by_default)
         threshold = threshold_interval(swept, resamples, n_clusters)
-        gain, tuned_kappa = None, default_kappa
+        gain, held_out_kappa = None, default_kappa
         if objective in held_out:
             by_tuned = verdict_outcomes(graded, graded.positive >= held_out[objective], resamples)
-            gain = resamples.interval(value(by_tuned) - at_default, n_clusters)
-            tuned_kappa = kappa(by_tuned)
-        calibrations[objective] = Calibration(
-            threshold=threshold,
-            value=float(swept.best_value[0]),
+            gain = resamples.interval(values_of(by_tuned) - at_default, n_clusters)
+            held_out_kappa = kappa(by_tuned)
+        advice = advise(threshold, default, gain, held_out_kappa, default_kappa, n_clusters)
+        results[objective] = TuningResult(
+            threshold=threshold, value=float(swept.best_value[0]),
             at_default=resamples.interval(at_default, n_clusters),
-            gain=gain,
-            advice=advise(threshold, default, gain, tuned_kappa, default_kappa, n_clusters),
-            curve=swept.curve,
-        )
-    return calibrations
+            gain=gain, advice=advice, curve=swept.curve,
+        )  # fmt: skip
+    return results
 
 
 def advise(
@@ -417,14 +407,14 @@ def advise(
     n_clusters: int,
 ) -> Advice:
     """Return the advice from bounds: tuned, default or not identifiable, as the module explains."""
-    is_informative = held_out_kappa.low > 0
+    tuned_is_informative = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
         return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
-    if not is_informative and not default_kappa.low > 0:
+    if not tuned_is_informative and not default_kappa.low > 0:
         return Advice("not_identifiable", default, Remark("agrees_by_chance"))
     if threshold.estimate == default:
         return Advice("default", default, Remark("no_better_threshold"))
-    if gain is not None and gain.low > 0 and is_informative:
+    if gain is not None and gain.low > 0 and tuned_is_informative:
         return Advice("tuned", threshold.estimate, Remark("wins_held_out"))
     if threshold.high - threshold.low > TOO_WIDE:
         return Advice("not_identifiable", default, Remark("interval_too_wide"))
@@ -494,18 +484,13 @@ def tune_threshold(
     n_clusters = int(codes.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n_clusters))
     graded = Graded(scores, verdicts.astype(np.int8), codes)
-    calibration = calibrate(graded, resamples, n_clusters, default)[objective]
-    gain = calibration.gain or Interval(np.nan, np.nan, np.nan)
+    tuned = tuning_results(graded, resamples, n_clusters, default)[objective]
+    gain, advice = tuned.gain or Interval(np.nan, np.nan, np.nan), tuned.advice
     return TunedThreshold(
-        **vars(calibration.threshold),
-        value=calibration.value,
-        at_default=calibration.at_default.estimate,
-        held_out_gain=gain.estimate,
-        gain_low=gain.low,
-        recommended=calibration.advice.threshold,
-        advice=calibration.advice.kind,
-        reason=calibration.advice.reason.text,
-    )
+        **vars(tuned.threshold), value=tuned.value, at_default=tuned.at_default.estimate,
+        held_out_gain=gain.estimate, gain_low=gain.low,
+        recommended=advice.threshold, advice=advice.kind, reason=advice.reason.text,
+    )  # fmt: skip
 
 
 class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
@@ -548,9 +533,7 @@ def references_of(labels: LabelMatrix) -> list[Reference]:
 
 
 def main_reference(references: Sequence[Reference]) -> str:
-    """Return the name of the reference that curves are drawn against: people, or else the only
-    reference; "" if there are several others, or none.
-    """
+    """Return the name of the reference for curves: people, or else the only one, or else ""."""
     if references and (references[0].name == "humans" or len(references) == 1):
         return references[0].name
     return ""
@@ -570,13 +553,11 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
     return Reference(name, labels.verdicts[:, labels.raters.index(name)])
 
 
-IN_FORCE = "threshold_in_force"
+ACTIVE_THRESHOLD = "threshold_in_force"
 
 
 class ActiveThreshold(NamedTuple):
-    """The threshold that makes one grader's verdicts on one rubric; `tuning` describes the data
-    that it was tuned on, None if it was not.
-    """
+    """The threshold of one grader's verdicts on one rubric, and its `tuning` if it was tuned."""
 
     rubric: str
     grader: str
@@ -587,7 +568,7 @@ class ActiveThreshold(NamedTuple):
     @property
     def provenance(self) -> str:
         """Origin of the threshold, in words."""
-        return _tuned_on(self.tuning).text if self.tuning else self.origin
+        return _tuned_on_remark(self.tuning).text if self.tuning else self.origin
 
     @property
     def note(self) -> str:
@@ -644,7 +625,7 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     majority, retuned = human_majority(labels).verdicts, {}
     for grader in probability_graders(labels):
         name, units = labels.raters[grader], _with_probability(labels, grader)
-        if name in labels.scale.tunings or not has_both(labels, grader, majority):
+        if name in labels.scale.tunings or not has_both_verdicts(labels, grader, majority):
             continue
         graded = Graded.of(labels, grader, majority, units)
         by_objective = held_out_thresholds(graded, labels.scale.threshold_for(name))
@@ -655,7 +636,7 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     return retuned
 
 
-def has_both(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
+def has_both_verdicts(labels: LabelMatrix, grader: int, reference: Labels) -> bool:
     """Return True if the reference (units,) has both verdicts where a grader gave probabilities."""
     return len(np.unique(reference[_with_probability(labels, grader) & (reference >= 0)])) == 2
 
@@ -707,7 +688,7 @@ def _tuned_units(labels: LabelMatrix, grader: int, tuning: Tuning) -> Mask:
     return np.asarray(is_tuned_on[labels.pair] & _with_probability(labels, grader))
 
 
-def _tuned_on(tuning: Tuning) -> Remark:
+def _tuned_on_remark(tuning: Tuning) -> Remark:
     """Return the remark on the data that a threshold was tuned on."""
     reference = "annotators" if tuning.reference == "humans" else tuning.reference
     return Remark("tuned_on", (len(tuning.clusters), reference, tuning.objective))
@@ -795,34 +776,35 @@ def add_threshold_rows(view: RubricView, references: Sequence[Reference] | None 
                 _add_held_out_rows(view, grader, reference)
     for grader, tuning in _tuned_graders(labels):
         name = labels.raters[grader]
-        threshold = labels.scale.threshold_for(name)
-        note = join_notes(_tuned_on(tuning), "its verdicts on these: by thresholds tuned on others")
-        view.add(IN_FORCE, threshold, _tuned_units(labels, grader, tuning), b=name, note=note)
+        threshold, units = labels.scale.threshold_for(name), _tuned_units(labels, grader, tuning)
+        basis = "its verdicts on these: by thresholds tuned on others"
+        note = join_notes(_tuned_on_remark(tuning), basis)
+        view.add(ACTIVE_THRESHOLD, threshold, units, b=name, note=note)
 
 
 def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, curve: bool) -> None:
     """Add the rows of one grader and one reference; with `curve`, also kappa at all thresholds."""
     labels, resamples, name = view.labels, view.resamples, view.labels.raters[grader]
     compared = _with_probability(labels, grader) & (reference.verdicts >= 0)
-    graded, units = Graded.of(labels, grader, reference.verdicts, compared), view.count(compared)
+    graded, counts = Graded.of(labels, grader, reference.verdicts, compared), view.count(compared)
 
     def add(statistic: str, figure: Interval, at: str, note: Note = "") -> None:
         about = About(a=reference.name, b=name, at=at, note=join_notes(note, reference.note))
-        view.add(statistic, figure, units, **about)
+        view.add(statistic, figure, counts, **about)
 
     if len(np.unique(graded.reference)) < 2:
-        reason = "no_variation" if units[0] else "no_pairable_units"
+        reason = "no_variation" if counts.units else "no_pairable_units"
         for objective in OBJECTIVES:
             add("threshold", Interval.undefined(reason), objective)
         return
     default, draws = labels.scale.untuned_threshold_for(name), labels.draws[grader]
     is_declared = default != labels.scale.threshold
     default_name = "the declared one" if is_declared else "the default"
-    tuned = calibrate(graded, resamples, units[1], default)
+    tuned = tuning_results(graded, resamples, counts.clusters, default)
 
     # Rows of each objective: the tuned threshold, its gain, and the advice.
-    for objective, calibration in tuned.items():
-        interval, advice, gain = calibration.threshold, calibration.advice, calibration.gain
+    for objective, result in tuned.items():
+        interval, advice, gain = result.threshold, result.advice, result.gain
         threshold = interval.estimate
         is_default = threshold == default
         note: Note = f"equals {default_name}" if is_default else f"{default_name} is {default:.3g}"
@@ -841,8 +823,8 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
 
     # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
     objectives_at = {default: list(AT_THRESHOLD)}
-    for objective, calibration in tuned.items():
-        objectives = objectives_at.setdefault(calibration.threshold.estimate, list(EVERYWHERE))
+    for objective, result in tuned.items():
+        objectives = objectives_at.setdefault(result.threshold.estimate, list(EVERYWHERE))
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
     for threshold, objectives in objectives_at.items():
@@ -851,18 +833,18 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         if threshold == default:
             basis = Remark("declared_threshold" if is_declared else "default_threshold")
         for objective in objectives:
-            interval = resamples.interval(OBJECTIVES[objective](outcomes), units[1])
+            interval = resamples.interval(OBJECTIVES[objective](outcomes), counts.clusters)
             add(AT_THRESHOLD[objective], interval, repr(threshold), basis)
     if curve:
         kappas = tuned["kappa"].curve
         for threshold, values in zip(kappas.thresholds.tolist(), kappas.values.T, strict=True):
-            add(CURVE, resamples.interval(values, units[1]), repr(threshold))
+            add(CURVE, resamples.interval(values, counts.clusters), repr(threshold))
 
 
 def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> None:
     """Add kappa, and its difference from human agreement, of a grader's held-out verdicts."""
     coded, labels, kappas = view.coded, view.labels, view.once(KappaMeans)
-    if not has_both(labels, grader, reference.verdicts):
+    if not has_both_verdicts(labels, grader, reference.verdicts):
         return
     default = labels.scale.untuned_threshold_for(labels.raters[grader])
     views = held_out_views(labels, coded, grader, reference.verdicts, default)
@@ -963,9 +945,8 @@ class ReliabilityCurve(NamedTuple):
 
 
 def reliability_curve(graded: Graded) -> ReliabilityCurve:
-    """Return the isotonic curve with its consistency band. The band is from curves that are fitted
-    to references simulated with the stated probabilities. Errors within a cluster have the same
-    correlation in the simulation as in the data.
+    """Return the isotonic curve with its consistency band, from curves fitted to references that
+    are simulated with the stated probabilities, and with the data's correlation within clusters.
     """
     from scipy.optimize import isotonic_regression
 
@@ -975,14 +956,16 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     last_of_step = np.flatnonzero(np.diff(step))
     ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
-    # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit.
+    # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit: the
+    # errors' products over all such pairs of units, and these products if they correlated fully.
     expected = np.interp(positive, stated, share)
     observed, largest = (
         float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
         for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
     correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
-    # With the probability root(correlation), a unit's reference is drawn by its cluster's number.
+    # A unit uses the random number of its cluster, not its own, with the probability
+    # root(correlation): two units of a cluster then share it with the probability `correlation`.
     counts = np.ones(len(positive)) if weight is None else weight
     index, n_clusters = np.searchsorted(stated, positive), int(clusters.max()) + 1
     weights, rng = np.bincount(index, weights=counts), np.random.default_rng(_BAND_SEED)
@@ -1033,17 +1016,17 @@ def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -
     """Add the calibration rows of one grader against one reference."""
     labels, resamples = view.labels, view.resamples
     compared = _with_probability(labels, grader) & (reference.verdicts >= 0)
-    units, method = view.count(compared), labels.methods[grader]
+    all_counts, method = view.count(compared), labels.methods[grader]
     graded = Graded.of(labels, grader, reference.verdicts, compared)
 
     def add(
-        statistic: str, figure: Interval, at: str = "", note: Note = "", counts: Counts = units
+        statistic: str, figure: Interval, at: str = "", note: Note = "", counts: Counts = all_counts
     ) -> None:
         notes = join_notes(note, method, reference.note)
         about = About(a=reference.name, b=labels.raters[grader], at=at, note=notes)
         view.add(statistic, figure, counts, **about)
 
-    if not units[0]:
+    if not all_counts.units:
         for statistic in ("brier", "ece"):
             add(statistic, Interval.undefined("no_pairable_units"))
         return
@@ -1052,7 +1035,7 @@ def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -
         """Return the mean squared distance of probabilities (units,) from the verdicts."""
         squares = (stated - graded.reference) ** 2
         sums = resamples.sums(graded.clusters, squares, np.ones(len(squares)))
-        return resamples.interval(ratio(*sums.T), units[1])
+        return resamples.interval(ratio(*sums.T), all_counts.clusters)
 
     add("brier", brier(graded.positive))
     add("ece", Interval.point(math.sqrt(max(0.0, squared_calibration_error(graded)))))
@@ -1183,13 +1166,10 @@ def confident_grades(view: RubricView) -> Iterator[ConfidentGrades]:
         grades, confidence = coded.codes[:, grader], labels.confidence[:, grader]
         compared = (majority >= 0) & (grades >= 0) & ~np.isnan(confidence)
         if compared.any():
-            yield ConfidentGrades(
-                view.on(coded.subset, labels.clusters[compared]),
-                labels.raters[grader],
-                # Means over draws that differ only by rounding are one confidence.
-                np.round(confidence[compared], 12),
-                (grades == majority)[compared],
-            )
+            out, agreed = view.on(coded.subset, labels.clusters[compared]), grades == majority
+            # Means over draws that differ only by rounding are one confidence.
+            rounded = np.round(confidence[compared], 12)
+            yield ConfidentGrades(out, labels.raters[grader], rounded, agreed[compared])
 
 
 def candidate_cuts(confidence: Array, declared: float) -> Array:
@@ -1233,7 +1213,7 @@ class CutTest:
     level: float
 
     @cached_property
-    def largest(self) -> int:
+    def largest_size(self) -> int:
         """Number of units in the largest cluster."""
         return int(np.bincount(self.clusters).max())
 
@@ -1245,24 +1225,26 @@ class CutTest:
         """Return the probability, under the hypothesis, of at most this number of wrong labels
         among the kept ones; an upper bound where clusters have several units.
         """
-        if self.largest > 1:
-            return math.exp(-max(self._capital(self._stake, kept, wrong), 0.0))
+        if self.largest_size > 1:
+            return math.exp(-max(self._log_capital(kept, wrong), 0.0))
         return float(bdtr((kept & wrong).sum(), kept.sum(), self.allowed))
 
     @property
     def design_effect(self) -> float:
-        """Units in clusters that inform as much as one independent unit: from 1 to `largest`."""
-        if self.largest == 1:
+        """Units in clusters that inform as much as one independent unit, from 1 to `largest_size`:
+        the ratio of log p for independent units to log p for these, if no label is wrong.
+        """
+        if self.largest_size == 1:
             return 1.0
         units = np.ones(len(self.clusters), dtype=bool)
-        capital = self._capital(self._stake, units, ~units)
-        return -len(units) * math.log1p(-self.allowed) / capital  # -log p of no error, by both
+        return -len(units) * math.log1p(-self.allowed) / self._log_capital(units, ~units)
 
     def power(self, kept: float, rate: float) -> float:
         """Return the probability that `kept` labels pass if they are wrong at this rate."""
-        n_clusters = math.floor(kept / self.design_effect + 1e-9)
-        passes = bdtr(np.arange(n_clusters + 1), n_clusters, self.allowed) <= self.level
-        return float(bdtr(passes.sum() - 1, n_clusters, rate)) if passes.any() else 0.0
+        n = math.floor(kept / self.design_effect + 1e-9)  # independent units
+        passes = bdtr(np.arange(n + 1), n, self.allowed) <= self.level  # by the number of errors
+        most_errors = passes.sum() - 1
+        return float(bdtr(most_errors, n, rate)) if most_errors >= 0 else 0.0
 
     @cached_property
     def _stake(self) -> float:
@@ -1275,10 +1257,11 @@ class CutTest:
             MAX_STAKE, (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
         )
 
-    def _capital(self, stake: float, kept: Mask, wrong: Mask) -> float:
+    def _log_capital(self, kept: Mask, wrong: Mask) -> float:
         """Return the logarithm of the capital, from 1, after betting on all clusters."""
-        gains = np.where(kept, self.allowed - wrong, 0.0) / self.largest / (1.0 - self.allowed)
-        return float(np.log1p(stake * np.bincount(self.clusters, weights=gains)).sum())
+        # Each unit's part of its cluster's gain, which is -1 if the largest has only wrong labels.
+        gains = np.where(kept, self.allowed - wrong, 0.0) / self.largest_size / (1.0 - self.allowed)
+        return float(np.log1p(self._stake * np.bincount(self.clusters, weights=gains)).sum())
 
 
 class RoutingCut(NamedTuple):
@@ -1304,18 +1287,20 @@ def guaranteed_cut(
     test = CutTest(codes, 1.0 - target, level)
     if not (test.allowed > 0 and level > 0):
         return RoutingCut(math.nan, math.inf)
-    # The order of testing depends on the confidence only.
+    # The cuts to test, at ranks of the confidence: the first is the highest that would pass if no
+    # label were wrong, the last keeps all units.
     n, descending, none_wrong = len(confidence), np.sort(confidence)[::-1], np.zeros_like(wrong)
     ranks = range(math.ceil(n * MIN_SHARE) - 1, n)
     start = bisect_left(
         ranks, True, key=lambda rank: test.passes(confidence >= descending[rank], none_wrong)
     )
-    tested = [*ranks[start :: max(1, n // STEPS)], *ranks[start:][-1:]]  # and the last
-    cuts = np.unique(descending[tested])[::-1].tolist()
+    tested_ranks = [*ranks[start :: max(1, n // STEPS)], *ranks[start:][-1:]]
+    cuts = np.unique(descending[tested_ranks])[::-1].tolist()
     passing = list(takewhile(lambda cut: test.passes(confidence >= cut, wrong), cuts))
     if passing:
         return RoutingCut(passing[-1])
-    # Search the factor by which the sample must grow for the first cut to pass.
+    # Find the factor by which the sample must grow for its first cut to pass. It keeps just enough
+    # units to pass without errors, or `MIN_SHARE`; errors are as frequent as in this share here.
     order = np.argsort(-confidence, kind="stable")
     min_kept = test.design_effect * math.ceil(math.log(test.level) / math.log1p(-test.allowed))
     for growth in np.geomspace(1.0, MAX_GROWTH, STEPS + 1)[1:]:
@@ -1336,12 +1321,12 @@ def add_routing_rows(view: RubricView) -> None:
     a guaranteed agreement of `confidence_target` with the majority of people, which fails in at
     most `ERROR` of studies; the share of its labels that the cut keeps, and their agreement here.
 
-    The guarantee is for one grader, chosen beforehand; not for weighted samples, as tests count
-    units.
+    The guarantee is for one grader, chosen beforehand, and no weighted sample: tests count units.
     """
     request = view.request
-    look, target = request.facts.looks.get(view.rows.rubric, 1), request.settings.confidence_target
-    level = level_of_look(look, request.decision.looks, ERROR)
+    interim_analysis = request.facts.looks.get(view.rows.rubric, 1)  # its number
+    level = level_of_look(interim_analysis, request.decision.looks, ERROR)
+    target = request.settings.confidence_target
     for graded in confident_grades(view):
         out, n = graded.out, len(graded.agreed)
         routing = guaranteed_cut(graded.confidence, ~graded.agreed, out.clusters, target, level)
@@ -1350,10 +1335,11 @@ def add_routing_rows(view: RubricView) -> None:
         if out.resamples.weight is not None:
             out.add(CUT, math.nan, units, reason=Remark("unequal_chances"), **about)
             continue
-        reason = Remark("promise_out_of_reach", (n,))
         if not level > 0:
             reason = Remark("no_level")
-        elif not math.isinf(routing.growth):
+        elif math.isinf(routing.growth):
+            reason = Remark("promise_out_of_reach", (n,))
+        else:
             reason = Remark("promise_needs_more", (n, math.ceil(n * (routing.growth - 1.0))))
         at_level = About(note=Remark("promised_at", (level,)), **about)
         out.add(CUT, routing.cut, units, reason=reason, **at_level)

@@ -39,7 +39,9 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class GraderView:
-    """One view of a grader's labels, with other raters'; `at` distinguishes views of a subset."""
+    """A view of the labels of the `grader` (column of `coded`), with those of other raters. `at`
+    distinguishes views of one subset: "" for labels as they are, `HELD_OUT` or `UNTUNED`.
+    """
 
     coded: Coded
     grader: int
@@ -48,14 +50,14 @@ class GraderView:
     """False for a second view of the same labels, which takes no part of the error rate."""
 
     @property
-    def name(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str, str]:
         """The grader's name, the subset and `at`."""
         return self.coded.raters[self.grader], self.coded.subset, self.at
 
     @property
     def row_key(self) -> dict[str, str]:
         """The key of the result rows that compare this grader with people."""
-        grader, subset, at = self.name
+        grader, subset, at = self.key
         return {"rater_a": "humans", "rater_b": grader, "subset": subset, "at": at}
 
 
@@ -67,9 +69,11 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     majority = tuning.human_majority(labels).verdicts
     for grader in labels.models:
         name = labels.raters[grader]
-        if (labels.codes[:, grader] >= 0).any() or binary is None:
+        is_tuned = name in labels.scale.tunings
+        gives_categories = (labels.codes[:, grader] >= 0).any()
+        if gives_categories or binary is None:
             yield GraderView(categories, grader)
-        elif name not in labels.scale.tunings:
+        elif not is_tuned:
             yield GraderView(binary, grader)
         else:
             # The tuned threshold is compared on held-out clusters below. The untuned threshold was
@@ -80,9 +84,11 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
             above = labels.positive[has_probability, grader] >= untuned
             coded = tuning.with_verdicts(binary, grader, has_probability, above)
             yield GraderView(coded, grader, UNTUNED)
-        if binary is None or grader not in tunable or not tuning.has_both(labels, grader, majority):
+        if binary is None or grader not in tunable:
             continue
-        if name in labels.scale.tunings:  # these clusters were not used to tune its threshold
+        if not tuning.has_both_verdicts(labels, grader, majority):
+            continue
+        if is_tuned:  # its labels are at held-out thresholds already (`with_held_out_thresholds`)
             yield GraderView(binary, grader, HELD_OUT)
             continue
         default = labels.scale.threshold_for(name)
@@ -122,12 +128,14 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
     else:
         candidates = np.array([values.argmin(), values.argmax()])
         distance = np.abs(values[candidates][:, None] - values)
+    # Each candidate's distance from people's labels of a unit, (units, candidates), and of all.
     from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T
     totals = np.zeros(coded.q)  # weight of each label over all units
     for codes in coded.codes[:, people].astype(np.intp).T:
         totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
     from_all = np.broadcast_to(distance @ totals, from_unit.shape)
-    return np.asarray(candidates[np.lexsort((-from_all, from_unit))[:, -1]])
+    ascending = np.lexsort((-from_all, from_unit))  # by `from_unit`, and of ties by nearness to all
+    return np.asarray(candidates[ascending[:, -1]])
 
 
 _MIN_SPREAD = 1e-9
@@ -136,10 +144,9 @@ _MIN_SPREAD = 1e-9
 
 @dataclass(frozen=True)
 class ScoreBounds:
-    """A statistic with its score bounds: their variance is computed at the tested value.
-
-    `statistic` is `sign` times the mean kappa of tables plus the mean of `linear` (points,), both
-    by weights of the points of a `Support`; `sample` has its `estimate` in the data.
+    """Score bounds of a mean kappa or a difference of kappas: the values that a test just rejects,
+    by the variance under the tested value. `statistic` is a function of the weights of the points
+    of a `Support`; `sample` has its `estimate` in the data, and the numbers of clusters.
     """
 
     statistic: bounds.Kappas
@@ -168,8 +175,9 @@ class ScoreBounds:
 
     def negated(self) -> ScoreBounds:
         """Return the bounds of the negative statistic, whose lower bound is the upper one here."""
-        old, sample = self.statistic, replace(self.sample, estimate=-self.sample.estimate)
-        return ScoreBounds(replace(old, sign=-old.sign, linear=-old.linear), sample)
+        statistic, estimate = self.statistic, self.sample.estimate
+        negative = replace(statistic, sign=-statistic.sign, linear=-statistic.linear)
+        return ScoreBounds(negative, replace(self.sample, estimate=-estimate))
 
     def chance_above(self, null: float) -> float:
         """Return the approximate probability that the statistic is above the value `null`."""
@@ -178,13 +186,13 @@ class ScoreBounds:
         return float(bounds.chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Return the factor of growth of the sample for a lower bound above `null`; or inf."""
-        if not float(self.sample.estimate) > null or not alpha > 0:
+        """Return the sample's growth for a lower bound above `null`; inf above 1 + `MAX_GROWTH`."""
+        sample, statistic = self.sample, self.statistic
+        if not float(sample.estimate) > null or not alpha > 0:
             return math.inf
 
         def is_enough(factor: float) -> bool:
-            sample, statistic = self.sample, self.statistic
-            is_observed = statistic.base >= 1.0  # labels not observed weigh less (`Support`)
+            is_observed = statistic.base >= 1.0  # labels not observed weigh less, and do not grow
             larger_base = np.where(is_observed, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
@@ -210,14 +218,15 @@ class Comparison:
     influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask,
     `sample` the clusters: all, effective, and with a minority label.
 
-    `difference` is grader-human kappa minus human-human kappa. It is tested against `margin`, or
-    against the `margin_share` of human-human kappa: `difference_influence` and `difference_bounds`
-    are of grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas` (rows,)
-    are grader-human kappa with the bounds `baseline_bounds`, for the difference from
-    `best_baseline_kappa`. `people_kappa` is the kappa of `n_people` people with one another.
-    `people_variance` is the variance of the difference over people, NaN for fewer than three or if
-    not requested. `chance_agreement` is that of two raters with people's shares of the labels.
-    `is_constant`: the grader gave one label only; `is_pooled`: some people share a table.
+    `difference` is grader-human minus human-human kappa, `margin` how far it may lie below 0. If
+    the margin is a share of human-human kappa (`margin_share`, else 0), that kappa's error counts,
+    too. The *tested quantity*, with `difference_influence` and `difference_bounds`, is therefore
+    grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas` (rows,) are
+    grader-human kappa; `baseline_bounds` bound it, and so its lead over `best_baseline_kappa`.
+    `people_kappa` is the kappa of `n_people` people with one another. `people_variance` is the
+    variance of the difference over people, NaN for fewer than three or if not requested.
+    `chance_agreement` is that of two raters with people's shares of the labels. `is_constant`: the
+    grader gave one label only; `is_pooled`: some people share a table.
     """
 
     view: GraderView
@@ -247,10 +256,8 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity at the margin, `margin_share` x people's kappa - `margin`:
-        0 for a `margin_share`, which sets the margin to this product; else minus `margin`.
-        """
-        # The estimate is the difference plus `margin_share` x people's kappa.
+        """Value of the tested quantity at the margin: 0 with a `margin_share`, else -`margin`."""
+        # The tested quantity is the difference plus `margin_share` x people's kappa.
         return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
@@ -289,9 +296,9 @@ class Comparator:
         kappas = grader_mean.values
         people_kappas = people_mean.values if people_mean else np.full(len(kappas), np.nan)
         people_kappa, share = float(people_kappas[0]), self.margin_share
-        if not share and self.margin > MAX_MARGIN_SHARE * people_kappa > 0:
+        if not share and 0 < MAX_MARGIN_SHARE * people_kappa < self.margin:
             share = MAX_MARGIN_SHARE  # a fixed margin is capped at this share of people's kappa
-        required = (1.0 - share) * people_kappas  # people's own with a fixed margin (share 0)
+        subtracted = (1.0 - share) * people_kappas  # to get the tested quantity (`Comparison`)
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.people_beside(grader), units)
@@ -300,21 +307,20 @@ class Comparator:
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)
         codes = coded.codes[:, grader].astype(np.intp)
+        variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(
             view=view, counts=counts, units=units, is_pooled=grader_mean.pooled,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
-            difference_influence=bounds.influence(kappas - required),
-            difference_bounds=support.score_bounds(kappas - required, effective, required),
+            difference_influence=bounds.influence(kappas - subtracted),
+            difference_bounds=support.score_bounds(kappas - subtracted, effective, subtracted),
             margin=share * people_kappa if share else self.margin, margin_share=share,
             kappas=kappas, is_constant=len(np.unique(codes[units])) < 2,
             best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_influence=bounds.influence(people_kappas), chance_agreement=chance_agreement,
-            people_variance=(
-                _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
-            ),
+            people_influence=bounds.influence(people_kappas), people_variance=variance,
+            chance_agreement=chance_agreement,
         )  # fmt: skip
 
 
@@ -327,8 +333,7 @@ class Support:
 
     `sums` (points, tables, 2 + 2q) are what each point adds to the tables
     (`analysis.bootstrap.bounds.table_sums`), `weights` (points,) its weight, `distance` (q, q) the
-    distances of labels. `clusters` (observed points,) are the jackknife's indices of the clusters
-    with labels, which are the first points.
+    distances of labels. `clusters` (observed points,) are the first points' jackknife indices.
     """
 
     sums: Array
@@ -340,7 +345,7 @@ class Support:
     @classmethod
     def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
         """Return the support for graders on these units; for two, of the first minus the second."""
-        coded, size = overlap.coded, jackknife.clusters_in_row  # clusters in each point
+        coded, clusters_per_point = overlap.coded, jackknife.clusters_in_row
         weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
         def table_sums(codes: Codes) -> Array:
@@ -355,15 +360,16 @@ class Support:
         step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
         counts = label_counts(coded, overlap.raters)
         for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
-            for n, codes in enumerate(graders_codes):
-                changed_sums = [*graders_sums]
-                changed_sums[n] = table_sums(np.where(codes >= 0, label, -1))
-                change = (np.concatenate(changed_sums, axis=1) - observed) / size  # of one cluster
-                unobserved.append((observed + change)[clusters])
+            for changed, codes in enumerate(graders_codes):  # one grader's labels are changed
+                all_sums = [*graders_sums]
+                all_sums[changed] = table_sums(np.where(codes >= 0, label, -1))
+                change = np.concatenate(all_sums, axis=1) - observed
+                one_changed = observed + change / clusters_per_point  # only one cluster of a point
+                unobserved.append(one_changed[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
-        n_clusters = max(len(graders) * size * n_observed, 1.0)
-        # Column 0 is a table's size: over all tables of a grader, each unit counts once. With the
-        # root the pseudo-weight lies between half a cluster and half a unit of it.
+        n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
+        # Column 0 is a table's size: over all tables of a grader, each unit counts once. Divided by
+        # a root, the pseudo-weight lies between the weights of half a cluster and of half a unit.
         units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
@@ -375,22 +381,21 @@ class Support:
     ) -> ScoreBounds:
         """Return the bounds of the mean kappa of these tables minus `subtracted`, which does not
         depend on the grader's labels. `values` (rows,) are the difference, `subtracted` (rows,) its
-        second term, for all data and without each cluster; `effective` is the effective number of
-        clusters.
+        second term, for all data and without each cluster; `effective` clusters count.
         """
         # The data, then the rows of the jackknife that leave out the observed points.
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
-        linear = np.zeros(len(self.weights))  # what each point adds beside the mean kappa
+        linear = np.zeros(len(self.weights))  # the points' values, whose mean is added to kappa
         if subtracted is not None and n:
             # The estimate plus influence: its mean over the data is the estimate, and weights move
-            # it as they move `subtracted`. All labels of a cluster, one tile each, share its value.
+            # it as they move `subtracted`. A cluster has one value, whatever the grader's labels.
             by_cluster = subtracted[0] + bounds.influence(subtracted[rows])
             linear -= np.tile(by_cluster, len(self.weights) // n)
         statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
         point_influence = statistic.at(observed)[1]  # a linear approximation of the jackknife's
         spread = float(np.sqrt((observed * point_influence**2).sum()))
-        stretch = 1.0  # the jackknife's spread over this one, if that is wider
+        stretch = 1.0  # factor by which the jackknife's spread is wider, if it is
         if n > 1 and spread > _MIN_SPREAD:
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
         sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
@@ -416,11 +421,11 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
-    for n in range(len(overlap.individual)):
-        other_people = np.arange(len(with_grader)) != n
+    for left_out in range(len(overlap.individual)):
+        other_people = np.arange(len(with_grader)) != left_out
         # Tables among people: of pairs, then of each person with the shared table, then its own.
-        other_pairs = np.array([n not in pair for pair in pairs], dtype=bool)
-        other_shared = np.arange(len(among) - len(pairs)) != n
+        other_pairs = np.array([left_out not in pair for pair in pairs], dtype=bool)
+        other_shared = np.arange(len(among) - len(pairs)) != left_out
         other_tables = np.concatenate([other_pairs, other_shared])
         differences.append(_difference(with_grader[other_people], among[other_tables], distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
@@ -432,26 +437,25 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         sums = with_grader + after[0] - before[0], among + after[1] - before[1]
         differences.append(_difference(*sums, distance))
     defined = np.array([difference for difference in differences if math.isfinite(difference)])
-    m = len(defined)
-    return (m - 1) / m * float(((defined - defined.mean()) ** 2).sum()) if m > 2 else math.nan
+    n = len(defined)
+    return (n - 1) / n * float(((defined - defined.mean()) ** 2).sum()) if n > 2 else math.nan
 
 
 def _difference(with_grader: Array, among: Array, distance: Array) -> float:
     """Return the mean kappa of tables with the grader minus that among people, (tables, 2 + 2q)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
-        return float(
-            bounds.kappas_of(with_grader, distance)[0] - bounds.kappas_of(among, distance)[0]
-        )
+        kappa, people_kappa = (bounds.kappas_of(sums, distance)[0] for sums in (with_grader, among))
+        return float(kappa - people_kappa)
 
 
 def _minority_and_chance(
     overlap: Overlap, jackknife: Resamples, sizes: Array
 ) -> tuple[float, float]:
     """Return two figures: the effective number of clusters in which a person gave another label
-    than the most frequent one, as a mean over people; and the agreement expected by chance of two
-    raters with people's label shares. `sizes` (clusters,) are the clusters' weights. People who
-    share a table count as one person, by their majority.
+    than the most frequent one, as a mean over people (of whom those who share a table count as one,
+    by their majority); and the agreement expected by chance of two raters with people's label
+    shares. `sizes` (clusters,) are the clusters' weights.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
@@ -466,6 +470,6 @@ def _minority_and_chance(
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
-    numbers = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
+    by_person = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
     shares = shares / max(shares.sum(), 1.0)
-    return float(np.mean(numbers)) if numbers else 0.0, float((shares**2).sum())
+    return float(np.mean(by_person)) if by_person else 0.0, float((shares**2).sum())

@@ -43,7 +43,7 @@ from evenhand.analysis.people.slices import SIDE_KAPPA
 from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
-from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, IN_FORCE, KAPPA_HELD_OUT
+from evenhand.analysis.thresholds.tuning import ACTIVE_THRESHOLD, CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.types import Array, Mask
 from evenhand.analysis.verdicts.comparison import (
     HELD_OUT,
@@ -64,19 +64,19 @@ IF_WRONG = "non_inferiority_unscored_as_disagreement"
 PART = "part_non_inferiority"
 ABOVE_BASELINE = "kappa_above_baseline"
 PEOPLE_KAPPA = "people_kappa"
-MINORITY = "rarer_clusters"
-"""Clusters with a minority label; this statistic and the setting `min_rarer` have an older word."""
-EFFECTIVE = "clusters_worth"
+MINORITY, EFFECTIVE = "rarer_clusters", "clusters_worth"
+"""Numbers of clusters: with a minority label, and effective. The names of these statistics, like
+that of the setting `min_rarer`, have older words."""
 CHANCE = "chance_within_margin"
 NEEDED = "clusters_to_pass"
 STATISTICS = (
-    *(NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA),
-    *(MINORITY, EFFECTIVE, CHANCE, NEEDED),
-)
+    NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA,
+    MINORITY, EFFECTIVE, CHANCE, NEEDED,
+)  # fmt: skip
 """All statistics that `add_deciding_rows` adds."""
 AT_THRESHOLD = "can_replace_at_threshold"
 RECOMMENDED = "threshold_recommended"
-STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"
+STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"  # at = "rubric": over its wordings
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,14 @@ class TunedEvidence(ViewEvidence):
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
-        """Collect the evidence at tuned thresholds. `is_binary`: the grader's labels as they are
-        are compared with people on binary labels, too.
+        """Collect the evidence at tuned thresholds. `is_binary` is True if binary labels, and not
+        the categories, decide on the grader's labels as they are.
         """
 
         def binary_row(statistic: str, at: str = "") -> ResultRow | None:
             return rows.get(statistic, "humans", grader, BINARY_ALL, at)
 
-        active = rows.get(IN_FORCE, "", grader, BINARY_ALL)
+        active = rows.get(ACTIVE_THRESHOLD, "", grader, BINARY_ALL)
         difference = binary_row(CEILING_HELD_OUT, TUNED_FOR)
         kappa = binary_row(KAPPA_HELD_OUT, TUNED_FOR)
         if active is not None:  # the study uses the tuned threshold: the main rows are at it
@@ -239,14 +239,12 @@ class Answers:
     scored: ResultRow | None = None
 
     @property
-    def share(self) -> tuple[float, float, float]:
-        """The share that the grader labelled, and its two bounds; 0 where no unit was assigned."""
-        row = self.coverage
-        if row is None:
-            return 0.0, 0.0, 0.0
-        if math.isnan(row["low"]):
-            return row["estimate"], row["estimate"], row["estimate"]
-        return row["estimate"], row["low"], row["high"]
+    def share(self) -> Interval:
+        """The share that the grader labelled; 0 where no unit was assigned."""
+        if self.coverage is None:
+            return Interval(0.0, 0.0, 0.0)
+        share, low, high = (self.coverage[end] for end in ("estimate", "low", "high"))
+        return Interval(share, share, share) if math.isnan(low) else Interval(share, low, high)
 
 
 @dataclass(frozen=True)
@@ -255,7 +253,7 @@ class VerdictEvidence:
 
     `present` is on the grader's labels as they are, `tuned` on its binary labels at tuned
     thresholds. `binary` is the difference on binary labels where the categories decide;
-    `is_binary`: binary labels decide for a rubric with more categories. `wording_unstable` is the
+    `is_binary`: binary labels decide on a rubric with more categories. `wording_unstable` is the
     stability across wordings of the rubric where it is clearly too low, `injection` the injection
     audit. `identical_graders` have the same labels. `recoded` are kappas after recoding the labels,
     the largest first: signs of a fixable mistake. `selective` is the agreement on units with few
@@ -314,21 +312,17 @@ class VerdictEvidence:
         """The keys of the rows that the verdict is based on."""
         present, tuned, answers = self.present, self.tuned, self.answers
         return keys_of(
-            *(present.difference, present.kappa),
-            *(present.bounds.rows if present.bounds else ()),
-            *(self.binary, answers.coverage, answers.scored),
+            present.difference, present.kappa, *(present.bounds.rows if present.bounds else ()),
+            self.binary, answers.coverage, answers.scored,
             *(tuned.bounds.rows if tuned.bounds else ()),
-            *(tuned.difference, tuned.kappa, tuned.advised, tuned.active),
-            *self.baselines,
-            *(bias.row for bias in present.biases),
+            tuned.difference, tuned.kappa, tuned.advised, tuned.active,
+            *self.baselines, *(bias.row for bias in present.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
-            self.wording_unstable,
-            *(*present.parts, *tuned.parts),
-            *(*self.recoded, *(self.selective or ())),
-            *(self.gross, *self.people.copied_rows),
+            self.wording_unstable, *present.parts, *tuned.parts, *self.recoded,
+            *(self.selective or ()), self.gross, *self.people.copied_rows,
             *(row for person in self.people.opposed for row in (person.as_given, person.recoded)),
             *self.people.sides,
-        )
+        )  # fmt: skip
 
 
 def margin_of(row: ResultRow) -> float:
@@ -355,10 +349,10 @@ def evidence_on(
     kappa, subset = labels.scale.deciding_kappa, "all"
     difference = rows.get(CEILING, "humans", grader)
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
-    if binary and (difference is None or difference["n_units"] == 0):
+    is_binary = binary is not None and (difference is None or difference["n_units"] == 0)
+    if is_binary:
         kappa, subset = "cohen_kappa", BINARY_ALL
         difference, binary = binary, None
-    is_binary = subset == BINARY_ALL
 
     def row_with_people(statistic: str, at: str = "") -> ResultRow | None:
         """The row of the grader with people, on the labels that the verdict is on."""
@@ -378,12 +372,13 @@ def evidence_on(
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    by_n_labels = (  # not those by class of item, such as "unanimous"
+    by_n_labels = (  # at: a number of labels, "1" or "2+"; else a class of item, as "unanimous"
         [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
     recoded = (row_with_people(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
+    injections = (audit for audit in audits(rows.rows.values()) if audit.grader == grader)
     return VerdictEvidence(
         rubric=labels.scale.name, grader=grader, rule=rule, noun=noun,
         people=People.of(rows, labels, copies, min_kappa),
@@ -393,7 +388,7 @@ def evidence_on(
         binary=binary, is_binary=is_binary and len(labels.scale.categories) > 2,
         baselines=tuple(filter(None, baselines)),
         wording_unstable=wordings if is_unstable else None,
-        injection=next((a for a in audits(rows.rows.values()) if a.grader == grader), None),
+        injection=next(injections, None),
         identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
         selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
@@ -405,9 +400,9 @@ def evidence_on(
 def _min_people_kappa(
     rows: ResultRows, labels: LabelMatrix, rule: DecisionSettings, *, is_binary: bool
 ) -> float:
-    """Return the human-human kappa below which no grader can be evaluated: the rule's for two
-    categories; on a scale the weighted kappa that shows as much agreement (`kappa_on_scale`); with
-    more unordered categories it falls with chance agreement (sum of squared shares) below 1/2.
+    """Return the human-human kappa below which no grader can be evaluated: for two categories the
+    rule's minimum; for an ordered scale the weighted kappa that shows as much (`kappa_on_scale`);
+    else the minimum times twice the agreement expected by chance, if that is below 1/2.
     """
     chance, min_kappa = rows.chance.get(""), rule.min_people_kappa
     if is_binary:
@@ -463,12 +458,12 @@ def add_deciding_rows(
         view, best = comparison.view, comparison.best_baseline_kappa
         if view.at == UNTUNED:  # it only shares the level: nothing is decided on it
             continue
-        bounds[view.name] = _add_bounds(rows, comparison, level)
+        bounds[view.key] = _add_bounds(rows, comparison, level)
         worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
         worst_case = comparator.compare(worst_view, best) if worst_view else None
         if worst_case is not None:
             if_wrong = _add_worst_case(rows, worst_case, level, rule)
-            bounds[view.name] = replace(bounds[view.name], if_wrong=if_wrong)
+            bounds[view.key] = replace(bounds[view.key], if_wrong=if_wrong)
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     for name, part_rows in by_view.items():
@@ -504,22 +499,22 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     at_margin = replace(level, margin=margin)
     variance = people_variance + standard_error(comparison.difference_influence) ** 2
     from_people = people_variance / variance if variance > 0 else 0.0
-    # `bar`: the value that the statistic itself must clear.
+    # `bar` is the value to clear; unlike `margin` it has no remark in the row's note.
     over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     constant = Remark("constant_rater") if comparison.is_constant else ""
-    baseline_gain = comparison.baseline_difference
-    above = comparison.baseline_bounds.interval_or_remark(baseline_gain, level.alpha)
+    lead = comparison.baseline_difference
+    above = comparison.baseline_bounds.interval_or_remark(lead, level.alpha)
     if comparison.is_constant:  # the grader equals a baseline, in every sample
-        above = Interval(baseline_gain, baseline_gain, baseline_gain)
+        above = Interval(lead, lead, lead)
     to_pass = _clusters_to_pass(comparison, difference, level)
-    kappa = _people_kappa(comparison, level.alpha, rows.heaviest)
-    shared_margin = replace(at_margin, margin_share=comparison.margin_share)
+    people = _people_kappa(comparison, level.alpha, rows.heaviest)
+    with_margin_share = replace(at_margin, margin_share=comparison.margin_share)
     return Bounds(
-        difference=add(NON_INFERIORITY, difference, shared_margin, pooled),
+        difference=add(NON_INFERIORITY, difference, with_margin_share, pooled),
         like_these=add(NON_INFERIORITY_PEOPLE, like_these, over_people) if like_these else None,
         above_baseline=add(ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
-        people=add(PEOPLE_KAPPA, replace(kappa, high=min(kappa.high, 1.0)), level, pooled),
+        people=add(PEOPLE_KAPPA, replace(people, high=min(people.high, 1.0)), level, pooled),
         chance=add(CHANCE, Interval.point(comparison.chance_within), at_margin),
         clusters_to_pass=add(NEEDED, Interval.point(to_pass), level) if to_pass else None,
         effective_clusters=add(EFFECTIVE, Interval.point(comparison.sample.effective), level),
@@ -529,13 +524,12 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
 
 def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Deciding) -> int | None:
     """Return the number of clusters that would show at the next look that the grader is within the
-    margin, in 80% of studies if the estimates stay the same; None if that is shown already, or if
-    no number would show it.
+    margin, in 80% of studies if the estimates stay; None if that is shown, or no number would do.
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
     growth = comparison.difference_bounds.growth(comparison.null, surer_level(level.next_alpha))
-    return math.ceil(growth * comparison.counts[1]) if growth < math.inf else None
+    return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 
 def _add_worst_case(
@@ -555,8 +549,7 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
 
     Where no cluster varies, the bounds are as far away as unobserved clusters could move kappa: as
     many clusters may disagree as a sample of this size misses with a chance of `alpha` (Clopper &
-    Pearson 1934, for none of n). They may all have the largest weight, `heaviest`, which is that of
-    the clusters least likely to be sampled.
+    Pearson 1934, for none of n). All may have the largest weight of a cluster, `heaviest`.
     """
     estimate, contributions = comparison.people_kappa, comparison.people_influence
     if math.isnan(estimate):
@@ -564,7 +557,7 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
     if not alpha:
         return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
     if not np.ptp(contributions) > 0:
-        unobserved = 1.0 - alpha ** (heaviest / max(comparison.counts[1], 1))
+        unobserved = 1.0 - alpha ** (heaviest / max(comparison.sample.clusters, 1))
         distance = float(min(unobserved / max(1.0 - comparison.chance_agreement, 1e-9), 2.0))
         remarks = (Remark("nothing_varies"),)
         return Interval(estimate, estimate - distance, estimate + distance, remarks)
@@ -577,8 +570,9 @@ def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) 
     if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
         return None
     distances = np.array([these.estimate - these.low, these.high - these.estimate])
-    sample = comparison.people_variance, comparison.n_people, comparison.sample.effective
-    below, above = reach_over_people(distances, *sample, alpha).tolist()
+    people_variance, clusters = comparison.people_variance, comparison.sample.effective
+    reaches = reach_over_people(distances, people_variance, comparison.n_people, clusters, alpha)
+    below, above = reaches.tolist()
     return Interval(these.estimate, these.estimate - below, these.estimate + above)
 
 
@@ -618,7 +612,7 @@ def add_part_rows(
             comparison = part_comparator.compare(part, over_people=False)
             bounds = _part_bounds(comparison, alpha / len(parts), min_minority)
             view_rows.append(rows.added(PART, bounds, counts, **part.row_key))
-        rows_by_view[view.name] = tuple(view_rows)
+        rows_by_view[view.key] = tuple(view_rows)
     return rows_by_view
 
 
@@ -636,8 +630,8 @@ def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int)
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """Return a pilot for planning for every grader with bounds: the variances of its difference
-    from people, on the labels that its verdict is based on. The variance between clusters is taken
-    back from the interval: half its width is a quantile of t times the standard error.
+    from people, on the labels that its verdict is based on. The variance between clusters follows
+    from the interval, half the width of which is a quantile of t times the standard error.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]

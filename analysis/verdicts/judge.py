@@ -52,6 +52,9 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
+Key = tuple[str, ...]
+"""Key that identifies a row (`RESULTS_KEY`)."""
+_STATISTIC, _RATER_B = 1, 3  # positions in a key
 MOST_PEOPLE = 5
 """Largest multiple of the present number of annotators that is advised."""
 ITEMS_AT_RANDOM = 60
@@ -103,7 +106,8 @@ def judge_graders(
     for grader in (labels.raters[model] for model in labels.models):
         case = evidence.evidence_on(rows, labels, grader, rule, cluster_noun)
         if rule.reference:
-            verdict = _verdict(case, *verdict_requirements.judge_against_reference(rows, case))
+            decision, keys, kappas = verdict_requirements.judge_against_reference(rows, case)
+            verdict = _verdict(case, decision, keys, kappas)
         else:
             verdict = judge(case)
         verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
@@ -137,8 +141,8 @@ def judge(case: VerdictEvidence) -> Verdict:
     shorts, passes = [decision.short], decision.judgement in PASSES
     if case.people.copied:
         shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
-    # `passes_if_wrong`: the grader would pass even if every label that it did not give were wrong.
-    if passes and view.bounds is not None and not view.bounds.passes_if_wrong:
+    needs_missing_labels = view.bounds is not None and not view.bounds.passes_if_wrong
+    if passes and needs_missing_labels:  # it would not pass if they were all wrong
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
@@ -160,8 +164,9 @@ def _decide(case: VerdictEvidence) -> Decision:
     faults = requirement.reasons(audits, "broken")
     missing = _missing_evidence(case, agreement, probable_fault)  # no reasons: all is met
     against = _reasons_against(case, agreement)
-    n_shared = present.difference and present.difference["n_units"]
-    if case.people.number > 0 and case.answers.share[0] > 0 and not n_shared:  # [0]: estimate
+    n_shared = present.difference["n_units"] if present.difference else 0
+    have_labels = case.people.number > 0 and case.answers.share.estimate > 0  # people and grader
+    if have_labels and not n_shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
@@ -205,17 +210,16 @@ def _with_shortfall(
     agreement on a sample that is large enough, but perhaps by less than the margin.
     """
     is_large = agreement["both_kinds"].is_met and agreement["enough_clusters"].is_met
-    shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
-    if not is_large or agreement["within_margin"].state != "open" or not 0 < shortfall <= margin:
+    least_shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
+    may_be_within = agreement["within_margin"].state == "open"
+    if not (is_large and may_be_within and 0 < least_shortfall <= margin):
         return inconclusive
-    least, limit = shown_apart(shortfall, [0.0, margin]), limit_shown(margin, shortfall)
+    least, limit = shown_apart(least_shortfall, [0.0, margin]), limit_shown(margin, least_shortfall)
     head = written("verdict.known_below", **case.fields, least=least, margin=limit)
     return replace(inconclusive, head=head)
 
 
 _RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
-_UNDEFINED = "undefined_plainly", "undefined"
-"""Keys of the sentence and of the short reason (see `because`) where there are no bounds."""
 
 
 def _inconclusive(
@@ -276,11 +280,10 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )  # fmt: skip
 
 
-def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str) -> Decision:
+def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fault: str) -> Decision:
     """Decide that it is inconclusive, with the reasons why the grader has not passed as it is (none
     if it meets all requirements of `agreement`), the number of further clusters that would decide,
-    and the cheapest other step. `fails` is the reason why estimates miss a requirement, "" if none
-    do.
+    and the cheapest other step. `fault` is what `requirement.likely_fault` returns.
     """
     bounds = case.present.bounds
     if case.people.number >= 2 and not case.people.share_units:
@@ -288,7 +291,8 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str
         return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
-        return _too_few_shared(case) or _inconclusive(case, [impossible or because(*_UNDEFINED)])
+        impossible = impossible or because("undefined_plainly", "undefined")
+        return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
     people = agreement["people_agree"]
@@ -296,13 +300,13 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fails: str
         return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
     if requirement.all_met(agreement):
         return _inconclusive(case)
-    return _label_more(case, bounds, agreement, fails)
+    return _label_more(case, bounds, agreement, fault)
 
 
-def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fails: str) -> Decision:
-    """Decide that further clusters would decide, or further people on the present clusters where
-    clusters would not, to meet all `needs`. `fails` is as in `_missing_evidence`. Only the part of
-    the variance that is between people (`Bound.from_people`) falls with more people.
+def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fault: str) -> Decision:
+    """Advise further clusters with which all `needs` may be met; where clusters would not do,
+    further people on the present clusters, who reduce the variance that is between people
+    (`Bound.from_people`). `fault` is as in `_missing_evidence`.
     """
     rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
@@ -320,7 +324,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fail
     if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
         more, undecided = n_lacking, False
     advice = wording.advice(
-        sample.clusters, more, case.noun, undecided=undecided, fails=fails, people=more_people,
+        sample.clusters, more, case.noun, undecided=undecided, fault=fault, people=more_people,
         look=bounds.level.look,
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
@@ -370,13 +374,13 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
             "can_replace_at_threshold", head, [why], holds_for="binary", threshold=threshold
         )
     row = case.deciding_difference(bounds)
-    sample, fails = bounds.sample(row), requirement.likely_fault(agreement)
+    sample, fault = bounds.sample(row), requirement.likely_fault(agreement)
     more = sample.more_to_settle(case.rule, agreement)
     figures = wording.figures(case, bounds, row)
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
-    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
     step = NextStep(kind="threshold", number=more) if more else None
-    return _inconclusive(case, [why, *advice], more or 0, step, promising=not fails)
+    return _inconclusive(case, [why, *advice], more or 0, step, promising=not fault)
 
 
 def _is_informative(case: VerdictEvidence) -> bool:
@@ -400,7 +404,8 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         against.append(because("below", figures=wording.compared(case, bounds), apart=apart))
     scored, rule, best_baseline = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people rarely choose another category, a good grader may give one
-    # label only, as a baseline does. Without bounds, clusters in which it errs stand for these.
+    # label only, as a baseline does. Without bounds the number of clusters with a minority label is
+    # unknown: the number in which the grader errs is used instead.
     if agreement:
         is_large = agreement["enough_clusters"].is_met and agreement["both_kinds"].is_met
     else:
@@ -411,7 +416,8 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         high = bounds.above_baseline["high"] if bounds else kappa["high"] - best_baseline
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
-        if (high <= 0 and people_agree) or is_constant:
+        is_no_better = high <= 0 and people_agree
+        if is_no_better or is_constant:
             against.append(verdict_requirements.baseline(case, kappa, "no_better_than_baseline"))
     return against
 
@@ -436,7 +442,7 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
     if math.isnan(case.best_baseline_kappa):
         return because("baselines_undefined", "undefined")
     if bounds is None:
-        return because(*_UNDEFINED)
+        return because("undefined_plainly", "undefined")
     if bounds.has_no_level:
         return None  # another look may have one
     lows = case.deciding_difference(bounds)["low"], bounds.above_baseline["low"]
@@ -466,8 +472,8 @@ class Candidate:
             return ""
         if self.difference and self.difference["low"] > 0:
             # An annotator who reverses labels explains the difference, and not the rubric.
-            has_opposed = any(key[1] == ANNOTATOR_KAPPA for key in self.verdict["evidence"])
-            return "" if has_opposed else "people_differ_more"
+            statistics = [key[_STATISTIC] for key in self.verdict["evidence"]]
+            return "" if ANNOTATOR_KAPPA in statistics else "people_differ_more"
         step = self.verdict["next"]
         return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
 
@@ -537,19 +543,15 @@ def _rank_key(candidate: Candidate) -> tuple[int, bool, float, float, str]:
     return order, verdict["holds_for"] != "", price, -candidate.agreement, verdict["grader"]
 
 
-Key = tuple[str, ...]
-"""Key that identifies a row (`RESULTS_KEY`)."""
-
-
 def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, among
     `all_keys` of its evidence, in the order of `VerdictEvidence.keys`: the first ones, on the
     labels as they are, or of a verdict at a threshold the last ones, on held-out clusters.
     """
-    keys = [tuple(key) for key in all_keys if key[3] not in BASELINES]  # key[3]: rater_b, a grader
+    keys = [tuple(key) for key in all_keys if key[_RATER_B] not in BASELINES]  # only the grader's
 
     def deciding_key(*statistics: str) -> Key | None:
-        candidates = [key for key in keys if key[1] in statistics]  # key[1]: the statistic
+        candidates = [key for key in keys if key[_STATISTIC] in statistics]
         return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)

@@ -43,8 +43,8 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    # Growth of the sample that decides: by the score test of `clusters_to_pass` on these people and
-    # an estimate within the margin (inf: no number would do); else None, and `Bound` computes it.
+    # Factor by which the sample must grow. For these people and an estimate within the margin it is
+    # that of the score test (`clusters_to_pass`; inf: none would do); else `Bound` computes it.
     growth = None
     if difference is bounds.difference and difference["estimate"] > limit:
         needed = bounds.clusters_to_pass
@@ -85,11 +85,12 @@ def people_disagree(case: evidence.VerdictEvidence, people: ResultRow) -> list[R
     name = "people_may_not_agree" if is_likely else "people_hardly_agree"
     kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
     why = [because(name, kappa=kappa, low=low, least=min_kappa)]
-    for within, across in zip(sides[::2], sides[1::2], strict=True):  # in turn, by column
+    within_sides, across_sides = sides[::2], sides[1::2]  # they alternate, by column
+    for within, across in zip(within_sides, across_sides, strict=True):
         kappas = {"within": within["estimate"], "across": across["estimate"]}
         why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
     # A clearer rubric does not help where some people reverse labels, or sides differ.
-    agree_within_side = any(row["estimate"] >= min_kappa for row in sides[::2])
+    agree_within_side = any(row["estimate"] >= min_kappa for row in within_sides)
     if not is_likely and not case.people.opposed and not agree_within_side:
         why.append(because("clearer_rubric"))
     return why
@@ -123,7 +124,7 @@ def no_faults(case: evidence.VerdictEvidence, view: evidence.ViewEvidence) -> Re
     sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
     stability, unstable = case.wording_unstable, list[Reason]()
-    if stability is not None:
+    if stability is not None:  # it is clearly too low
         interval = wording.interval_of(stability["low"], stability["high"])
         unstable = [because("wording", kappa=stability["estimate"], interval=interval)]
     return {
@@ -139,7 +140,7 @@ def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -
     minority, effective = sample.minority, requirement.rounded_up(sample.effective)
     minority_state = requirement.state_of(met=minority >= rule.min_rarer)
     clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
-    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
+    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}  # fields of the sentences
     worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
         "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **few)]),
@@ -157,7 +158,7 @@ def answers_enough(
     """Require that the grader clearly labels at least `min_share` of the units assigned to it. The
     share's bounds are at the level `alpha`; sentences are from a `section` of the texts.
     """
-    share, low, high = answers.share
+    share, low, high = answers.share.estimate, answers.share.low, answers.share.high
     return Requirement(
         requirement.state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
         why=lambda: wording.unanswered(answers, min_share, noun, section),
@@ -229,10 +230,9 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
     those of `non_inferiority`, for all graders at once; bounds of shares are Clopper & Pearson's
-    (1934) on the effective sample size. A pass needs all three figures above their limits, so that
-    their levels are not corrected.
+    (1934) on the effective sample size, uncorrected, as a pass needs all three above their limits.
     """
-    labels = view.labels.with_reference(rule.reference)
+    labels = view.labels.with_reference(rule.reference)  # the only one of its "humans"
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
     jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
@@ -245,7 +245,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     influences = [influence(comparison.kappas) for comparison in comparisons]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        view.rows.compared[comparison.view.name] = _add_comparison_rows(
+        view.rows.compared[comparison.view.key] = _add_comparison_rows(
             view.rows, comparison, labels, jackknife, alpha, level, rule
         )
 
@@ -275,7 +275,7 @@ def _add_comparison_rows(
     level: Deciding,
     rule: DecisionSettings,
 ) -> AgainstReference:
-    """Add the rows of one comparison; kappa's bounds are at `level`, shares' at `alpha` if any."""
+    """Add the rows of one comparison: kappa with bounds at `level`, shares at `alpha` (0: none)."""
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
@@ -283,8 +283,9 @@ def _add_comparison_rows(
     in_minority = units & (coded.codes[:, reference] != counts.argmax())
     minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
     effective = Interval.point(comparison.sample.effective)
+    # `baseline_bounds` bound kappa itself.
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
-    kappa = kappa.held(replace(level, bar=rule.reference_kappa))  # bounds of kappa itself
+    kappa = kappa.held(replace(level, bar=rule.reference_kappa))
     figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
     effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
     sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
@@ -313,7 +314,8 @@ def judge_against_reference(
     rows: ResultRows, case: evidence.VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
-    case = replace(case, answers=evidence.Answers(case.answers.coverage))  # `scored` is with people
+    # `scored` is the agreement with people: it is left out.
+    case = replace(case, answers=evidence.Answers(case.answers.coverage))
     views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
@@ -380,13 +382,13 @@ def _decide(
     answers_first = {"answers": requirements["answers"], **requirements}
     if against := requirement.reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fails = view.sample, requirement.likely_fault(requirements)
+    sample, fault = view.sample, requirement.likely_fault(requirements)
     if sample.clusters < case.rule.min_clusters:  # the advice names the number of clusters
         del requirements["enough_clusters"]
     more = sample.more_to_settle(case.rule, requirements)
-    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fails=fails)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
     why = [*requirement.reasons(requirements, "open"), *advice]
-    return replace(inconclusive, reasons=why, more=more or 0, promising=not fails)
+    return replace(inconclusive, reasons=why, more=more or 0, promising=not fault)
 
 
 def _pass(

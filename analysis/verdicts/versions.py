@@ -56,7 +56,7 @@ from evenhand.texts import written
 LEVEL = 0.02
 """Nominal error rate of a one-sided bound: below 2.5%, as bounds of very unbalanced samples miss a
 little more often than their nominal rate."""
-_LEVEL = Deciding(LEVEL, next_alpha=LEVEL)
+_AT_LEVEL = Deciding(LEVEL, next_alpha=LEVEL)
 DRIFT = "drift"
 KAPPA_BEFORE = "drift_kappa_before"
 ANSWERED = "drift_answered"
@@ -89,9 +89,9 @@ def paired_labels(
 
 @dataclass(frozen=True)
 class DriftEvidence:
-    """The evidence on a drift: the rows of the change in kappa with people, of kappa before, of the
-    agreement of both versions with each other and of the change in the affirmative rate, where
-    known; and the number of clusters that would show that the change is within the margin.
+    """The evidence on a drift. There are rows of the `change` in kappa with people, of kappa
+    `before`, and where known of the agreement of both versions with each other and the change in
+    the affirmative rate. `clusters_needed` would show that the change is within the margin.
     """
 
     change: ResultRow
@@ -122,13 +122,13 @@ def drift_rows(
     """
     labels, frequency = labels.folded()
     rows = ResultRows(labels.scale.name)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # it widens intervals
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # for widened intervals
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     clusters = Resamples(frequency)
     n_both, n_before = clusters.by_cluster(labels.clusters, masks).T
-    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).held(_LEVEL)
+    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).held(_AT_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = clusters.count(labels.clusters, scored)
     note = unscored_remark(labels, after, clusters)
@@ -186,7 +186,7 @@ class VersionComparison:
         key = {"rater_a": before, "rater_b": after, "subset": self.coded.subset}
         change, needed = self._change(self.after.kappas - self.before.kappas)
         counts, sample = self.after.counts, self.after.sample
-        at_margin = replace(_LEVEL, margin=self.margin)
+        at_margin = replace(_AT_LEVEL, margin=self.margin)
         change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
         estimate, influences = float(self.before.kappas[0]), bounds.influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
@@ -194,7 +194,7 @@ class VersionComparison:
             below, above = bounds.reach(influences, LEVEL), bounds.reach(-influences, LEVEL)
             kappa = Interval(estimate, estimate - below, estimate + above)
         people_key = key | {"rater_a": "humans", "rater_b": before}
-        kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_LEVEL), counts, **people_key)
+        kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_AT_LEVEL), counts, **people_key)
         for name, number in ((MINORITY, sample.minority), (EFFECTIVE, sample.effective)):
             rows.add(name, Interval.point(number), counts, **key)
         if needed < math.inf:
@@ -203,8 +203,8 @@ class VersionComparison:
 
     def _change(self, values: Array) -> tuple[Interval, float]:
         """Return the change in kappa with its bounds, and the number of clusters that would show in
-        80% of studies that it is within the margin, if the estimates stay; infinite if shown or
-        beyond the margin. `values` (rows,) are the change in the data and without each cluster.
+        80% of studies that it is within the margin, if the estimates stay; inf if that is shown, or
+        the change is beyond. `values` (rows,) are the change in the data and without each cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -215,7 +215,8 @@ class VersionComparison:
         level = requirement.surer_level(LEVEL)
         sides = score_bounds, score_bounds.negated()  # not lower, and not higher, by the margin
         growth = max(side.growth(-self.margin, level) for side in sides)
-        return interval, math.ceil(growth * self.after.counts[1]) if growth < math.inf else growth
+        needed = growth * self.after.sample.clusters
+        return interval, math.ceil(needed) if needed < math.inf else needed
 
     def score_bounds(self, values: Array) -> comparison.ScoreBounds:
         """Return the score bounds of the change, after minus before; `values` as in `_change`."""
@@ -227,9 +228,8 @@ class VersionComparison:
     def add_descriptive_rows(
         self, rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     ) -> tuple[ResultRow | None, ResultRow | None]:
-        """Add rows that decide nothing: kappas, agreement of the versions with each other, and the
-        change in the affirmative rate, from the same resamples. Return the rows of the agreement
-        and of the change, where known.
+        """Add rows that decide nothing, from the same resamples: kappas, agreement of the versions
+        with each other, and the change in the affirmative rate. Return the latter two, if known.
         """
         coded, columns = self.coded, self.columns
         view = View.of(rows, coded, resamples)
@@ -294,7 +294,8 @@ def drift_of(
         if evidence is not None:
             undecided = written("drift.undefined", why=reason_in_words(evidence.change["remarks"]))
         missing = [reason.sentence for reason in answers.why()] if answers.is_broken else []
-        verdict, why, more = ("changed" if missing else "inconclusive"), [*missing, undecided], 0
+        verdict, more = "changed" if missing else "inconclusive", 0
+        why = [*missing, undecided]
     place = f" on {scale.name}" if scale.name else ""
     sentence = " ".join([written(f"drift.{verdict}", grader=versions.after, place=place), *why])
     return Drift(scale.name, versions.after, verdict, sentence, more, tuple(rows.rows.values()))
@@ -313,6 +314,7 @@ def _unchanged(
     growth = case.clusters_needed / case.sample.clusters if abs(estimate) < margin else None
 
     def above_margin(low: float, estimate: float, high: float, key: str) -> requirement.Requirement:
+        """Require a change above -margin; `key` names the sentence on one clearly below it."""
         state = requirement.state_of(met=low > -margin, broken=is_large and high < -margin)
         reason = requirement.Reason(written(f"drift.{key}", margin=margin))
         bound = requirement.Bound(low, estimate, high, -margin, LEVEL, LEVEL, known_growth=growth)
@@ -324,13 +326,13 @@ def _unchanged(
     return {
         "answers": answers,
         "not_lower": above_margin(low, estimate, high, "lower"),
-        "not_higher": above_margin(-high, -estimate, -low, "higher"),
+        "not_higher": above_margin(-high, -estimate, -low, "higher"),  # of the negative change
         **sample,
         "agreed_before": requirement.Requirement(
             requirement.state_of(met=before["low"] > margin),
             why=lambda: [requirement.Reason(hardly_agreed)],
             is_likely=before["estimate"] > margin,
-            unsettled=bound_of(before, margin, _LEVEL, either_way=True),
+            unsettled=bound_of(before, margin, _AT_LEVEL, either_way=True),
         ),
     }  # fmt: skip
 
@@ -370,6 +372,7 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
     rate = case.rate_change
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"
+        # In percentage points without the sign, which reverses the bounds of a negative change.
         low, points, high = sorted(100 * abs(rate[end]) for end in ("low", "estimate", "high"))
         sentences.append(written(f"drift.{name}", by=points, low=low, high=high))
     return sentences
@@ -403,7 +406,7 @@ def split_clusters(
     total = sum(counts.values(), Counter[Part]())
 
     def lack(part: Part, counts: Counter[Part]) -> float:
-        """Return the clusters that a part lacks of one more than now, rounded for equal ties."""
+        """Return the clusters that a part lacks of its share of one more; rounded, to find ties."""
         return round(SHARES[part] * (counts.total() + 1) - counts[part], 9)
 
     for cluster in sorted(hash_order(strata, seed=seed, rubric=rubric), key=strata.__getitem__):
@@ -570,8 +573,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
 
 def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alpha: float) -> float:
     """Return the approximate chance that a proof on `clusters` clusters succeeds at the one-sided
-    level `alpha`, if the true gain is the one on `labels`, those of *choose*. The gain, and so the
-    chance, is too high on average.
+    level `alpha`, if the gain on `labels`, those of *choose*, is true; it is too high on average.
     """
     gains = _kappas_of(labels, new)[0] - _kappas_of(labels, old)[0]
     if not alpha or not gains[0] > 0:
@@ -604,7 +606,7 @@ def too_few_errors(
 ) -> tuple[float, int] | None:
     """Return the upper bound (90%) on the number of `clusters` in which the old grader errs, and
     the number in which it must err for a sign test to show that a grader without errors is better.
-    None if the bound is not below that number, or the grader has no labels.
+    None if the bound is not below that number (a proof may succeed), or the grader has no labels.
     """
     if old not in labels.raters:
         return None
@@ -620,7 +622,7 @@ def too_few_errors(
     return (errors, needed) if errors < needed else None
 
 
-def content_of(labels: LabelMatrix, old: str, new: str) -> str:
+def content_hash(labels: LabelMatrix, old: str, new: str) -> str:
     """Return a hash of all data of the comparison of two graders: people's labels, both graders'
     labels and probabilities, thresholds, clusters and weights.
     """

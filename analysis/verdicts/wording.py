@@ -98,14 +98,14 @@ class Decision:
 
     @property
     def short(self) -> str:
-        """The first two reasons, in a few words. If inconclusive the last one, which is the advice;
-        the advice to label more to rule a grader out comes after the first reason why it fails.
+        """The first two reasons, in a few words. If inconclusive only the last one, the advice; but
+        advice to label more so as to rule a grader out follows the first reason why it fails.
         """
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive" and shorts:
-            first, last = shorts[0], shorts[-1]
-            rules_out = last == written("short.label_to_rule_out") and first != last
-            shorts = [first, last] if rules_out else [last]
+            first, advice = shorts[0], shorts[-1]
+            rules_out = advice == written("short.label_to_rule_out") and first != advice
+            shorts = [first, advice] if rules_out else [advice]
         return "; ".join(shorts[:2])
 
 
@@ -156,6 +156,7 @@ _RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "
 _MAY_BE = {
     "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
 }  # fmt: skip
+"""Names of reasons in the texts: for the recoding that agrees best, for outcomes not excluded."""
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -175,11 +176,12 @@ def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
 
 def _missing_labels(case: VerdictEvidence) -> list[Reason]:
     """Return a reason on units without the grader's label, unless the verdict is based on them."""
-    share, low, _ = case.answers.share
-    coverage, min_coverage = case.answers.coverage, case.rule.min_coverage
-    if coverage is None or low < min_coverage or f"{1 - share:.0%}" == "0%":
+    share, coverage = case.answers.share, case.answers.coverage
+    missing = 1 - share.estimate
+    rounds_to_none = f"{missing:.0%}" == "0%"
+    if coverage is None or share.low < case.rule.min_coverage or rounds_to_none:
         return []
-    return [because("left_out", missing=1 - share, why=why_unscored(coverage))]
+    return [because("left_out", missing=missing, why=why_unscored(coverage))]
 
 
 def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:
@@ -216,19 +218,19 @@ def opposed(case: VerdictEvidence) -> Reason:
     """Return the reason that annotators reverse labels, so that all together are no standard."""
     people = case.people.opposed
     names = [person.annotator for person in people]
-    if not all(person.is_sure for person in people):
+    if not all(person.is_sure for person in people):  # the others may be those who reverse labels
         names += people[0].others.split(", ")
     text = " ".join(opposed_in_words(person, "because") for person in people)
     return Reason(text, written("short.opposed", names=" and ".join(names)))
 
 
-def opposed_in_words(opposed: Opposed, section: Literal["because", "note"]) -> str:
+def opposed_in_words(person: Opposed, section: Literal["because", "note"]) -> str:
     """Return a sentence on an annotator who reverses or exchanges labels, and what to do."""
-    way = "exchange categories" if opposed.recoding == EXCHANGED else "label the other way round"
+    way = "exchange categories" if person.recoding == EXCHANGED else "label the other way round"
     return written(
-        f"{section}.opposed" if opposed.is_sure else f"{section}.perhaps_opposed",
-        annotator=opposed.annotator, others=opposed.others, given=opposed.as_given["estimate"],
-        recoded=opposed.recoded["estimate"], how=opposed.recoding, way=way,
+        f"{section}.opposed" if person.is_sure else f"{section}.perhaps_opposed",
+        annotator=person.annotator, others=person.others, given=person.as_given["estimate"],
+        recoded=person.recoded["estimate"], how=person.recoding, way=way,
     )  # fmt: skip
 
 
@@ -236,12 +238,12 @@ def unanswered(
     answers: Answers, min_share: float, noun: str, section: Literal["because", "drift"] = "because"
 ) -> list[Reason]:
     """Return the reason that the grader leaves out, or may leave out, too many units."""
-    (share, low, high), row = answers.share, answers.coverage
-    name = "may_leave_out" if high >= min_share else "no_answer"
+    share, row = answers.share, answers.coverage
+    name = "may_leave_out" if share.high >= min_share else "no_answer"
     fields = {
-        "share": share, "missing": 1 - share, "needed": min_share,
-        "least": statistics.share_apart(low, min_share),
-        "most": statistics.share_apart(high, min_share),
+        "share": share.estimate, "missing": 1 - share.estimate, "needed": min_share,
+        "least": statistics.share_apart(share.low, min_share),
+        "most": statistics.share_apart(share.high, min_share),
         "sample": sample_of(row, noun) if row else "no items", "why": why_unscored(row),
     }  # fmt: skip
     return [Reason(written(f"{section}.{name}", **fields), written("short.no_answer", **fields))]
@@ -298,7 +300,7 @@ def advice(
     noun: str,
     *,
     undecided: bool,
-    fails: str = "",
+    fault: str = "",
     people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
@@ -307,8 +309,8 @@ def advice(
     - `clusters`: their number now. `more`: how many more would decide, None if no number would.
     - `noun`: the name of a cluster. `people`: how many more people would, if clusters do not.
     - `undecided`: False if only the number of clusters is below the rule's.
-    - `fails`: the reason why the grader probably fails; clusters would then rule it out.
-    - `look`: the number of this look, of which the next one costs some level; 0 if none is planned.
+    - `fault`: the reason why the grader probably fails; clusters would then rule it out.
+    - `look`: the number of this interim analysis, if the next one spends some of the level; else 0.
     """
     if more is None and people:
         annotators = "one more annotator" if people == 1 else f"about {people} more annotators"
@@ -318,10 +320,10 @@ def advice(
     if more <= 0:
         return []
     nouns = noun if more == 1 else f"{noun}s"
-    name = short = "label_to_rule_out" if fails and undecided else "label_more"
+    name = short = "label_to_rule_out" if fault and undecided else "label_more"
     if not undecided:  # the short reason is the same
         name = "label_more_for_enough"
-    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fails)
+    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fault)
     if look:
         cost = written("because.next_look_planned" if look < LOOKS else "because.next_look")
         reason = replace(reason, sentence=f"{reason.sentence} {cost}")

@@ -691,7 +691,7 @@ class _Run:
         store, rubric = trial.study.store, trial.rubric.name
         clusters = trial.clusters_in("prove")
         labels = trial.labels_of([old, new], clusters)
-        is_read = versions.content_of(labels, old, new) in log.contents_read(store, rubric)
+        is_read = versions.content_hash(labels, old, new) in log.contents_read(store, rubric)
         if not is_read:  # else the outcome is known, and repeating the test costs nothing
             choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
             level, n_clusters = trial.next_level, len(clusters)
@@ -704,7 +704,7 @@ class _Run:
             return
         if not is_read:
             labels = self._labels([old, new], clusters)
-        reading = ProofReading(old=old, new=new, content=versions.content_of(labels, old, new))
+        reading = ProofReading(old=old, new=new, content=versions.content_hash(labels, old, new))
         reading_number = log.read_proof(store, rubric, reading, self.done_by)
         result.gain = versions.prove(labels, old, new, trial.rule, reading_number)
         if result.gain.outcome == "better":

@@ -332,7 +332,7 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
     lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
     coarse = [other.words for other in others if other.code == "coarse_draws"]
     lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
-    if active := figures.get(tuning.IN_FORCE, "", grader, src.ALL_BINARY):
+    if active := figures.get(tuning.ACTIVE_THRESHOLD, "", grader, src.ALL_BINARY):
         origin = active.remarks[0].words
         lines.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
     return " ".join(lines)

@@ -147,20 +147,20 @@ def test_how_often_the_old_grader_is_wrong_is_bounded_above():
 
 def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():
     found = labels({OLD: 0.6, NEW: 0.9, "new01": 0.5})
-    known = versions.content_of(found, OLD, NEW)
+    known = versions.content_hash(found, OLD, NEW)
 
     def changed(name):
         codes = found.codes.copy()
         at = 0 if name == "h0" else found.raters.index(name)
         codes[3, at] = 1 - codes[3, at]
-        return versions.content_of(replace(found, codes=codes), OLD, NEW)
+        return versions.content_hash(replace(found, codes=codes), OLD, NEW)
 
     assert known == changed("new01"), "a grader that is not compared"
-    turned = versions.content_of(found, NEW, OLD)
+    turned = versions.content_hash(found, NEW, OLD)
     assert len({known, changed("h0"), changed(OLD), changed(NEW), turned}) == 5
     positive = np.where(np.isnan(found.positive), 0.5, found.positive)
-    assert versions.content_of(replace(found, positive=positive), OLD, NEW) != known
-    assert versions.content_of(replace(found, thresholds=found.thresholds + 0.1), OLD, NEW) != known
+    for other in ({"positive": positive}, {"thresholds": found.thresholds + 0.1}):
+        assert versions.content_hash(replace(found, **other), OLD, NEW) != known
 
 
 def strata(count, every=4):
