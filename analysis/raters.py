@@ -1,7 +1,6 @@
 """Statistics of single raters: agreement with the other people, time per label, cost and quality.
 
-`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results. The interval of a
-rater's agreement is computed from the rater's labels, without resampling.
+`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results.
 
 `rater_quality` flags people whose labels should be checked, with the reason; it changes no label.
 Each person is compared with the others who labelled the same units, all with the same weight,
@@ -90,11 +89,11 @@ def add_usage_rows(view: RubricView) -> None:
     if usage is None:
         return
     for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
-        counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])  # units, clusters
+        rater, attempts = str(record["rater_id"]), int(record["attempts"])
         if COST in record:
-            view.add(COST, float(record[COST]), counts, b=rater, reason="not_known")
+            view.add(COST, float(record[COST]), (attempts, attempts), b=rater, reason="not_known")
         if models := json.loads(record.get("models") or "{}"):  # JSON, {model: answers}
-            view.add(MODELS, len(models), counts, b=rater)
+            view.add(MODELS, len(models), (attempts, attempts), b=rater)
 
 
 def add_price_rows(view: RubricView) -> None:
@@ -141,7 +140,7 @@ class People:
 
     The clusters of the `view` have the same codes on all rubrics. `turn` (units, raters) is the
     position of a label in its rater's sequence, `seconds` (units, raters) the time that it took
-    (NaN if unknown). `counted` (raters,) is the mask of raters who count among "the others".
+    (NaN if unknown). `counted` (raters,) is the mask of raters with whom others are compared.
     """
 
     rubric: str
@@ -423,12 +422,13 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     """
     runs = []
     for rubric in compared:
-        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a number above k of them draws label k
+        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a random number above k of them is label k
         simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
         runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
-    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))  # those long enough first
-    longest, limit = runs[0] if runs else (0, np.nan)
-    return {"longest_run": longest, "usual_run": limit}
+    # Runs long enough for a flag first, and of these the most unusual.
+    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
+    longest, usual = runs[0] if runs else (0, np.nan)
+    return {"longest_run": longest, "usual_run": usual}
 
 
 def _mean_kappa(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
@@ -451,7 +451,7 @@ def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) ->
             continue
         for category, difference in zip(view.categories, rubric.leanings(resamples).T, strict=True):
             leaning = resamples.interval(difference, n)
-            if not at or leaning.low > surest.low or np.isnan(surest.low):
+            if not at or leaning.low > surest.low or np.isnan(surest.low):  # no `at`: the first
                 surest, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
     return _interval_columns("leaning", surest) | {"leaning_at": at}  # "helpful: yes", or "yes"
 
