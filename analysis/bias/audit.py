@@ -298,9 +298,9 @@ def add_family_rows(
         name = calls.raters[grader]
         family = family_of((ids or {}).get(name, name), families)
         if family and family in subject_families and set(subject_families) != {family}:
-            is_own = np.where(calls.subject >= 0, unit_families == family, np.nan)
-            own_family = Property("bias_self_preference", is_own, calls.subset, family)
-            add_shift_rows(audit, calls, [own_family], [grader])
+            is_in_family = np.where(calls.subject >= 0, unit_families == family, np.nan)
+            in_family = Property("bias_self_preference", is_in_family, calls.subset, family)
+            add_shift_rows(audit, calls, [in_family], [grader])
 
 
 def calls_with_lengths(

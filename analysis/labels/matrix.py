@@ -424,7 +424,7 @@ class Coded:
         """
         return number_terms(self.values) if self.is_number else np.eye(self.q)
 
-    def spread(self, codes: Integers) -> Array:
+    def terms_of(self, codes: Integers) -> Array:
         """Return the terms of labels with these codes (...), (..., terms); 0 where missing."""
         zeros = 0.0 * self.terms[:1]  # the last row, which the code -1 of a missing label selects
         return np.asarray(np.vstack([self.terms, zeros])[codes])

@@ -300,8 +300,8 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
     label_codes = codes[unit, person].astype(np.intp)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
-    has_own_group = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
-    group = np.where(has_own_group, np.cumsum(has_own_group), 0)[person]
+    has_many = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
+    group = np.where(has_many, np.cumsum(has_many), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
         values = np.eye(coded.q)[:, int(coded.q == 2) :]

@@ -233,8 +233,8 @@ def add_clarity_rows(view: RubricView) -> None:
 
 
 # ---- Trial of a wording --------------------------------------------------------------------------
-ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
-FILLED = "rewording_filled"
+TRIAL_ALPHA, TRIAL_DIFFERENCE = "rewording_alpha", "rewording_difference"
+TRIAL_FILLED = "rewording_filled"
 MIN_TRIAL = 30
 """Fewest clusters with two labels under each wording for which there is an outcome."""
 
@@ -280,15 +280,15 @@ def add_trial_rows(
         panel = group_panel(counts * has_pair[:, None], coded, resamples)
         alpha = panel[f"krippendorff_alpha_{coded.level}"]
         if has_pair.any():
-            out.add(ALPHA, alpha, has_pair, a="humans", at=name)
+            out.add(TRIAL_ALPHA, alpha, has_pair, a="humans", at=name)
         alphas.append(alpha)
         pairable.append(has_pair)
     n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording.keys()
     share = n_filled / (trial.raters * n_units)
-    out.add(FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
+    out.add(TRIAL_FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
     if all(units.any() for units in pairable):
         old, new = alphas
-        out.add(DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
+        out.add(TRIAL_DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
 
 
 Outcome = Literal["better", "worse", "inconclusive"]
