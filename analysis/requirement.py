@@ -279,12 +279,12 @@ class Pilot:
         variance = of_clusters + of_people
         if not variance > 0 or not self.alpha > 0:
             return 0.0
-        freedom = clusters - 1.0
+        df = clusters - 1.0
         if people and of_people:  # Welch-Satterthwaite
             parts = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
-            freedom = variance**2 / parts
+            df = variance**2 / parts
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
-        return float(1.0 - nctdtr(freedom, noncentrality, stdtrit(freedom, 1.0 - self.alpha)))
+        return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 
     def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
         """Return the smallest number of clusters, with the pilot's, that decides with a probability

@@ -412,9 +412,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         if not has_call.any():
             continue
         part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
-        resamples = view.resamples
-        if len(part_clusters) < resamples.n_types:
-            resamples = resamples.only(part_clusters)  # takes the time of its own clusters only
+        is_whole = len(part_clusters) == view.resamples.n_types
+        resamples = view.resamples if is_whole else view.resamples.only(part_clusters)  # is faster
         out = Writer(view.rows, resamples, clusters, part.subset)
         sums = out.sums(np.nan_to_num(first), np.nan_to_num(second), has_call)
         to_first, to_second, n = np.split(sums, 3, axis=1)  # (rows, raters) each

@@ -23,6 +23,7 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
@@ -171,9 +172,8 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
         few, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
         for at, units in ((few, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
-            about = About(a="humans", b=coded.raters[grader], at=at)
-            values = out.share(mean, compared)
-            out.add(BY_LABELS, values, compared, reason="no_pairable_units", **about)
+            add = partial(out.add, a="humans", b=coded.raters[grader], reason="no_pairable_units")
+            add(BY_LABELS, out.share(mean, compared), compared, at=at)
 
 
 def add_contested_rows(view: View) -> None:
@@ -263,7 +263,8 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
     last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
     if (np.isfinite(next_time) & (last_time >= next_time)).any():
         return None  # two labels have the same time
-    return np.asarray(is_labelled & (np.argsort(order, axis=1, kind="stable") < number))
+    rank = np.argsort(order, axis=1, kind="stable")  # from 0, of each label of a unit
+    return np.asarray(is_labelled & (rank < number))
 
 
 def selection_p(
@@ -444,7 +445,7 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
 
 
 ANNOTATOR_KAPPA = "annotator_kappa"
-AS_GIVEN, PERHAPS = "as_given", "perhaps_"
+AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # at: labels as given; prefix of an unsure recoding
 LEVEL = 0.001
 """Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
@@ -474,7 +475,7 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # added in pairs
         # A row's note, read back as its remarks, has the others' names (`add_annotator_rows`).
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
-        is_sure = recoding == recoded["at"]
+        is_sure = not recoded["at"].startswith(PERHAPS)
         opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
     return opposed
 
