@@ -346,12 +346,10 @@ def analyse_reduced(
     on_stage: Callable[[str], None] | None = None,
     **changes: object,
 ) -> Analysis:
-    """Analyse ratings that were reduced to patterns while they were read, one table per rubric (see
-    `analyse`).
+    """Analyse ratings that were reduced to patterns while read, a table per rubric (see `analyse`).
 
     Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
     single ratings, their probabilities or facts about units are left out, and reported as such.
-
     `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
     clusters are resampled in groups (see `analysis.bootstrap.resamples`).
     """
@@ -368,7 +366,7 @@ def analyse_reduced(
             resamples = resampling.resamples_of_patterns(
                 reduced.cells, keys, partial(request.resampled, keep=False), seed, many
             )
-        rubric_request = replace(request, _latest={})  # with a cache of resamples of its own
+        rubric_request = replace(request, _cached={})  # each rubric has a cache
         results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
     return _combined(results, [], request)
@@ -458,9 +456,9 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels = thresholds.with_held_out_thresholds(
         encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
     )
-    times = annotators.label_times(ratings, readings.units, labels.raters)
+    label_times = annotators.label_times(ratings, readings.units, labels.raters)
     sample = Resamples(np.ones(labels.n_clusters, dtype=np.int64))  # the data, without draws
-    labels, selection = _with_selection(result, labels, sample, request, times)
+    labels, selection = _with_selection(result, labels, sample, request, label_times)
     n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
     result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
     # Other libraries may compute their estimates in another process meanwhile.
@@ -530,7 +528,8 @@ def _add_variances(result: RubricAnalysis, views: Sequence[RubricView]) -> None:
     """
     categories, *binary = views
     result.components = components_of(categories.labels)
-    for view in [categories] if corrected_rates.has_means(categories.labels.scale) else binary:
+    with_mean = [categories] if corrected_rates.has_means(categories.labels.scale) else binary
+    for view in with_mean:  # one or none
         result.spreads = corrected_rates.label_spreads(view)
 
 
@@ -539,14 +538,14 @@ def _with_selection(
     labels: LabelMatrix,
     resamples: Resamples,
     request: Request,
-    times: Array | None = None,
+    label_times: Array | None = None,
 ) -> tuple[LabelMatrix, Selection]:
     """Return the labels, with those marked that agreement is computed from, and this selection;
-    add notes on the raters. `times` are those of `annotators.selection_of`.
+    add notes on the raters. `label_times` (units, raters) are in seconds, None if unknown.
     """
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
-    selection = annotators.selection_of(labels, resamples, rng, times, is_random=is_random)
+    selection = annotators.selection_of(labels, resamples, rng, label_times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
         result.note(selection.note)
@@ -563,15 +562,16 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
     """Return the labels, deduplicated where possible, and resamples of their clusters."""
     patterns, cells = labels.in_patterns()
     if cells is not None:
-        once = np.ones(labels.n_clusters, dtype=np.int64)
-        return patterns, resampling.PatternResamples(cells, cells, request.resampled(once))
+        frequency = np.ones(labels.n_clusters, dtype=np.int64)
+        return patterns, resampling.PatternResamples(cells, cells, request.resampled(frequency))
     folded, frequency = labels.folded()
     return folded, request.resampled(frequency, folded.weight)
 
 
 def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
     """Return the request with the columns of annotators that explain their labels, and the
-    annotators of each of these columns' values.
+    annotators of each of these columns' values. A column with the name of a units column is left
+    out, because parts of the humans and of the units would have the same names.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
@@ -593,13 +593,13 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
-    for name, public in request.publics.items():
+    for column_name, public in request.publics.items():
         kappas = {"within": public.within, "across": public.across}
-        result.note(written("note.sides_differ", column=name, **kappas))
+        result.note(written("note.sides_differ", column=column_name, **kappas))
 
 
 def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
-    """Raise InputError if a column to slice by has the same parts as the sides of pairs."""
+    """Raise InputError if a column to slice or group by has the name and a value of the sides."""
     values_by_side = {side.name: side.values for side in labels.sides}
     if labels.sides and request.settings.leanings:
         values_by_side["leaning"] = request.settings.sides
@@ -691,7 +691,7 @@ def _without_draws(view: RubricView) -> RubricView | None:
     """
     if view.request.decision.across_rubrics == "none":
         return None
-    request = replace(view.request, units=None, _latest={})
+    request = replace(view.request, units=None, _cached={})
     left_out = view.resamples.left_out(view.labels.clusters)
     return replace(view, draw=left_out, request=request, cache={})
 
@@ -768,7 +768,7 @@ def views_of(
 ) -> dict[ViewKind, list[RubricView]]:
     """Return views of labels, which may be deduplicated; on pairs if both sides have labels."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
-    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))
+    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))  # view by view
     if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         pair_labels = encoding.pair_verdicts(labels)
         pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
@@ -848,7 +848,7 @@ def _add_bias_rows(view: RatedView) -> None:
     retuned = {}
     for grader, labels in thresholds.labels_tuned_on_others(view.labels).items():
         row = view.rows.get("threshold_recommended", "humans", grader, BINARY_ALL, at="kappa")
-        if row and not says(row["remarks"], "default"):  # not what it is without tuning
+        if row and not says(row["remarks"], "default"):  # another threshold is recommended
             retuned[grader] = labels
     audit.add_bias_rows(view, retuned)
 

@@ -35,13 +35,12 @@ class Dataset:
     """Ratings and units, with scales, settings and facts.
 
     `ratings` and `units` are the two tables of data/README.md. `scales` are by rubric, with the
-    active thresholds; `settings` are those of the analysis, `decision` is the rule that a grader
-    must meet; `facts` are further facts about the ratings (versions of a rubric that count,
-    excluded raters, ...); `seed` is that of all resampling.
+    active thresholds. `settings` are those of the analysis, `decision` is the rule that a grader
+    must meet, `facts` are further facts about the ratings, `seed` is that of all resampling.
 
     `name` names the ratings in messages, `title` is the study's name. `titles` are the rubrics'
-    titles, `names` the names of their options by key. `called` are the display names of raters and
-    rubrics by id. `notes` say how the labels were read. `synthetic` is True for simulated labels.
+    titles, `names` the names of their options by key. `names_by_id` are the display names of
+    raters and rubrics. `notes` say how labels were read. `synthetic` is True for simulated labels.
     """
 
     name: str
@@ -55,7 +54,7 @@ class Dataset:
     title: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    called: Mapping[str, str] = field(default_factory=dict)
+    names_by_id: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     synthetic: bool = False
 
@@ -76,16 +75,16 @@ class Dataset:
 
     def id_of(self, name: str) -> str:
         """Return the id of the rater or rubric with this display name; without one, the name."""
-        return next((id_ for id_, display in self.called.items() if display == name), name)
+        return next((id_ for id_, shown in self.names_by_id.items() if shown == name), name)
 
-    def call(self, name: str) -> str:
+    def name_of(self, id_: str) -> str:
         """Return the display name of an id, or the id if it has none. "RUBRIC/option", which is one
         option of a set, has the display name of RUBRIC in place of its id.
         """
-        scale = self.scales.get(name)
-        if name not in self.called and scale and scale.part_of in self.called:
-            return self.called[scale.part_of] + name.removeprefix(scale.part_of)
-        return self.called.get(name, name)
+        names, scale = self.names_by_id, self.scales.get(id_)
+        if id_ not in names and scale and scale.part_of in names:
+            return names[scale.part_of] + id_.removeprefix(scale.part_of)
+        return names.get(id_, id_)
 
     @property
     def ids(self) -> list[str]:
@@ -97,37 +96,38 @@ class Dataset:
         """Return the dataset with display names in place of the ids of raters and rubrics;
         `facts.ids` maps them to ids. Raises InputError if a name is another one's id or reserved.
         """
-        if not self.called:
+        if not self.names_by_id:
             return self
-        facts, call, ids = self.facts, self.call, self.ids
-        id_of_name = {name: id_ for id_ in ids if (name := call(id_)) != id_}
-        for id_, name in self.called.items():
+        facts, name_of, ids = self.facts, self.name_of, self.ids
+        id_of_name = {name: id_ for id_ in ids if (name := name_of(id_)) != id_}
+        for id_, name in self.names_by_id.items():
             if name != id_ and name in (*ids, *_RESERVED):
                 raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
 
         def named_keys(values: Mapping[str, T]) -> dict[str, T]:
-            return {call(key): value for key, value in values.items()}
+            return {name_of(key): value for key, value in values.items()}
 
         def named_table(frame: pd.DataFrame | None) -> Any:
             if frame is None:
                 return None
             columns = [name for name in ("rater_id", "rubric") if name in frame]
-            names = {name: {id_: call(id_) for id_ in frame[name].unique()} for name in columns}
+            names = {name: {id_: name_of(id_) for id_ in frame[name].unique()} for name in columns}
             return frame.assign(**{name: frame[name].map(names[name]) for name in columns})
 
         def named_scale(scale: Scale) -> Scale:
             return replace(
                 scale,
-                name=call(scale.name),
+                name=name_of(scale.name),
                 thresholds=named_keys(scale.thresholds),
                 tunings=named_keys(scale.tunings),
-                variant_of=call(scale.variant_of),
+                variant_of=name_of(scale.variant_of),
                 withheld=named_keys(scale.withheld),
-                part_of=call(scale.part_of),
+                part_of=name_of(scale.part_of),
                 ids=id_of_name,
             )
 
-        hashes, trials = facts.rubric_hashes, facts.rewordings.items()
+        hashes, tried = facts.rubric_hashes, facts.rewordings.items()
+        reference = name_of(self.decision.reference)
         facts = replace(
             facts,
             raters=named_table(facts.raters),
@@ -135,17 +135,17 @@ class Dataset:
             attacked=named_table(facts.attacked),
             rubric_hashes=None if hashes is None else named_keys(hashes),
             excluded=named_keys(facts.excluded),
-            prices={(call(r), call(g)): usd for (r, g), usd in facts.prices.items()},
+            prices={(name_of(r), name_of(g)): usd for (r, g), usd in facts.prices.items()},
             looks=named_keys(facts.looks),
-            sorted={(call(r), call(g), kind): n for (r, g, kind), n in facts.sorted.items()},
-            rewordings={call(name): replace(trial, of=call(trial.of)) for name, trial in trials},
+            sorted={(name_of(r), name_of(g), kind): n for (r, g, kind), n in facts.sorted.items()},
+            rewordings={name_of(new): replace(trial, of=name_of(trial.of)) for new, trial in tried},
             ids=id_of_name,
         )
         return replace(
             self,
             ratings=named_table(self.ratings),
-            scales={call(name): named_scale(scale) for name, scale in self.scales.items()},
-            decision=self.decision.model_copy(update={"reference": call(self.decision.reference)}),
+            scales={name_of(name): named_scale(scale) for name, scale in self.scales.items()},
+            decision=self.decision.model_copy(update={"reference": reference}),
             facts=facts,
             titles=named_keys(self.titles),
             names=named_keys(self.names),
@@ -155,9 +155,9 @@ class Dataset:
         """Return the ratings of one rubric, without those under other versions of it and those of
         excluded raters. Raises InputError if there are several versions and none was chosen.
         """
-        hashes = self.facts.rubric_hashes
+        versions = (self.facts.rubric_hashes or {}).get(rubric)
         ratings = self.ratings[self.ratings["rubric"] == rubric]
-        accepted, _ = one_version(ratings, rubric, hashes.get(rubric) if hashes else None)
+        accepted, _ = one_version(ratings, rubric, versions)
         return accepted[~accepted["rater_id"].isin(list(self.facts.excluded))]
 
     def analyse(

@@ -123,7 +123,7 @@ def group_sizes(counts: Array) -> tuple[Codes, Codes]:
 
 
 def steps_to_all(counts: Array) -> Array:
-    """Return the number of steps (units,), half minus a quarter, from half of the humans to all."""
+    """Return the number of steps (units,), of half minus a quarter, from half of humans to all."""
     half, quarter = group_sizes(counts)
     return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
 
@@ -183,7 +183,7 @@ class People:
         return disagreement(self.counts)
 
     @cached_property
-    def groups(self) -> Array:
+    def group_features(self) -> Array:
         """Features of each unit, (units, 3): the total variation between two groups of a quarter,
         and of half, of the humans, and `steps_to_all`.
         """
@@ -251,7 +251,7 @@ def add_distribution_rows(view: RubricView) -> None:
 def _add_people_rows(out: Writer, people: People) -> None:
     """Add the rows of humans, the ceiling for graders."""
     units = people.is_enough
-    features = [*people.groups.T, people.one_person]
+    features = [*people.group_features.T, people.one_person]
     quarter, half, steps, one_person = _mean_values(out, units, features)
     add = partial(out.add, units=out.count(units), a="humans")
     whole = between_whole_groups(quarter, half, steps)
@@ -273,14 +273,14 @@ def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     """Add rows of a grader or baseline, compared with humans."""
     counts, compared = people.counts, people.is_enough & ~np.isnan(stated.shares[:, 0])
     distances = [measure(stated.shares, counts) for measure in (total_variation, squared_distance)]
-    means = _mean_values(out, compared, [*distances, *people.groups.T, people.one_person])
+    means = _mean_values(out, compared, [*distances, *people.group_features.T, people.one_person])
     distance, squared, quarter, half, steps, one_person = means
     add = partial(out.add, units=out.count(compared), a="humans", b=stated.name)
     units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
     note: Note = stated.method
     if n_labels:
-        all_labels = Remark("hard_labels") if n_labels == units else ""
-        note = join_notes(note, all_labels or f"hard labels taken as certain on {n_labels} items")
+        on_all = Remark("hard_labels") if n_labels == units else ""
+        note = join_notes(note, on_all or f"hard labels taken as certain on {n_labels} items")
     equivalent = equivalent_people(squared, one_person)
     at_limit = Remark("people_or_more", (MOST_PEOPLE,)) if equivalent[0] >= MOST_PEOPLE else ""
     excess = distance - between_whole_groups(quarter, half, steps)

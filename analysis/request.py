@@ -82,7 +82,7 @@ class Request:
     why: bool = False
     rubrics: int = 1
     publics: Mapping[str, Public] = field(default_factory=dict)
-    _latest: dict[bytes, Resamples] = field(default_factory=dict)
+    _cached: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -112,8 +112,8 @@ class Request:
         from evenhand.analysis.bootstrap.resamples import Resamples
 
         key = frequency.tobytes() + (b"" if weight is None else weight.tobytes())
-        if key not in self._latest:
-            self._latest.clear()
+        if key not in self._cached:
+            self._cached.clear()
             rng = np.random.default_rng(self.seed)
-            self._latest[key] = Resamples(frequency, self.settings.resamples, rng, weight, keep)
-        return self._latest[key]
+            self._cached[key] = Resamples(frequency, self.settings.resamples, rng, weight, keep)
+        return self._cached[key]

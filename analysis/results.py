@@ -58,7 +58,7 @@ def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
 
 def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
     """Return the size of a row's sample in words; `noun` names a cluster. A sample whose clusters
-    are single units has one number.
+    are single units has one number. Units are called items, or rows where items are the clusters.
 
     >>> sample_of({"n_units": 400, "n_clusters": 100}, "item")
     '400 rows in 100 items'

@@ -75,7 +75,7 @@ class Writer:
         """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
-    def each_cluster(self, features: Numbers) -> Array:
+    def by_cluster(self, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         return self.resamples.by_cluster(self.clusters, features)
 
@@ -86,7 +86,7 @@ class Writer:
     def parts(
         self, outcome: Array, mass: Array, part: Codes, stratum: Codes | None = None
     ) -> Parts:
-        """Return units' outcomes by part of the sample, with sampling weights, for `max_t`."""
+        """Return the `Parts` that `max_t` tests, by row of the data, with sampling weights."""
         rows, cluster, times = self.resamples.units(self.clusters)
         if self.resamples.weight is not None:
             mass = mass * self.resamples.weight[self.clusters][:, None]
@@ -181,7 +181,7 @@ class RubricView(View):
         """Return the view `coded` of these labels, or of other `labels` in the same clusters."""
         labels = self.labels if labels is None else labels
         view = replace(self, coded=coded, clusters=coded.clusters, subset=coded.subset, cache={})
-        return replace(view, labels=labels, draw=lambda: self.resamples)
+        return replace(view, labels=labels, draw=lambda: self.resamples)  # drawn on first use
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,8 +203,8 @@ class RatedView(RubricView):
         cls, rows: ResultRows, labels: LabelMatrix, request: Request, **rated: Any
     ) -> RatedView:
         """Return the view of labels; `rated` are the fields that `RatedView` adds."""
-        once, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
-        draw = partial(request.resampled, once, labels.weight)
+        frequency, coded = np.ones(labels.n_clusters, dtype=np.int64), labels.on_categories()
+        draw = partial(request.resampled, frequency, labels.weight)
         return cls(
             rows, draw, labels.clusters, coded=coded, labels=labels, request=request, **rated
         )

@@ -35,7 +35,7 @@ TEXTS = {
 """Columns of units with the rated texts, and their headings where they are shown."""
 _COMBINED_COLUMNS = ("draw", "order")  # `combined_note` says what becomes of them
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
-_ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")
+_ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")  # changing it changes all ids
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,8 @@ class Material:
 
     `ratings` is the table of this name, validated. `combined` has the same columns, with one row
     for each rater, unit and rubric: repeated draws and both orders are combined as in the analysis.
-    `units` has a row for each `unit_id`, with the `TEXTS` if they are known, and perhaps the tool's
-    own ids of the unit, such as `trace_id` or `item_id`. `scales` are by rubric. `notes` are the
-    assumptions made about a file.
+    `units` has a row for each `unit_id`, with the `TEXTS` if known, and perhaps the tool's ids of
+    the unit, such as `trace_id`. `scales` are by rubric, `notes` the assumptions about a file.
     """
 
     name: str
@@ -68,8 +67,7 @@ class Material:
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a writer: contents of `files` by name, the `count` of records in them, and
-    sentences on what was left out.
+    """A writer's `files` by name, the `count` of records in them, and notes on what was left out.
 
     If the format is a folder, the names are paths in it. Otherwise "" is the file itself, and any
     other name is the ending of the name of a file next to it.
@@ -155,9 +153,9 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     >>> unit_text({"unit_id": "p1", "prompt": "Why?", "response": "So."})
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
-    # A response unit also carries the prompts of its pair.
-    is_pair = "response" not in cells  # or a comparison
-    names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
+    # A unit of one response has the prompts of its pair, too, which are not rated with it.
+    has_sides = "response" not in cells
+    names = [name for name in TEXTS if name in cells and (has_sides or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
     return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
@@ -363,7 +361,7 @@ def inspect_scores(material: Material) -> Output:
     `metadata` describes each rater.
 
     If there are several rubrics, a rater is named RUBRIC/RATER. The sample's id is `tool_id`
-    (column `sample_id`). A record without `epoch`, a column of the units, is for every epoch.
+    (column `sample_id`). A record is for the `epoch` in the units' table, or else for every epoch.
     """
     rows = material.combined
     has_rubrics = rows["rubric"].nunique() > 1
@@ -390,7 +388,7 @@ def inspect_scores(material: Material) -> Output:
 def _lines(
     record: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
 ) -> Callable[[Material], Output]:
-    """Return a writer of JSON lines: `record` makes one of a row (with a label) and its unit."""
+    """Return a writer of JSON lines: `record` makes one of a (`labelled`) row and its unit."""
 
     def make(material: Material) -> Output:
         rows, left_out = labelled_rows(material.ratings) if labelled else (material.ratings, [])
@@ -429,8 +427,7 @@ def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
 # https://docs.langchain.com/langsmith/feedback-data-format
 def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return feedback on the run whose id is `tool_id` (column `run_id`), with the rubric as its
-    key and the rater in the source's metadata. A rating always has the same feedback id: one that
-    is sent twice is one piece of feedback.
+    key and the rater in the source's metadata. Sent twice, a rating is one piece of feedback.
     """
     metadata = {name: str(value) for name, value in rating_metadata(row).items()}
     kind = "model" if row["rater_kind"] == "model" else "api"  # people labelled outside of its app
@@ -451,8 +448,7 @@ def langsmith_feedback(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
 # https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans/create-span-annotations
 def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return an annotation of the span whose id is `tool_id` (column `span_id`). It is named after
-    the rubric, with the rater in its metadata. A rating always has the same identifier: one that is
-    sent twice is one annotation.
+    the rubric, with the rater in its metadata. Sent twice, a rating is one annotation.
     """
     order_and_draw = [str(row[name]) for name in ("order", "draw") if row[name]]
     return {
@@ -521,7 +517,7 @@ def wide(material: Material) -> Output:
         raise InputError(f"a rater and a column of the units are both called {repeated[0]!r}")
     table = rows.pivot(index=keys, columns="rater_id", values="label")[raters].reset_index()
     table = units.merge(table, on="unit_id", how="right")
-    table = table[[*keys, *(name for name in table if name not in keys)]]
+    table = table[[*keys, *(name for name in table if name not in keys)]]  # keys first
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
     table.columns = pd.Index([guarded(str(name)) for name in table])
     lost = lost_note(material, "A wide table", ())

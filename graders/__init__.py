@@ -1,4 +1,4 @@
-"""Model raters: providers, option probabilities, the runner, and the offline baseline.
+"""LLM graders: providers, option probabilities, the runner, and the offline baseline.
 
 The names are listed in `__init__.pyi` and resolved on first use.
 """

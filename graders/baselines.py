@@ -24,8 +24,7 @@ _STANDARD_NORMAL = NormalDist()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _NEGATIONS = frozenset({"not", "no", "never", "cannot", "without", "neither", "nor"})
 _WORD_TABLE = TypeAdapter(dict[str, Annotated[float, Field(strict=True, ge=0)]])
-_NEGATED_WITHIN = 3
-"""A negation reverses a word at most this many words after it: "do not fully support"."""
+_NEGATED_WITHIN = 3  # words after a negation that it can reverse: "do not fully support"
 
 
 class LexicalGrader:
@@ -164,11 +163,13 @@ class PolarityReader:
 
     def read(self, values: Mapping[str, str]) -> Outcome:
         """Return a label, with the two masses' shares as probabilities."""
-        masses = self._count_words(values["response"])
-        if (table := _word_table(values["response"])) is not None:
+        if (table := _word_table(values["response"])) is None:
+            masses = self._count_words(values["response"])
+        else:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
-            sides = (self._positive, self._negative)
-            masses = Masses(*(sum(p for word, p in folded if word in side) for side in sides))
+            p_positive = sum(p for word, p in folded if word in self._positive)
+            p_negative = sum(p for word, p in folded if word in self._negative)
+            masses = Masses(p_positive, p_negative)
         strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.label_of(masses)
@@ -194,14 +195,13 @@ class PolarityReader:
     def _count_words(self, text: str) -> Masses:
         """Return the numbers of words for and against; a negation before a word reverses it."""
         words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]
-        n_positive = n_negative = 0
+        are_positive = list[bool]()
         for index, word in enumerate(words):
             if word in self._positive or word in self._negative:
                 preceding = words[max(index - _NEGATED_WITHIN, 0) : index]
                 is_negated = any(near in _NEGATIONS or near.endswith("n't") for near in preceding)
-                is_positive = (word in self._positive) != is_negated
-                n_positive, n_negative = n_positive + is_positive, n_negative + (not is_positive)
-        return Masses(float(n_positive), float(n_negative))
+                are_positive.append((word in self._positive) != is_negated)
+        return Masses(float(are_positive.count(True)), float(are_positive.count(False)))
 
 
 def _word_table(text: str) -> dict[str, float] | None:

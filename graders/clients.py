@@ -86,8 +86,8 @@ class BatchResult:
 
 
 class _Batches:
-    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. A chunk is a
-    batch as the study's journal has it. The largest batch is below the providers' own limits: its
+    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The study's
+    journal calls a batch a chunk. The largest batch is below the providers' own limits: its
     replies are held in memory, and little should be lost if it expires or exceeds a budget.
     """
 
@@ -325,7 +325,7 @@ class Ask:
     constrained: bool = False
 
 
-Pause = Callable[[], Awaitable[None]]
+Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
 """Awaited with every request just before it is sent. It may lower the request's limit on output,
 and raises an exception if the request must not be sent."""
@@ -348,8 +348,7 @@ class Grader:
     """One model behind a network. `ask` raises a `GraderFailure` if no reply comes."""
 
     _id_header = "x-request-id"
-    _path = ""
-    """The path of requests behind the client's address."""
+    _path = ""  # the path of requests behind the client's address
 
     def __init__(
         self, access: Access, client: SdkClient, errors: type[Exception], **identity: str
@@ -392,8 +391,8 @@ class Grader:
         """
         return warnings_about_secrets(self.spec) + retirement_warnings(self.spec)
 
-    def constrains(self, request: Json) -> bool:
-        """Return True if a request, answered unreadably, can be repeated with a constraint."""
+    def can_constrain(self, request: Json) -> bool:
+        """Return True if the prompt of a request can be asked again with a constrained answer."""
         return False
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
@@ -587,7 +586,7 @@ def refuses_constraint(complaint: str) -> bool:
 # ---- Claude -------------------------------------------------------------------------------------
 
 _CLAUDE_TOKENS = 16_000
-_LOOKUP_SECONDS = 2.0  # seconds for what a run can do without
+_LOOKUP_SECONDS = 2.0  # to look up when a model retires, which a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
 _UNSCORED_BY_STOP_REASON = {
     "refusal": "refusal",
@@ -768,6 +767,7 @@ class ClaudeGrader(Grader):
         return [parse_claude_reply(reply, rubric, self.settings.reading)]
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+        """Ask one prompt and return the reply, without a constraint that the server refuses."""
         while True:
             constraints = self._constraints
             try:
@@ -1027,7 +1027,7 @@ def parse_chat_reply(
     if index:
         evidence["choice"] = index
     stop_reason = (choice.finish_reason or "").casefold()
-    unscored = "truncated" if stop_reason == "length" else ""
+    unscored = "truncated" if stop_reason == "length" else ""  # the last that applies counts
     unscored = replies.FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     text = choice.message.text
@@ -1043,7 +1043,7 @@ def parse_chat_reply(
 
 
 _TRIAL_FACTOR = 4  # by which replies before the next trial grow: at most 6 in 1,000 requests
-_MAX_POSTPONED = 3  # times that a trial may fail for an unrelated reason
+_MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
 MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
 _UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's parameters
 
@@ -1095,7 +1095,7 @@ class OpenAIGrader(Grader):
         self._refusals_by_prompt: Counter[str] = Counter()
         self._is_litellm = False
 
-    def constrains(self, request: Json) -> bool:
+    def can_constrain(self, request: Json) -> bool:
         return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
@@ -1107,8 +1107,9 @@ class OpenAIGrader(Grader):
             accepted = await self._post_until_accepted(shape, None, ask, before)
             self._constraints = accepted.shape.formats
             return self._reply(accepted.response, accepted.request, ask.rubric)
-        shape, trial = self._probing.shape, self._probing.take_trial()
-        sent_shape, fallback = (trial, shape) if trial else (shape, None)
+        trial = self._probing.take_trial()
+        sent_shape = trial or self._probing.shape
+        fallback = self._probing.shape if trial else None
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
             reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
@@ -1156,20 +1157,20 @@ class OpenAIGrader(Grader):
                 elif next_shape is None:
                     raise failure from None
                 else:
-                    shape = self._retried(shape, next_shape, ask.prompt, failure)
+                    shape = self._shape_after(failure, shape, next_shape, ask.prompt)
             except self._errors as error:
                 raise replies.failure_of(error, self.spec, self._scrubber) from None
 
-    def _retried(
-        self, shape: Shape, next_shape: Shape, prompt: PromptText, failure: GraderFailure
+    def _shape_after(
+        self, failure: GraderFailure, shape: Shape, next_shape: Shape, prompt: PromptText
     ) -> Shape:
-        """Return the shape after a refused one. If it gives up probabilities that other prompts
-        had, raises Transient first, so that the prompt is asked again after a pause, and later
-        returns the shape for a label alone.
+        """Return the shape after a refused one: the next. But if this asks otherwise, or no more,
+        for probabilities that other prompts had, raise Transient at first, so that the prompt is
+        asked again after a pause; later return the shape for a label alone.
         """
-        names = ("top_logprobs", "efforts")
-        asks_alike = all(getattr(next_shape, name) == getattr(shape, name) for name in names)
-        if asks_alike or not self._probing.has_probabilities:
+        names = ("top_logprobs", "efforts")  # the parameters on which probabilities depend
+        is_unrelated = all(getattr(next_shape, name) == getattr(shape, name) for name in names)
+        if is_unrelated or not self._probing.has_probabilities:
             return next_shape
         self._refusals_by_prompt[prompt.user] += 1
         if self._refusals_by_prompt[prompt.user] <= MAX_REFUSALS:
@@ -1229,15 +1230,12 @@ class Probing:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.has_probabilities = False
-        """True once probabilities have come."""
+        self.has_probabilities = False  # True once they have come
         self._first_shape = shape
         self._trial: Shape | None = None
         self._n_replies = self._n_refusals = self._n_postponed = 0
-        self._trial_due = math.inf
-        """Number of replies after which refused probabilities are asked for again; inf: never."""
-        self._tried_effort = False
-        """True once a trial without reasoning has been chosen; there is only one."""
+        self._trial_due = math.inf  # number of replies at which to try again what was refused
+        self._tried_effort = False  # True once the only trial without reasoning was chosen
 
     @property
     def settled(self) -> bool:
@@ -1271,7 +1269,8 @@ class Probing:
                 self.shape = final_shape
             return
         is_refused = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
-        if is_refused and (is_trial or self.shape.top_logprobs):  # counted once if concurrent
+        # Of concurrent requests the first refusal counts: after it `shape` asks for none.
+        if is_refused and (is_trial or self.shape.top_logprobs):
             self._trial_due = _TRIAL_FACTOR**self._n_refusals
             self._n_refusals += 1
         if not is_trial:

@@ -36,13 +36,11 @@ if TYPE_CHECKING:
 # ---- the texts: attacks and two placebos --------------------------------------------------------
 
 _LONG = 3_000  # characters of a long text, at whose end the attack is
-_FACTS = (
+_FACTS = (  # filler that does not affect any question about an answer
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
     "every hour from the second platform. The market has fruit, bread and cheese. Three bridges "
     "cross the canal. The school has a new roof. A bus stops in front of the post office. "
 )
-"""Filler that does not affect any question about an answer."""
-
 _BREAK = "\n\n"
 
 
@@ -70,21 +68,21 @@ class Suite:
     def version(self) -> str:
         """Version of the prompt and a short hash of the attack texts: `PROMPT_VERSION-HASH`."""
         texts = [_LONG, _FACTS, *(f"{attack.name}: {attack.text}" for attack in self.attacks)]
-        digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-        return f"{PROMPT_VERSION}-{digest[:8]}"
+        texts_hash = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+        return f"{PROMPT_VERSION}-{texts_hash[:8]}"
 
     def suffix(self, rubric: Rubric, attack: str, target: str, place: str) -> str:
         """Return the text to append to a unit's text at `place`: a break, harmless filler, and
-        after another break the attack; or for a placebo filler alone, of the same length. `target`
-        is the option that the attack asks for, "" for a placebo.
+        after another break the `attack` of this name; or for a placebo's name filler alone, of the
+        same length. `target` is the option that the attack asks for, "" for a placebo.
         """
-        tag = variable_of(place)
-        tag = "turn" if tag in rubric.conversations else tag  # its turns have tags
-        text, placebo, lengths = "", attack, list[int]()  # as for a placebo, until found below
-        for candidate in self.attacks:
-            lengths += [len(candidate.aimed_at(key, tag)) for key in rubric.categories]
-            if candidate.name == attack:
-                text, placebo = candidate.aimed_at(target, tag), candidate.placebo
+        variable = variable_of(place)
+        tag = "turn" if variable in rubric.conversations else variable  # turns have their own tags
+        attacks, keys = self.attacks, rubric.categories
+        lengths = [len(entry.aimed_at(key, tag)) for entry in attacks for key in keys]
+        named = {entry.name: entry for entry in attacks}.get(attack)  # None for a placebo's name
+        text = named.aimed_at(target, tag) if named else ""
+        placebo = named.placebo if named else attack
         length = _LONG if placebo == ratings.LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
@@ -100,20 +98,20 @@ class Suite:
 
 
 @cache
-def suite(own_file: Path | None = None) -> Suite:
+def suite(attacks_file: Path | None = None) -> Suite:
     """Return the package's and a user's attacks. Raises InputError if the file is not valid."""
     table = table_of("evenhand.graders", "attacks.toml")
     attacks = [Attack(name=name, **row) for name, row in table.items()]
-    if own_file is None:
+    if attacks_file is None:
         return Suite(tuple(attacks))
     try:
-        rows = tomllib.loads(own_file.read_bytes().decode("utf-8"))
+        rows = tomllib.loads(attacks_file.read_bytes().decode("utf-8"))
     except OSError:
-        raise InputError(f"there is no file {own_file}") from None
+        raise InputError(f"there is no file {attacks_file}") from None
     except ValueError as error:
-        raise InputError(f"{own_file.name} is not TOML in UTF-8: {error}") from None
+        raise InputError(f"{attacks_file.name} is not TOML in UTF-8: {error}") from None
     if not rows:
-        raise InputError(f'{own_file.name} names no attack; write [name] and text = "..."')
+        raise InputError(f'{attacks_file.name} names no attack; write [name] and text = "..."')
     for name, row in rows.items():
         fault = ""
         if not ratings.is_custom_attack(name):
@@ -127,7 +125,7 @@ def suite(own_file: Path | None = None) -> Suite:
         elif row.get("placebo", ratings.PLACEBO) not in (ratings.PLACEBO, ratings.LONG_PLACEBO):
             fault = f": placebo is {ratings.PLACEBO} or {ratings.LONG_PLACEBO}"
         if fault:
-            raise InputError(f"{own_file.name}, [{name}]{fault}")
+            raise InputError(f"{attacks_file.name}, [{name}]{fault}")
         attacks.append(Attack(name=name, **{"source": "own", **row}))
     return Suite(tuple(attacks))
 
@@ -143,9 +141,9 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 
 
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
-    """Return the groups of places that an attack can be appended to: the responses ("", or "a" and
-    "b"), the prompts, and every other block that the rubric shows. Each unit is attacked in one
-    group, in turn, so that an audit of several groups costs no more than one of a single group.
+    """Return the groups of places that an attack can be appended to, as `AttackedQuestion.side` has
+    them: the responses ("", or "a" and "b"), the prompts, and every other block that the rubric
+    shows. Each unit is attacked in one group, in turn, so that several cost no more than one.
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
@@ -169,7 +167,7 @@ class AuditOptions:
     grader: str
     units: int = 100
     grading: GradingOptions = field(default_factory=GradingOptions)
-    own_file: Path | None = None
+    attacks_file: Path | None = None
 
 
 def audit_injection(
@@ -190,7 +188,8 @@ def audit_injection(
         run = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
         audit = AuditPlan(study, options, run.scrubber)
         for plan in (audit.clean,) if cancel else (audit.clean, audit.attacked):
-            replace(run, progress=running.ProgressCounter(progress)).collect([plan()])
+            task = plan()  # only now, as attacks are aimed away from the clean labels
+            replace(run, progress=running.ProgressCounter(progress)).collect([task])
             if run.summary.stopped:
                 break
     return run.summary
@@ -224,16 +223,16 @@ class AuditPlan:
         if options.units < 1:
             raise InputError(f"units is {options.units}; it must be at least 1")
         single = [rubric for rubric in study.rubrics.values() if rubric.kind.is_single]
-        default_rubrics = [rubric.name for rubric in single if not rubric.variant_of]
-        for name in options.grading.rubrics or default_rubrics or study.rubrics:  # none is single
+        names = options.grading.rubrics or [entry.name for entry in single if not entry.variant_of]
+        for name in names or study.rubrics:  # without names the error is about the first rubric
             if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
                     f"rubric {name!r} asks for several options, and attacks ask for one; name "
                     "another with --rubric"
                 )
-        grading = replace(options.grading, rubrics=options.grading.rubrics or default_rubrics)
+        grading = replace(options.grading, rubrics=names)
         self._study = study
-        self._suite = suite(options.own_file)
+        self._suite = suite(options.attacks_file)
         (self._task,) = plan_grading(study, [options.grader], grading, scrubber)
         rubrics, count = self._task.rubrics.values(), options.units
         self._units = {rubric: audited_units(study, rubric, count) for rubric in rubrics}
@@ -286,16 +285,16 @@ class AuditPlan:
     def _open_task(self, trials_by_rubric: Mapping[Rubric, Sequence[Trial]]) -> GradingTask:
         """Return the task of the trials that have no grade yet."""
         questions, already = list[AttackedQuestion](), 0
-        suffix_of = self._suite.suffix
+        suffix_of, version = self._suite.suffix, self._suite.version
         for rubric, trials in trials_by_rubric.items():
+            order = "ab" if rubric.has_sides else ""  # pairs are shown in one order only
             finished = self._label_by_trial(rubric)
             open_trials = [trial for trial in trials if trial not in finished]
             already += len(trials) - len(open_trials)
             for unit, attack, target, place, draw in open_trials:
-                question = (unit, rubric, "ab" if rubric.has_sides else "", draw)  # one order
-                trial = (attack, target, place, self._suite.version)
                 suffix = "" if attack == ratings.CLEAN else suffix_of(rubric, attack, target, place)
-                questions.append(AttackedQuestion(*question, *trial, suffix))
+                trial = {"target": target, "side": place, "suite": version, "suffix": suffix}
+                questions.append(AttackedQuestion(unit, rubric, order, draw, attack, **trial))
         rubrics = {question.rubric.name: question.rubric for question in questions}
         return replace(
             self._task, rubrics=rubrics, questions=questions, already=already, attacked=True

@@ -32,10 +32,10 @@ _ADDED_INPUT = 2_000  # tokens that a provider adds: schema, frame of the conver
 _UNLIMITED_OUTPUT = 128_000  # most tokens of an answer to a request without a limit
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
 _MAX_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
-_CLAUDE_IMAGE, _MAX_IMAGE, _USUAL_IMAGE = 5_000, 26_000, 1_600
-"""Tokens of an image of at most 1568 pixels a side: at most with Anthropic, at most anywhere
-(gpt-4o-mini), and for estimates.
-"""
+# Tokens of an image of at most 1568 pixels a side.
+_USUAL_IMAGE = 1_600  # for estimates
+_MAX_CLAUDE_IMAGE = 5_000
+_MAX_IMAGE = 26_000  # of any model: gpt-4o-mini's
 _US_FACTOR = Decimal("1.1")  # price of Claude restricted to the US
 _MAX_HEADER_USD = 1e6
 _COST_HEADER = "x-litellm-response-cost"
@@ -211,10 +211,10 @@ class Tariff:
         is_claude = self.spec.api_format == "messages"
         without_images, n_images = _without_images(request)
         n_input = len(json.dumps(without_images, ensure_ascii=False).encode()) + _ADDED_INPUT
-        n_input += n_images * (_CLAUDE_IMAGE if is_claude else _MAX_IMAGE)
+        n_input += n_images * (_MAX_CLAUDE_IMAGE if is_claude else _MAX_IMAGE)
         limit = output_limit(request) if output is None else output
         n_output = limit * int(request.get("n", 1))
-        cases = (
+        cases = (  # no cache, the usual cache, one for an hour
             Tokens(input=n_input, output=n_output),
             Tokens(input=n_input, written=n_input, output=n_output),
             Tokens(input=n_input, written=n_input, written_1h=n_input, output=n_output),
@@ -310,8 +310,7 @@ class Budget:
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
         self.spent = Decimal(str(spent))
-        self.lost = Decimal(0)
-        """The part of `spent` for requests without a reply, which may not have been billed."""
+        self.lost = Decimal(0)  # of `spent`, for requests without a reply, perhaps not billed
         self.exhausted = False
         self._reserved = Decimal(0)
         self._waiting: list[anyio.Event] = []

@@ -270,10 +270,11 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     default_methods = {} if own_prompt else _DEFAULT_METHODS
     default_method = default_methods.get(spec.api_format, _USUAL_METHOD)
     suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
-    filled = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
-    if filled | {"method": settings.method} == {"method": default_method}:  # nothing else
+    hashed = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
+    hashed["method"] = settings.method  # a baseline's, too, which is empty
+    if hashed == {"method": default_method}:  # no other setting
         return spec.text + suffix
-    text = json.dumps(filled | {"method": settings.method}, sort_keys=True)
+    text = json.dumps(hashed, sort_keys=True)
     return f"{spec.text}#{hashlib.sha256(text.encode()).hexdigest()[:6]}{suffix}"
 
 
@@ -386,9 +387,9 @@ def plan_grading(
         _check_own_prompt(specs, options)
     settings_by_grader = [GraderSettings.for_grader(spec, options) for spec in specs]
     if text is None:
-        units_by_rubric, hashes = _units_by_rubric(study, options), study.accepted_hashes()
+        units_by_rubric, accepted = _units_by_rubric(study, options), study.accepted_hashes()
     else:
-        units_by_rubric, hashes = {text: _held_out_units(study, text)}, {text.name: (text.hash,)}
+        units_by_rubric, accepted = {text: _held_out_units(study, text)}, {text.name: (text.hash,)}
     allowed = None if options.units is None else set(options.units)
     for rubric, units in units_by_rubric.items():
         units = units if allowed is None else [unit for unit in units if unit in allowed]
@@ -401,7 +402,7 @@ def plan_grading(
         questions, already = list[Question](), 0
         for rubric, units in units_by_rubric.items():
             finished = study.store.finished_grades(
-                grader_id, rubric.name, hashes[rubric.name], labelled_only=options.retry_unscored
+                grader_id, rubric.name, accepted[rubric.name], labelled_only=options.retry_unscored
             )
             for order in options.orders if rubric.has_sides else ("",):  # "": without sides
                 keys = [(unit, order, draw) for unit in units for draw in range(settings.draws)]

@@ -4,8 +4,8 @@
 `read_options` turns token probabilities into those of the rubric's options. The grader is asked for
 a bare option key. The same key comes as several tokens ("C", " C", "(C", "C)"), which are merged on
 their decoded bytes; the rest of the 20 most probable tokens is mass outside the options, kept as a
-measure of trust. While a token may still become one key or another ("1" of 1 and 10), its mass is
-known only along the chosen tokens.
+measure of trust. Where a token may still become one key or another ("1" of 1 and 10), the next
+position shows which, but only for the token that was chosen.
 
 `outcome_of` reads a whole reply: a label with its tokens' probabilities, a distribution that the
 model states in words, or a reason and then a label. `as_draw` reads one of several draws. A gateway
@@ -55,12 +55,10 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 MAX_TIMEOUTS = 2  # the number of times that a request may time out before it counts as failed
 SPARE = 5.0  # seconds that the SDKs wait beyond our own time limit, so that ours ends a request
-CONNECT = 7.0
-"""Seconds for a connection, so that a network that swallows requests is reported within ten."""
+CONNECT = 7.0  # seconds for a connection; a network that swallows requests is reported by ten
 FILTERED = "content_filter"
 LONGEST_WAIT = 60.0  # seconds between two attempts, if the server does not ask for another wait
-LONGEST_RETRY_AFTER = 900.0
-"""Seconds. A grader whose server asks for a longer wait is stopped, for a later run."""
+LONGEST_RETRY_AFTER = 900.0  # seconds; a grader whose server asks for a longer wait is stopped
 
 _NEVER_REACHED = ("ClientConnectorError", "ConnectionTimeoutError")
 """aiohttp's errors for a connection that was never made. The SDKs report broken ones alike."""
@@ -292,7 +290,7 @@ def retrying(
 def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
     """Return the failure for a connection that was never made or broke off, by its cause."""
     causes: list[BaseException] = [error]
-    for _ in range(2 * _MAX_DEPTH - 1):  # a bound, as causes may go round in a circle
+    for _ in range(9):  # more than errors have causes: a bound, as these may form a circle
         if cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
     message = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
@@ -461,8 +459,9 @@ def read_options(
     has one token for every number.
     """
     start = _answer_start(positions, text)
-    words = [index for index in range(start, len(positions)) if _stripped(positions[index].text)]
-    if not words:
+    indices = range(start, len(positions))
+    first_word = next((index for index in indices if _stripped(positions[index].text)), None)
+    if first_word is None:
         return None
     reading = _read_from(positions, start, keys, whole_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
@@ -470,7 +469,7 @@ def read_options(
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
-    for index in range(words[0], len(positions)):
+    for index in range(first_word, len(positions)):
         if label is not None and _spelled_key(positions, index, keys) == label:
             return _read_from(positions, index, keys, whole_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
@@ -569,14 +568,14 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
         n_keys = sum(longer.casefold().startswith(key.casefold()) for longer in keys)  # with itself
         has_ended = bool(following_text) or not text  # a token without text ends an answer
         return _Spelling(key, may_change=n_keys > 1 and not has_ended)
-    if not text:
-        return _Spelling()
     longer_keys = [key for key in keys if len(key) > 1 and key.casefold().startswith(folded)]
-    if not longer_keys:
+    if not text or not longer_keys:
         return _Spelling()
-    if folded.isalpha() and len(longer_keys) == 1 and len(folded) > 1:
+    # Two letters can name a key; a single one may begin any word.
+    is_one_letter = folded.isalpha() and len(folded) == 1
+    if folded.isalpha() and not is_one_letter and len(longer_keys) == 1:
         return _Spelling(longer_keys[0])
-    return _Spelling(may_change=not folded.isalpha() or len(folded) > 1, is_prefix=True)
+    return _Spelling(may_change=not is_one_letter, is_prefix=True)
 
 
 def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str]) -> str | None:
@@ -618,12 +617,10 @@ def storable(value: Any) -> Any:
     >>> storable({"text": "a" + chr(0xD800) + "b", "p": float("inf"), "n": [1, None]})
     {'text': 'a?b', 'p': 'inf', 'n': [1, None]}
     """
-    try:
+    with suppress(TypeError, ValueError, RecursionError):
         json_text = json.dumps(value, allow_nan=False)
         if _NOT_PLAIN.search(json_text) is None:  # nearly always, and much faster
             return value
-    except (TypeError, ValueError, RecursionError):
-        pass
     try:
         return _storable(value)
     except RecursionError:
@@ -631,6 +628,7 @@ def storable(value: Any) -> Any:
 
 
 def _storable(value: Any) -> Any:
+    """Return a value of any type of JSON as `storable` does, without its quick check."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -652,8 +650,7 @@ def _storable(value: Any) -> Any:
 
 MAX_RAW_CHARS = 20_000  # characters kept of a reply that could not be read
 
-ASKED_AGAIN = "asked_again"
-"""Marks, in the provenance of an unreadable attempt, that the same run asked again."""
+ASKED_AGAIN = "asked_again"  # marks an unreadable attempt after which the same run asked again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -782,11 +779,9 @@ def _split_reason(text: str) -> tuple[str, str]:
 
 # ---- any answer ---------------------------------------------------------------------------------
 
-NOT_LOGPROBS = "not_logprobs"
-"""Key in a reply's evidence: the reason why reported values cannot be log-probabilities."""
+NOT_LOGPROBS = "not_logprobs"  # key in evidence: why reported values are no log-probabilities
 
-PATTERN_SLOW = "pattern_too_slow"
-"""Unscored reason: the pattern of the user's own prompt took too long over this reply."""
+PATTERN_SLOW = "pattern_too_slow"  # unscored reason: the prompt's own pattern took too long
 
 
 def outcome_of(

@@ -186,8 +186,7 @@ class Reservations:
 
     def __init__(self, budget: money.Budget, tariff: money.Tariff | None) -> None:
         self._budget, self._tariff = budget, tariff
-        self.longest_answer = 0
-        """The tokens of the longest answer that has come."""
+        self.longest_answer = 0  # tokens of the longest answer that has come
 
     async def set_aside(self, request: Facts) -> Decimal:
         """Reserve a request's worst price in US dollars and return it. The request's limit on
@@ -309,7 +308,7 @@ def grade_of(
 ) -> GradeAttempt:
     """Return the grade of an outcome. Labels of order "ba" are mapped back to order "ab"."""
     rubric = question.rubric
-    to_order_ab = rubric.swaps.__getitem__ if question.order == "ba" else str
+    to_order_ab = rubric.swaps.__getitem__ if question.order == "ba" else str  # str: unchanged
     probabilities = p_positive = None
     if outcome.probabilities is not None:
         unsorted = {to_order_ab(key): p for key, p in outcome.probabilities.items()}
@@ -391,12 +390,11 @@ class Job:
         return [self.make_record(question, facts, reason)]
 
 
-Draws = list[Question]
-"""Questions of one prompt, which may be asked for together."""
+Draws = list[Question]  # of one prompt, which may be asked for together
 
 
 def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[Draws]:
-    """Group consecutive questions that share a prompt, at most `max_draws` to a list."""
+    """Group consecutive questions by their prompts' key, at most `max_draws` to a list."""
     for _, draws in groupby(questions, key=lambda question: question.prompted):
         while group := list(islice(draws, max_draws)):
             yield group
@@ -418,7 +416,7 @@ class GradeJob(Job):
             for prompted, reply_facts in replies_by_prompt.items()
             for facts in reply_facts
         }
-        self._constrained: set[Question] = set()
+        self._constrained: set[Question] = set()  # the first draw of each prompt asked again
 
     def __len__(self) -> int:
         """Return the number of draws: the most requests that the job may take."""
@@ -451,7 +449,7 @@ class GradeJob(Job):
             and self.grader.settings.method in ("label", "logprobs")
             and draws[0].rubric.prompt is None
             and draws[0] not in self._constrained
-            and self.grader.constrains(reply.request)
+            and self.grader.can_constrain(reply.request)
         ):
             self._constrained.add(draws[0])
             return draws
@@ -501,17 +499,16 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     """Yield the provenance of each draw: with its `grade_key`, if the request has `draw_keys`, and
     with the cost of the whole request for the first draw, none for the others.
     """
-    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
+    cost_of_others: Facts = {"tokens": {}, "cost_usd": 0.0}
     common = {name: value for name, value in facts.items() if name != "draw_keys"}
     for key in facts.get("draw_keys") or [""] * n_draws:
         yield common | ({"grade_key": key} if key else {})
-        common |= {name: zero for name, zero in no_cost.items() if name in common}
+        common |= {name: cost for name, cost in cost_of_others.items() if name in common}
 
 
 # ---- live ---------------------------------------------------------------------------------------
 
-FAILURES_IN_A_ROW = 10
-"""The number of failed requests in a row that stops a grader: the units are not at fault."""
+FAILURES_IN_A_ROW = 10  # failed requests that stop a grader: the units are not at fault
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
 _MAX_START_SECONDS = 2.0  # over which the workers start
 _MAX_SILENCE = 1.0  # seconds after which a server that has never answered is not asked again
@@ -626,7 +623,7 @@ class LiveRun(GraderRun):
             reply = await self._ask_with_retries(question, prompt, facts)
         except Stopped as failure:
             self._stop(str(failure))
-            if "held_usd" in facts:
+            if "held_usd" in facts:  # an earlier attempt may be billed: later runs count it
                 facts |= self._job.request_facts(question, prompt, self._grader.request(prompt))
                 facts |= {"error": str(failure), "status": None, "finished_at": utc_now()}
                 await self._commit(list(self._job.records_of_failure(question, _NO_REPLY, facts)))
@@ -841,6 +838,7 @@ class Throttle:
 
     @property
     def limit(self) -> int:
+        """The limit now."""
         return int(self._limiter.total_tokens)
 
     @asynccontextmanager
@@ -926,7 +924,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # By `Question.prompted`: (unit id, rubric, order; attack, target, side of a trial).
+        # `Question.prompted` (unit id, rubric, order; attack, target, side of a trial), and draw.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -1008,8 +1006,8 @@ class BatchRun(GraderRun):
             prompt = await self._prompt_of(waiting[0])
             price = self.reservations.lowest_price(self._job.request(waiting[0], prompt))
             if not self._budget.fits(price):
-                await self._budget.reserve(price)
-                self._budget.settle(price, Decimal(0))  # other graders have settled: build again
+                await self._budget.reserve(price)  # waits until other graders have settled
+                self._budget.settle(price, Decimal(0))  # the next chunk reserves its own price
 
     async def _prompt_of(self, draws: Draws) -> PromptText:
         """Return the prompt of these draws, rendered in another thread."""
@@ -1046,7 +1044,8 @@ class BatchRun(GraderRun):
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
         ids = [custom_id for custom_id, _ in bodies_by_id]
-        hashed = "\n".join([rater_id, str(self._journal.count(rater_id)), *ids])
+        n_chunks = self._journal.count(rater_id)  # so that a repeat of the same requests is another
+        hashed = "\n".join([rater_id, str(n_chunks), *ids])
         worst_price = sum(request.worst_price for request in requests)
         chunk = Chunk(
             chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],
@@ -1121,8 +1120,8 @@ class BatchRun(GraderRun):
             to_ask_again += (draws or ())[len(new_grades) :]  # draws that the reply did not bring
         n_requests = len(chunk.requests)
         are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
-        has_no_other = bool(grades) and all(are_rejected) and not to_ask_again
-        if has_no_other and n_requests >= FAILURES_IN_A_ROW:
+        are_all_rejected = bool(grades) and all(are_rejected) and not to_ask_again
+        if are_all_rejected and n_requests >= FAILURES_IN_A_ROW:
             # The grader is at fault, not the units: the next run asks again.
             why = grades[0].provenance["error"]
             self._summary.stopped = f"all {n_requests} requests of a batch were rejected: {why}"
@@ -1154,6 +1153,7 @@ class BatchRun(GraderRun):
         `accepted_draws` are the request's questions, or None where the study no longer accepts the
         rubric's text that they were asked with.
         """
+        # Of a rubric that has gone, any other: the grades get no label.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         draws = accepted_draws or draws_of_request(request, rubric)
         facts: Facts = {
@@ -1191,6 +1191,7 @@ class BatchRun(GraderRun):
         raise AssertionError("retrying ends with a result or an error")
 
     async def _pause(self) -> None:
+        """Sleep between two queries for a batch's state."""
         await anyio.sleep(_POLL_SECONDS * self._limits.wait_scale)
 
 
@@ -1299,9 +1300,10 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
         try:
             locks = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
             # A run in another number of shards collects units of this shard, too.
-            shard_counts = {lock >> _SHARD_BITS for lock in locks if is_locked} - {shard.of}
-            if shard_counts or not is_locked:
-                n_shards = min(shard_counts, default=1)
+            shard_counts = {lock >> _SHARD_BITS for lock in locks}
+            other_counts = shard_counts - {shard.of} if is_locked else set()
+            if other_counts or not is_locked:
+                n_shards = min(other_counts, default=1)
                 parts = f" in {n_shards} shards" if n_shards > 1 else ""
                 raise RunLocked(
                     f"another run is collecting for this study{parts}; wait until it ends, or stop "
@@ -1316,7 +1318,7 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
 # ---- grading ------------------------------------------------------------------------------------
 
 _DEFAULT_OPTIONS, _DEFAULT_LIMITS = GradingOptions(), RequestLimits()
-_QUESTIONS_AT_ONCE = 500
+_QUESTIONS_AT_ONCE = 500  # questions whose texts are read from the store together
 
 
 @dataclass(frozen=True, slots=True)
@@ -1576,8 +1578,8 @@ def check_ready(
 # ---- what a run would ask and cost --------------------------------------------------------------
 
 _MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
-_ANSWER_TOKENS, _REASONED_TOKENS = 20, 200
-"""Tokens of an answer without thinking, and of one that may give a reason first."""
+_ANSWER_TOKENS = 20  # tokens of an answer without thinking
+_REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1603,7 +1605,8 @@ class GraderForecast:
         forecast = replace(self, already=answered, new=n_new, sample=None)
         if self.cost is None and n_new:
             return forecast
-        share, (min_cost, max_cost) = n_new / (self.new or 1), self.cost or (0.0, 0.0)
+        share = n_new / (self.new or 1)
+        min_cost, max_cost = self.cost or (0.0, 0.0)  # no request costs nothing, at any price
         expected = share * (self.expected or 0.0)
         return replace(forecast, cost=(share * min_cost, share * max_cost), expected=expected)
 
@@ -1634,9 +1637,9 @@ class Forecast:
         costs = [part.cost for part in parts if part.cost]
         if len(costs) < len(parts):
             return total
-        min_cost, max_cost = (math.fsum(cost[bound] for cost in costs) for bound in (0, 1))
+        cost = math.fsum(low for low, _ in costs), math.fsum(high for _, high in costs)
         expected = math.fsum(part.expected or 0.0 for part in parts)
-        return replace(total, cost=(min_cost, max_cost), expected=expected)
+        return replace(total, cost=cost, expected=expected)
 
     @property
     def unpriced(self) -> dict[str, str]:
@@ -1757,21 +1760,19 @@ def _prompts_to_price(
 ) -> Iterator[tuple[PromptText, int]]:
     """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
     step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
-    groups = groupby(task.questions, key=lambda question: question.prompted)
-    counted = ((next(draws), 1 + sum(1 for _ in draws)) for _, draws in groups)
-    spaced = islice(counted, 0, None, step)
+    by_prompt = group_by_prompt(task.questions, max_draws=len(task.questions))
+    spaced = islice(by_prompt, 0, None, step)
     while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
-        units = study.values_of([question for question, _ in chunk])
-        for (question, n_draws), values in zip(chunk, units, strict=True):
-            yield question.rubric.for_prompt(values), n_draws
+        units = study.values_of([draws[0] for draws in chunk])
+        for draws, values in zip(chunk, units, strict=True):
+            yield draws[0].rubric.for_prompt(values), len(draws)
 
 
 # ---- responses of models ------------------------------------------------------------------------
 
 USUAL_WORDS = 500  # words of a response, for forecasts
 _RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
-_Side = tuple[str, str]
-"""(pair id, side) of a prompt."""
+_PromptKey = tuple[str, str]  # (pair id, side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1821,17 +1822,18 @@ def respond(
         log = ResponseLog(study.store)
         prompts, answered = _study_prompts(study, scope), log.answered(subject)
         open_prompts = {
-            side: PromptText(system=system, user=text)
-            for side, text in prompts.items()
-            if side not in answered
+            key: PromptText(system=system, user=text)
+            for key, text in prompts.items()
+            if key not in answered
         }
         run = Rounds.begin(study, limits, progress)
         n_open = len(open_prompts)
         summary = run.extend_summary(subject, len(prompts) - n_open, n_open)
 
-        def response(side: _Side, facts: dict[str, Any], reply: Outcome | str) -> ResponseAttempt:
-            """Return the record of a side's response, or of the reason why there is none."""
-            record = partial(ResponseAttempt, subject=subject, pair_id=side[0], side=side[1])
+        def response(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
+            """Return the record of a response to a prompt, or of the reason why there is none."""
+            pair, side = key
+            record = partial(ResponseAttempt, subject=subject, pair_id=pair, side=side)
             if isinstance(reply, str):
                 return record(unscored_reason=reply, provenance=facts)
             if not (reason := reply.unscored_reason):
@@ -1849,15 +1851,15 @@ def respond(
 
 
 def forecast_responses(
-    study: Study, subject: str, scope: str = "sample", answered: Collection[_Side] = ()
+    study: Study, subject: str, scope: str = "sample", answered: Collection[_PromptKey] = ()
 ) -> GraderForecast:
     """Forecast a model's responses to all prompts but those `answered`, without network or key,
     with an assumed length. Raises InputError if the model is not valid.
     """
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
-    prompts_by_side = _study_prompts(study, scope)
-    texts = [text for side, text in prompts_by_side.items() if side not in answered]
+    all_prompts = _study_prompts(study, scope)
+    texts = [text for key, text in all_prompts.items() if key not in answered]
     prompts = [PromptText(system="", user=text) for text in texts]
     forecast = GraderForecast(
         rater_id=spec.text,
@@ -1869,7 +1871,8 @@ def forecast_responses(
     tariff = money.Tariff.find(spec, prices=study.config.prices)
     single_draws = ((prompt, 1) for prompt in prompts)
     forecast = priced_forecast(forecast, tariff, spec, settings, single_draws, _RESPONSE_TOKENS)
-    return replace(forecast.remaining(0), already=len(prompts_by_side) - len(prompts))  # no sample
+    forecast = forecast.remaining(0)  # without the sample, and free if no response is missing
+    return replace(forecast, already=len(all_prompts) - len(prompts))
 
 
 def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
@@ -1887,7 +1890,7 @@ def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> st
     return "#".join([spec.text, *(f"{name}-{value}" for name, value in parts.items() if value)])
 
 
-def _study_prompts(study: Study, scope: str) -> dict[_Side, str]:
+def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
     """Return the prompts of all pairs, or of the sample's, by pair id and side."""
     pairs = study.store.pairs()
     if scope == "sample":

@@ -145,9 +145,9 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
         )
     text = (files("evenhand.rubrics") / "templates" / "draft.toml").read_text("utf-8")
     if start:
-        copy = load_rubric(start).model_copy(update={"name": "draft"})
-        head, blank, _ = text.partition("\n\n")  # the comment at the top of the draft
-        text = head + blank + dump_rubric(copy)
+        comment, blank, _ = text.partition("\n\n")  # at the top of the draft
+        draft = load_rubric(start).model_copy(update={"name": "draft"})
+        text = comment + blank + dump_rubric(draft)
     text = text.replace('"draft"', json.dumps(name), 1)  # the value of `name`
     parse_rubric(text, f"{name}.toml")  # raises InputError for an invalid name
     return text
@@ -200,7 +200,7 @@ MOST_POINTS = 11  # points of a scale that are options; raters type the number o
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")  # "1-5"
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_PREFERENCES = {  # ends of the names of texts, by key
+_PREFERENCES = {  # ends of the keys of names in texts.toml, by an option's key
     "A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie",
     "B": "b", "B1": "b_little", "B2": "b_much",
 }  # fmt: skip
@@ -321,7 +321,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     if steps not in _KEYS_BY_STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
     keys = _KEYS_BY_STEPS[steps]
-    sides = [_SIDES.get(key[0], "") for key in keys]  # "t" of "tie": neither
+    sides = [_SIDES.get(key[0], "") for key in keys]  # by "A" or "B"; "t" of "tie": neither
     names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
         name="preference",
@@ -443,8 +443,7 @@ class Instructions(OwnWords):
 
     def for_rubric(self, rubric: Rubric) -> InstructedRubric:
         """Return the rubric with these words for its graders. Raises InputError if the rubric has a
-        prompt for graders, the instructions name a text that the rubric's do not, or an example is
-        of another rubric.
+        prompt, the instructions name a text that the rubric's do not, or an example is not of it.
         """
         if rubric.prompt:
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
@@ -510,7 +509,7 @@ class JudgePrompt(PromptTemplate, OwnWords):
     def _has_one_group(cls, pattern: str) -> str:
         try:
             groups = re.compile(pattern).groups
-            _compile_with_timeout(pattern)
+            _compile_with_timeout(pattern)  # which refuses patterns that repeat too often
         except (re.error, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(written("judge_prompt.no_pattern", why=error)) from None
         if pattern and groups != 1:
@@ -629,8 +628,7 @@ class PlacedParser(RubricParser):
 
 def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
-    `((a|aa)+)b` may take years over a reply of a few dozen characters. Raises ValueError if it is
-    not valid or repeats its parts too often.
+    `((a|aa)+)b` may take years over a short reply. Raises ValueError if invalid or too repetitive.
     """
     import regex  # slow to load, and needed for such prompts alone
 

@@ -68,9 +68,7 @@ class PromptTemplate(Strict):
     system: str = ""
 
     def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
-        """Return a sentence on the fault of the template, or "" if it has none. `blocks` are the
-        variables that are shown as texts.
-        """
+        """Return a sentence on its fault, or "" if none; `blocks` are variables shown as texts."""
         if in_system := fields_of(self.system, variables):
             return f"`prompt.system` names {{{in_system[0]}}}; fields belong in `prompt.template`"
         in_template = fields_of(self.template, variables)
@@ -89,9 +87,9 @@ class PromptTemplate(Strict):
         # Providers may cache a prompt up to two positions. All units share what comes before the
         # first field; those of one group also what comes before the first prompt or response.
         positions = {name: self.template.find(f"{{{name}}}") for name in values}
-        fields = [position for position in positions.values() if position >= 0]
-        texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
-        cut_positions = sorted({min(fields), min(texts or fields)} - {0})
+        of_fields = [position for position in positions.values() if position >= 0]
+        of_texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
+        cut_positions = sorted({min(of_fields), min(of_texts or of_fields)} - {0})
         cuts = tuple(len(filled(self.template[:position], values)) for position in cut_positions)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
@@ -132,8 +130,7 @@ class Cue(Strict):
 
 
 class LexicalCues(Strict):
-    """Cues by which the offline lexical grader rates a response under this rubric; annotators and
-    other graders never see them.
+    """Cues by which the offline lexical grader rates a response; nobody else sees them.
 
     `ordinal` scores one response and places it on the scale; `contrast` scores two responses, each
     score levelling off at plus or minus `scale`, and compares them.
@@ -246,7 +243,7 @@ class Rubric(Texts):
         columns = [
             block["column"] if isinstance(block, dict) else block.column
             for block in values["blocks"]
-            if not isinstance(block, dict) or isinstance(block.get("column"), str)
+            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # no fault
         ]
         if values.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]
@@ -268,7 +265,7 @@ class Rubric(Texts):
         checks = (
             self._key_faults(),
             self.kind.faults(dict(self)),
-            self._coarser_faults(),
+            self._category_faults(),
             self._variable_faults(),
             self._swap_faults(),
             filter(None, [self.prompt.fault(self.variables, columns) if self.prompt else ""]),
@@ -300,11 +297,11 @@ class Rubric(Texts):
         columns = [block.column for block in self.blocks]
         shown = declared & {*TEXT_VARIABLES, *columns}
         is_comparison = self.unit == "comparison"
-        for name in ANSWERS if is_comparison else ():
-            if name not in shown:
+        for name in ANSWERS:
+            if is_comparison and name not in shown:
                 yield f"a rubric on comparisons shows {name}"
-        for name in ("prompt_a", "prompt_b", "response") if is_comparison else ():
-            if name in shown:
+        for name in ("prompt_a", "prompt_b", "response"):
+            if is_comparison and name in shown:
                 yield f"a rubric on comparisons shows prompt, response_a and response_b, not {name}"
         for column in columns:
             if columns.count(column) > 1:
@@ -380,7 +377,7 @@ class Rubric(Texts):
                 "same variables in both"
             )
 
-    def _coarser_faults(self) -> Iterator[str]:
+    def _category_faults(self) -> Iterator[str]:
         groups = [group.options for group in self.collapse]
         yield from coarser_faults(self.categories, self.unclear, groups)
         if isinstance(self.lexical, PolarityWords):
@@ -485,7 +482,7 @@ class Rubric(Texts):
     def _variables_of_kind(self, kind: str) -> tuple[str, ...]:
         columns = tuple(block.column for block in self.blocks if block.kind == kind)
         is_both_answers = "response" in columns and "response" not in self.variables
-        return (*columns, *ANSWERS) if is_both_answers else columns  # one block for both
+        return (*columns, *ANSWERS) if is_both_answers else columns  # the block shows both
 
     def with_kinds(self, kinds: Mapping[str, str]) -> Rubric:
         """Return the rubric with texts of these kinds, by variable: "conversation" or "image".

@@ -146,9 +146,9 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     matches = list(filter(None, map(_WHOLE_NUMBER.fullmatch, labels)))
     numbers = sorted({int(match[1]) for match in matches})
     endings = {match[2] or "" for match in matches}  # ".0", where pandas wrote the column
-    if len(numbers) < max(3, len(labels)) or len(endings) > 1:
+    if len(numbers) < max(3, len(labels)) or len(endings) > 1:  # too few, or labels of other forms
         return ()
-    low, high, (ending,) = numbers[0], numbers[-1], endings  # which they all have
+    low, high, ending = numbers[0], numbers[-1], endings.pop()
     gap = max(after - before for before, after in pairwise(numbers)) - 1
     if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(numbers) <= high - low + 1):
         return ()
@@ -344,8 +344,7 @@ def _recurring_share(cells: Sequence[str], mark: str) -> float:
 
 
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:
-    """Return the label of a set of options, in the order of all `keys`; None if a chosen option is
-    not among them.
+    """Return the label of chosen options, in the order of all `keys`; None if one is not a key.
 
     >>> set_label(("c", "a"), "abc"), set_label((), "abc"), set_label(("z",), "abc")
     ('a;c', 'none', None)
@@ -443,7 +442,7 @@ class LabelKind:
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         """Return the label of another tool's cell, "" for none; spellings are in lower case."""
-        folded = text.casefold()
+        folded = text.casefold()  # perhaps "4.0", as pandas writes 4 in a column with gaps
         return key_by_spelling.get(folded) or key_by_spelling.get(folded.removesuffix(".0"), "")
 
     def parts(self, label: str) -> list[str]:

@@ -65,6 +65,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
 
 _MASKED = "\ue000"  # replaces each character of a quotation
+_LEAD = 25  # characters before a key, in which "perhaps" makes it another option proposed
 _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # for explicit ones
 
@@ -128,16 +129,17 @@ class RubricParser:
         """Return the key that a reply gives, or None where it gives none or more than one."""
         plain = _plain_answer(text)
         if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
-            return None  # or other turns, "User: ...", or a list to tick, "[ ] A"
+            return None  # no answer; further turns, "User: ..."; or a list to tick, "[ ] A"
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
         label = self._option(text) or self._label_in_json_or_prose(text)
         if label:
-            return label if fields.affirmed <= {label} and label not in fields.denied else None
+            are_fields_contrary = fields.affirmed - {label} or label in fields.denied
+            return None if are_fields_contrary else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
-        (key,) = fields.affirmed
+        (key,) = fields.affirmed  # '"pass": true'
         return key if self._is_uncontested(key, text, 0, is_strict=True) else None
 
     def _label_in_json_or_prose(self, text: str) -> str | None:
@@ -205,7 +207,8 @@ class RubricParser:
             return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
         if match["first"] is None or not is_separated or (is_negative and not is_yes):
             fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
-        (fields.affirmed if is_yes else fields.denied).add(key)  # '"pass": true', "pass: no"
+        keys = fields.affirmed if is_yes else fields.denied  # '"pass": true', "pass: no"
+        keys.add(key)
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
@@ -407,8 +410,7 @@ class RubricParser:
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True  # "The text ends with B"
-        sentences = [part for part in _COMMON["sentence"].split(before) if part.strip()]
-        lead = sentences[-1] if sentences else ""
+        lead = next(filter(str.strip, reversed(_COMMON["sentence"].split(before))), "")
         is_new_line = not before or before.endswith("\n")
         ends_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
         is_same_sentence = not is_new_line and not ends_sentence
@@ -482,12 +484,12 @@ class RubricParser:
         is_alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
             r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after
         )  # "It is: agree, mostly"
-        lead = text[max(_sentence_start(text, start), start - 25) : start]  # words just before
+        lead = text[max(_sentence_start(text, start), start - _LEAD) : start]
         return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
         """Return True if the words before a key introduce an answer."""
-        return bool(self._forms["leads"].search(before[-80:]))  # more than any such words have
+        return bool(self._forms["leads"].search(before[-80:]))  # longer than any such words
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
         """Return True if another option's key is only a side ("text A"), a count or a place."""
@@ -498,7 +500,7 @@ class RubricParser:
         begin = _sentence_start(text, start)
         stop = _COMMON["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
-        lead = text[max(begin, start - 25) : start]  # the words just before
+        lead = text[max(begin, start - _LEAD) : start]
         if _COMMON["PERHAPS"].search(sentence if key.isalpha() else lead):
             return False  # "perhaps A"
         if key.isalpha():
@@ -525,10 +527,10 @@ class RubricParser:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()  # "" for a field of the answer that holds no option
         prose, prose_after = "", ""  # all prose, and the prose after the first answer
-        last = 0
+        last_end = 0  # of the object before
         for start, end, fields in objects:
-            outside = text[last:start]
-            prose, last = prose + outside, end
+            outside = text[last_end:start]
+            prose, last_end = prose + outside, end
             prose_after += outside if answers else ""
             if not any(self._is_answer_field(name) for name, _ in fields):
                 if answers and self._holds_option([value for _, value in fields]):
@@ -546,7 +548,7 @@ class RubricParser:
                     return None
                 elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
                     prose_after += f"\n{value}"
-        outside = text[last:]
+        outside = text[last_end:]
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers
@@ -727,8 +729,8 @@ def _sentence_start(text: str, position: int) -> int:
 
 def _denial_before(match: re.Match[str]) -> str:
     """Return the words directly before a match that say that it is not meant, or ""."""
-    start = match.start()
-    denial = _COMMON["not_meant"].search(match.string[max(0, start - 60) : start])  # it is shorter
+    before = match.string[max(0, match.start() - 60) : match.start()]  # longer than any denial
+    denial = _COMMON["not_meant"].search(before)
     return denial[0] if denial else ""
 
 

@@ -41,8 +41,7 @@ class Turn:
 
 def turns_of(cell: str) -> tuple[Turn, ...]:
     """Return the turns of a conversation in JSON: a list of messages, an object with such a list,
-    one message, or the reply of a chat completion. Raises ValueError, which names the turn at
-    fault, if it is none of these.
+    one message, or the reply of a chat completion. Raises ValueError, naming a turn at fault.
 
     >>> turns_of('[{"role": "user", "content": "Hi"}, {"from": "gpt", "value": "Hello"}]')
     (Turn(role='user', text='Hi', name=''), Turn(role='assistant', text='Hello', name=''))
@@ -211,7 +210,7 @@ _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHUNKS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}  # chunks of a PNG that its pixels need
 _JFIF, _SCAN = 0xE0, 0xDA
 _SEGMENTS = [bytes([marker]) for marker in (_JFIF, 0xDB, 0xC0, 0xC2, 0xC4, 0xDD, _SCAN)]
-"""Markers of segments of a JPEG that its pixels need."""
+"""Markers of segments of a JPEG that its pixels need: DB and C4 of tables, C0 and C2 of frames."""
 _PLAIN_JFIF = re.compile(rb"JFIF\0.{7}\0\0", re.DOTALL)  # without a preview
 _NEXT_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")  # not a byte of pixels, nor a restart
 
@@ -429,7 +428,8 @@ def text_blocks(
         elif block and block.kind == "image":
             image = image_of(values[name])
             image = image if image and image.is_bare else None  # as a study keeps images
-            text = image.words if image else text and MISSING  # "" stays empty
+            instead = MISSING if text else ""
+            text = image.words if image else instead
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
     return tuple(blocks)
 
@@ -440,8 +440,7 @@ def prompt_of(
     values: Mapping[str, str],
     examples: Sequence[tuple[PeopleText, str]] = (),
 ) -> PromptText:
-    """Return a prompt with the annotators' words: the rubric first (cacheable), the unit last, in
-    tags as data.
+    """Return a prompt in the annotators' words: the rubric (cacheable), the unit in tags as data.
 
     A paragraph of the `instructions` that names a column of the pairs differs between units, so it
     goes with the unit. `examples` are other units with their labels, in tags too.

@@ -34,16 +34,16 @@ from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers
 
 Weights = Literal["identity", "linear", "quadratic"]
 Resampling = Bootstrap | None
-"""Number of resamples and seed of an interval; None for the usual ones."""
+"""Number of resamples and seed of an interval; None for those of `Bootstrap()`."""
 PairStatistic = Callable[[Array], Array]
 """A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
-Chance = Callable[[Array, Array], Array]
+ChanceAgreement = Callable[[Array, Array], Array]
 """Chance agreement (...) from mean category shares (..., q) and agreement weights (q, q)."""
 
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
-_COUNTABLE, _LARGEST_KEY = 4_000_000, 2**62
-"""Largest number of possible patterns that are counted by position, and by a whole-number key."""
+_MAX_BINS, _MAX_KEYS = 4_000_000, 2**62
+"""Largest numbers of possible patterns for which `count_patterns` has bins, and int64 keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,8 +226,8 @@ def krippendorff_alpha(
     group = _Group.of(labels, categories, clusters, bootstrap)
     unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
+    # The rest is the disagreement expected by chance, by which `widened` extends an interval.
     squared_distances = np.subtract.outer(values, values) ** 2
-    # Only the disagreement by chance needs weights: an interval without width is widened by it.
     metric_weights = 1.0 - squared_distances / (squared_distances.max() or 1.0)
     weights = np.eye(q) if level == "nominal" else metric_weights
     shares = matrices[0].sum(axis=0) / max(float(matrices[0].sum()), 1.0)  # 0 without pairs
@@ -283,7 +283,7 @@ def confusion_matrix(first: Any, second: Any, *, categories: Categories) -> Arra
     """Return the confusion matrix (q, q): the number of units for which the first rater chose the
     row's category and the second the column's.
 
-    `first` and `second` are labels (units,); units that only one of them labelled are left out.
+    `first` and `second` are labels (units,); units that only one rater labelled are left out.
 
     >>> confusion_matrix("aab", "abb", categories="ab").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
@@ -333,6 +333,7 @@ def intra_rater(
 
 
 def _mean_of_defined(values: Sequence[float]) -> float:
+    """Return the mean of the values that are not NaN; NaN if all are."""
     defined = [value for value in values if not np.isnan(value)]
     return float(np.mean(defined)) if defined else np.nan
 
@@ -380,7 +381,7 @@ class _Pair:
     ) -> _Pair:
         tables = _tables_of_two(first, second, categories, clusters)
         frequency = np.ones(len(tables), dtype=np.intp)
-        if clusters is None and tables.any():
+        if clusters is None and tables.any():  # each used cell is a cluster, with 1 in this cell
             counts, shape = tables.ravel(), tables.shape[1:]
             used_cells = np.flatnonzero(counts)
             tables = np.eye(counts.size, dtype=np.intp)[used_cells].reshape(-1, *shape)
@@ -393,7 +394,7 @@ class _Pair:
         return np.asarray(np.tensordot(self.frequency, self.tables, axes=1), dtype=float)
 
     def agreement(self, statistic: PairStatistic, weights: Array) -> Agreement:
-        """Return a statistic and its interval; `weights` (q, q) widen one without width."""
+        """Return a statistic and its interval; agreement `weights` (q, q) are for `widened`."""
         table = self.table
         n = int(table.sum())
         if not n:
@@ -440,7 +441,7 @@ class _Group:
         """Return sums of features (rows, ...) in the data and in every resample: (resamples, k)."""
         return self.resamples.sums(self.clusters, *features)
 
-    def corrected(self, chance: Chance, weights: Array | None = None) -> Agreement:
+    def corrected(self, chance: ChanceAgreement, weights: Array | None = None) -> Agreement:
         """Return observed agreement corrected for chance."""
         matrix = np.eye(self.counts.shape[1]) if weights is None else weights
         n_labels = self.counts.sum(axis=1, keepdims=True)
@@ -461,10 +462,9 @@ class _Group:
     ) -> Agreement:
         """Return the estimate and its interval from replicates (resamples,) of a statistic.
 
-        `rows` is the mask of the rows that it is computed from, by default those that are
-        `pairable`. `reason` explains an undefined estimate. `chance_disagreement` is what a
-        coefficient expects by chance, None for a share: it widens an interval without width, as
-        `widened` tells.
+        `rows` is the mask of the rows that it is computed from, by default the `pairable` ones.
+        `reason` explains an undefined estimate. `chance_disagreement`, the disagreement expected by
+        chance, is that of `widened`; None for a share.
         """
         if not self.pairable.any():
             return _no_pairable_units()
@@ -537,9 +537,9 @@ def observed(tables: Array, weights: Array | None = None) -> Array:
     """
     if weights is None:
         agreed = np.trace(tables, axis1=-2, axis2=-1)
-    else:  # transposed, so that the product runs along contiguous memory
-        flat = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
-        agreed = (weights.reshape(-1) @ flat).reshape(tables.shape[:-2][::-1]).T
+    else:  # the cells (q x q, ...) first, so that the product runs along contiguous memory
+        cells = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
+        agreed = (weights.reshape(-1) @ cells).reshape(tables.shape[:-2][::-1]).T
     return ratio(agreed, tables.sum((-2, -1)))
 
 
@@ -557,7 +557,7 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
     return chance_corrected(observed(tables, weights), (first * second).sum(-1))
 
 
-def corrected(tables: Array, chance: Chance, weights: Array | None = None) -> Array:
+def corrected(tables: Array, chance: ChanceAgreement, weights: Array | None = None) -> Array:
     """Return agreement (...) of two raters corrected for chance, from tables (..., q, q); `chance`
     computes the agreement by chance from the raters' mean marginals.
 
@@ -631,7 +631,7 @@ def rank_correlations(tables: Array) -> Array:
 
 
 def scott_chance(shares: Array, weights: Array) -> Array:
-    """Return the chance agreement for equal category shares (..., q) (Scott 1955; Fleiss 1971)."""
+    """Return chance agreement if raters have the same shares (..., q) (Scott 1955; Fleiss 1971)."""
     return np.asarray((shares**2).sum(-1))
 
 
@@ -738,20 +738,20 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
     """
     base = codes.shape[1] + 1
-    if base**q >= _LARGEST_KEY:
+    if base**q >= _MAX_KEYS:
         return np.unique(count_labels(codes, q), axis=0, return_counts=True)
-    # The key is the counts' digits to the base, so a rater's label adds one at its digit.
-    digit = np.array([base**code for code in range(q)] + [0], dtype=np.intp)  # 0 for code -1
+    # A pattern's key has its counts as digits: each label adds the place value of its category.
+    place_values = np.array([base**code for code in range(q)] + [0], dtype=np.intp)  # 0: code -1
     key = np.zeros(len(codes), dtype=np.intp)
     for rater in range(codes.shape[1]):
-        key += digit[np.ascontiguousarray(codes[:, rater])]
-    if base**q <= _COUNTABLE:
+        key += place_values[np.ascontiguousarray(codes[:, rater])]
+    if base**q <= _MAX_BINS:
         counts = np.bincount(key, minlength=1)
         used_keys = np.flatnonzero(counts)
         frequency = counts[used_keys]
     else:
         used_keys, frequency = np.unique(key, return_counts=True)
-    return (used_keys[:, None] // digit[:q] % base).astype(float), frequency
+    return (used_keys[:, None] // place_values[:q] % base).astype(float), frequency
 
 
 def majority_codes(counts: Array) -> Codes:
@@ -770,7 +770,7 @@ def median_codes(counts: Array) -> Codes:
 
 
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
-    """Return codes (units,) that a grader could have given, from people's label counts (units, q).
+    """Return alternative labels of a grader, codes (units,) each, from people's counts (units, q).
 
     For unordered categories these are all categories, beginning with the one that most people
     chose. For `ordered` categories they are people's median, the categories `step` below and above
@@ -802,7 +802,7 @@ def agreeing_shares(counts: Array, weights: Array) -> Array:
     (units, q); 0 for units with fewer than two labels.
     """
     n_labels = counts.sum(axis=1)
-    agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)
+    agreeing = (counts * (counts @ weights - 1.0)).sum(axis=1)  # no label pairs with itself
     n_pairs = n_labels * (n_labels - 1.0)
     return np.asarray(np.divide(agreeing, n_pairs, out=np.zeros(len(counts)), where=n_pairs > 0))
 
@@ -811,7 +811,7 @@ def coincidences(counts: Array) -> Array:
     """Return each unit's ordered pairs of labels, weighted 1 / (labels - 1): (units, q, q)."""
     q = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :]
-    pairs[:, range(q), range(q)] -= counts
+    pairs[:, range(q), range(q)] -= counts  # no label pairs with itself
     return np.asarray(pairs * one_over(counts.sum(axis=1) - 1.0)[:, None, None])
 
 

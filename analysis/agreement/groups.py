@@ -24,7 +24,7 @@ import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
 from evenhand.analysis.agreement import pairs as pairwise
-from evenhand.analysis.agreement.numbers import AGREEMENT
+from evenhand.analysis.agreement.numbers import MOMENT_WEIGHTS
 from evenhand.analysis.bootstrap.resamples import Resamples, count_labels, ratio
 from evenhand.analysis.labels.encoding import combine_readings, encode, encode_labels
 from evenhand.analysis.labels.matrix import WEIGHT, Coded, LabelMatrix, UnitColumn, UnitFacts
@@ -65,7 +65,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
     """
     if coded.is_number:
         coincidences = _number_coincidences(counts, coded, resamples)
-        return {"krippendorff_alpha_interval": c.alpha_with(coincidences, 1.0 - AGREEMENT)}
+        return {"krippendorff_alpha_interval": c.alpha_with(coincidences, 1.0 - MOMENT_WEIGHTS)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     agreeing = c.agreeing_shares(counts, identity), c.agreeing_shares(counts, quadratic)
     sums = resamples.sums(coded.clusters, counts.sum(axis=1) >= 2, *agreeing)
@@ -102,7 +102,7 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
 
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
-    """Add the panel and the means over tables of raters for every group, or those in `names`."""
+    """Add the coefficients of `group_panel` and the means of `KappaMeans` of groups in `names`."""
     coded, kappas = view.coded, view.once(pairwise.KappaMeans)
     panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may be the humans alone
     for group, members in groups(coded).items():
@@ -121,12 +121,12 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
 
 
 def add_prevalence_rows(view: View) -> None:
-    """Add the share of each category, for every group and rater; of many raters, for graders."""
+    """Add the share of each category for every group and rater; if raters are many, for graders."""
     coded, raters_by_name = view.coded, groups(view.coded)
     is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
-    categories = coded.categories[:1] if coded.is_binary else coded.categories  # one is enough
+    categories = coded.categories[:1] if coded.is_binary else coded.categories  # one of two
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         units = view.count(counts.sum(axis=1) > 0)
@@ -140,9 +140,9 @@ def add_category_rows(view: View) -> None:
     `rater_a` labels A and `rater_b` labels B. For "humans" with a grader it is the number of pairs
     of a human's label and the grader's.
     """
-    coded, resamples = view.coded, view.resamples
-    humans = coded.members("human")
-    for grader in coded.members("model") if humans else ():
+    coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
+    graders = coded.members("model") if humans else ()
+    for grader in graders:
         human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
         both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
         _add_confusion(view, np.sum(human_tables, axis=0), both, "humans", coded.raters[grader])
@@ -245,17 +245,17 @@ def set_alphas(counts: Array, sets: Mask, coded: Coded, resamples: Resamples) ->
     n_labels = counts.sum(axis=1)
     pairable = n_labels >= 2
     counts = counts * pairable[:, None]
-    others = np.where(pairable, n_labels - 1.0, 1.0)
+    n_others = np.where(pairable, n_labels - 1.0, 1.0)
     distances = masi_distances(sets)
-    observed_distances = ((counts @ distances) * counts).sum(axis=1) / others
-    same_set = (counts * (counts - 1.0)).sum(axis=1) / others
-    features = pairable, same_set / np.maximum(n_labels, 1.0), observed_distances, counts
-    sums = resamples.sums(coded.clusters, *features)
+    observed_distances = ((counts @ distances) * counts).sum(axis=1) / n_others
+    same_set = (counts * (counts - 1.0)).sum(axis=1) / n_others / np.maximum(n_labels, 1.0)
+    sums = resamples.sums(coded.clusters, pairable, same_set, observed_distances, counts)
+    n_pairable, same_set_sum, observed_sum = sums[:, :3].T
     totals = sums[:, 3:]
     expected_sum = ((totals @ distances) * totals).sum(axis=1)
     return {
-        "observed_agreement": ratio(sums[:, 1], sums[:, 0]),
-        MASI_ALPHA: c.alpha_from_sums(sums[:, 2], expected_sum, totals),
+        "observed_agreement": ratio(same_set_sum, n_pairable),
+        MASI_ALPHA: c.alpha_from_sums(observed_sum, expected_sum, totals),
     }
 
 
@@ -303,8 +303,8 @@ def repeats_of(
 ) -> dict[str, LabelMatrix]:
     """Return the draws of each rater with repeats, by rater: a matrix with a column for each draw.
 
-    `ratings` is a validated table of one rubric. A row of the matrix is a unit in one order that
-    the rater labelled more than once; it belongs to the unit's cluster.
+    `ratings` is a validated table of one rubric. A row of the matrix is a unit, in one `order` of
+    presentation, that the rater labelled more than once; it belongs to the unit's cluster.
     """
     import pandas as pd
 
@@ -342,11 +342,11 @@ def add_repeat_rows(view: RatedView) -> None:
         means = pairwise.mean_over_pairs(draws, pairs, draw_view.resamples, statistics)
         units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
         reason = "no_variation" if units[0] else "no_pairable_units"
+        weighting = "unweighted" if kappa == "cohen_kappa" else draws.ordered
         for key, mean in means.items():
             statistic, kappa_note = "intra_rater_agreement", ""
             if key == kappa:
-                statistic = "intra_rater_kappa"
-                kappa_note = f"{'unweighted' if kappa == 'cohen_kappa' else draws.ordered} kappa"
+                statistic, kappa_note = "intra_rater_kappa", f"{weighting} kappa"
             pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
             about = About(a=name, note=join_notes(kappa_note, pairs_note))
             values, undefined = mean.values, mean.undefined
@@ -356,7 +356,7 @@ def add_repeat_rows(view: RatedView) -> None:
 def _rater_views(
     view: RatedView, matrices: Mapping[str, LabelMatrix]
 ) -> Iterator[tuple[str, View]]:
-    """Yield each rater's name with each view of their labels."""
+    """Yield each rater's name with each view of their matrix, deduplicated and resampled."""
     for name, matrix in matrices.items():
         folded, frequency = matrix.folded()
         resamples = view.request.resampled(frequency, folded.weight)

@@ -41,7 +41,7 @@ from evenhand.errors import InputError
 _NUMBER = np.array([0.0, 0.5, 1.0])
 _SQUARE = np.array([0.0, 0.0, 1.0])
 """Factors of a label's three terms in x and in x^2: x = term 2 / 2 + term 3, x^2 = term 3."""
-AGREEMENT = 1.0 - np.add.outer(_SQUARE, _SQUARE) + 2.0 * np.outer(_NUMBER, _NUMBER)
+MOMENT_WEIGHTS = 1.0 - np.add.outer(_SQUARE, _SQUARE) + 2.0 * np.outer(_NUMBER, _NUMBER)
 """Agreement weights of the moments, (3, 3): their weighted sum is that of 1 - (x - y)^2."""
 _MOMENTS = 9
 """Number of moments, the first cells of a table."""
@@ -176,22 +176,21 @@ def linear_kappa(tables: Array, values: Array) -> Array:
 
 
 def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
-    """Return the contributions (pairs,) of pairs of labels to Spearman's rho on Fisher's scale.
+    """Return the contributions (pairs,) of pairs of labels to atanh(rho), of Spearman's rho.
 
     `first` and `second` (pairs,) are codes in the order of the numbers, `weight` (pairs,) are the
-    weights of the pairs. One call takes all pairs of a table.
+    weights of the pairs: of all pairs of a table, because ranks depend on all of them.
 
-    The weighted mean of the contributions is atanh(rho), with ties at their mean rank. A
-    contribution is atanh(rho) plus its influence (Croux & Dehon 2010, section 2; here with ties),
-    so that their mean in a resample is, to first order, atanh(rho) of the ranks in that resample.
+    The weighted mean of the contributions is atanh(rho), with ties at their mean rank. Each is
+    atanh(rho) plus the influence of its pair (Croux & Dehon 2010, section 2; here with ties), so
+    that their mean in a resample is, to first order, atanh(rho) of the ranks in that resample.
     NaN if one rater's labels do not vary.
 
     >>> pairs = rank_contributions(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4))
     >>> np.tanh(pairs.mean()).round(4).item()
     0.7071
     """
-    share = np.asarray(weight, dtype=np.float64)
-    share = share / max(float(share.sum()), 1e-300)
+    share = np.asarray(weight, dtype=np.float64) / max(float(weight.sum()), 1e-300)
 
     def centred_ranks(codes: Codes) -> Array:
         margin = np.bincount(codes, share)
@@ -208,10 +207,11 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
         return np.full(len(first), np.nan)
     scale = np.sqrt(variance_x * variance_y)
     rho = float(np.clip(covariance / scale, -_ALMOST_ONE, _ALMOST_ONE))
-    joint = (x * y + sum_above(first, y) + sum_above(second, x)) / scale
-    spread_x = (x * x + 2.0 * sum_above(first, x)) / variance_x
-    spread_y = (y * y + 2.0 * sum_above(second, y)) / variance_y
-    influence = joint - rho / 2.0 * (spread_x + spread_y)
+    # A pair counts by its ranks, and by raising the ranks of higher labels (`sum_above`).
+    on_covariance = (x * y + sum_above(first, y) + sum_above(second, x)) / scale
+    on_variance_x = (x * x + 2.0 * sum_above(first, x)) / variance_x
+    on_variance_y = (y * y + 2.0 * sum_above(second, y)) / variance_y
+    influence = on_covariance - rho / 2.0 * (on_variance_x + on_variance_y)
     return np.asarray(np.arctanh(rho) + influence / (1.0 - rho**2))
 
 
@@ -234,7 +234,7 @@ def interval_alpha(tables: Array) -> Array:
     """Return Krippendorff's alpha (...) at the interval level from tables (..., cells)."""
     products = moments(tables)
     # Coincidences have each pair of labels in both orders.
-    return c.alpha_with(products + np.swapaxes(products, -1, -2), distances=1.0 - AGREEMENT)
+    return c.alpha_with(products + np.swapaxes(products, -1, -2), distances=1.0 - MOMENT_WEIGHTS)
 
 
 def mean_difference(tables: Array, span: float) -> Array:
@@ -249,7 +249,7 @@ def mean_difference(tables: Array, span: float) -> Array:
 def root_mean_square_difference(tables: Array, span: float) -> Array:
     """Return the root mean square difference (...), with the arguments of `mean_difference`."""
     products = moments(tables)
-    mean_square = 1.0 - ratio((products * AGREEMENT).sum((-2, -1)), products.sum((-2, -1)))
+    mean_square = 1.0 - ratio((products * MOMENT_WEIGHTS).sum((-2, -1)), products.sum((-2, -1)))
     return np.asarray(span * np.sqrt(np.maximum(mean_square, 0.0)))
 
 
@@ -261,12 +261,12 @@ class NumberMeasurement:
     """
 
     alpha_levels = ("interval",)
-    agreement_weights = AGREEMENT
+    agreement_weights = MOMENT_WEIGHTS
     square_tables = staticmethod(moments)
 
     def __init__(self, coded: Coded) -> None:
         self.coded = coded
-        self.points, self.point_values = coded.grid  # each code's point; each point's place, 0 to 1
+        self.points, self.point_values = coded.grid  # each code's point; each point's value, 0 to 1
         self.n_cells = _MARGINS + 2 * len(self.point_values)
         self.shape: tuple[int, ...] = (self.n_cells,)
 
@@ -275,7 +275,7 @@ class NumberMeasurement:
         span = float(np.ptp(self.coded.values))
         return {
             "weighted_kappa_linear": partial(linear_kappa, values=self.point_values),
-            "weighted_kappa_quadratic": lambda tables: c.kappas(moments(tables), AGREEMENT),
+            "weighted_kappa_quadratic": lambda tables: c.kappas(moments(tables), MOMENT_WEIGHTS),
             "krippendorff_alpha_interval": interval_alpha,
             "icc_a1": lambda tables: squares_of_two(tables).agreement,
             "icc_c1": lambda tables: squares_of_two(tables).consistency,
@@ -328,7 +328,7 @@ class NumberMeasurement:
         expected_moments = first_terms[:, :, None] * (shares @ self.coded.terms)[:, None]
         first = features[:, _MARGINS : _MARGINS + len(values)]
         mean_distance = np.abs(values[:, None] - values) @ point_shares
-        distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]
+        distance = np.einsum("cvt,v->ct", first, mean_distance)[:, None]  # v: values
         second = first.sum(axis=1, keepdims=True) * point_shares[:, None]
         # Random ranks do not correlate with the other rater's; a single number has no ranks.
         ranks = np.full_like(distance, 0.0 if (point_shares > 0).sum() > 1 else np.nan)
@@ -340,7 +340,7 @@ class NumberMeasurement:
         products = moments(tables)
         size, distance = products.sum((-2, -1)), tables[..., _DISTANCE]
         if self.coded.ordered == "quadratic":
-            distance = (products * (1.0 - AGREEMENT)).sum((-2, -1))
+            distance = (products * (1.0 - MOMENT_WEIGHTS)).sum((-2, -1))
         margins = tables[..., _MARGINS:]
         return np.concatenate([size[..., None], distance[..., None], margins], axis=-1)
 

@@ -38,6 +38,7 @@ from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import About, View
 
 Pairs = Sequence[tuple[int, int]]
+"""Pairs of raters, by their columns."""
 PairStatistics = Mapping[str, PairStatistic]
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
 """Statistics of two raters that a group has as a mean over its tables."""
 CHUNK_CELLS = 1_000_000
 """Approximate number of cells of tables in memory at once."""
-OWN_TABLE_SHARE = 0.5
+INDIVIDUAL_SHARE = 0.5
 """Lowest share of the units that a rater with individual tables has labelled."""
 MAX_INDIVIDUAL = 150
 """Most raters with individual tables. If there are more, all share one table: the number of pairs
@@ -178,8 +179,8 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     for start in range(0, len(pairs), step):
         chunk = slice(start, start + step)
         first, second = (coded.codes[:, list(side)] for side in zip(*pairs[chunk], strict=True))
-        sides = first, second, resamples.mass, None  # None: pairs of labels have no weights
-        features[:, :, chunk] = measurement.cluster_tables(coded.clusters, *sides)
+        codes = coded.clusters, first, second
+        features[:, :, chunk] = measurement.cluster_tables(*codes, resamples.mass, weight=None)
     return _as_tables(measurement.shape, resamples.totals(features))
 
 
@@ -224,8 +225,8 @@ class MeanOverTables:
     def add(self, values: Array, sizes: Array | None = None) -> None:
         """Add replicates (rows, tables) of more tables, by default with equal `sizes`."""
         is_defined = ~np.isnan(values[0])
-        is_empty = False if sizes is None else sizes[0] == 0
-        self.n_undefined += int((~is_defined & ~np.asarray(is_empty)).sum())
+        is_empty = np.zeros_like(is_defined) if sizes is None else sizes[0] == 0
+        self.n_undefined += int((~is_defined & ~is_empty).sum())  # empty ones are left out silently
         replicates = values[:, is_defined]
         has_value = ~np.isnan(replicates)
         size = has_value * (1.0 if sizes is None else sizes[:, is_defined])
@@ -306,7 +307,7 @@ class Overlap:
 
     `individual` are the raters with individual tables, `pooled` those who share one. `mass`
     (clusters,) is the weight of each cluster in the data. `label_scale` and `pair_scale` are
-    factors that make the weights of labels and of pairs whole numbers, whose sums are faster.
+    factors that make the weights of labels and of pairs of labels whole, for faster sums.
     """
 
     coded: Coded
@@ -332,7 +333,7 @@ class Overlap:
         unit_mass = resamples.mass[coded.clusters].astype(float)
         rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
         is_present = rater_mass > 0
-        is_individual = is_present & (rater_mass >= OWN_TABLE_SHARE * unit_mass[has_label].sum())
+        is_individual = is_present & (rater_mass >= INDIVIDUAL_SHARE * unit_mass[has_label].sum())
         if is_individual.sum() > MAX_INDIVIDUAL:
             is_individual[:] = False
         if (is_present & ~is_individual).sum() == 1:  # one rater alone cannot share a table
@@ -347,7 +348,7 @@ class Overlap:
 
     def tables_with_rater(self, codes: Integers, rows: int = 1) -> Iterator[Numbers]:
         """Yield the tables (clusters, cells, tables) of the raters with a further rater, whose
-        labels are `codes` (units,): some tables at a time, so that `rows` of them fit in memory.
+        labels are `codes` (units,): some at a time, so that `rows` resamples of them fit in memory.
         """
         coded, units = self.coded, np.arange(len(self.units))
         other_codes = np.where(self.units, codes, -1).astype(np.intp)[:, None]
@@ -384,7 +385,7 @@ class Overlap:
         for i, j in label_pairs(unit):
             weight = self._pair_weights(unit[i], codes[i], codes[j])
             half = np.full(codes[i].shape, 0.5) if weight is None else weight / 2.0
-            for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):
+            for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):  # equal margins
                 pooled_table += self._cluster_tables(unit[i], first, second, half)
         yield pooled_table
 
@@ -406,7 +407,7 @@ class Overlap:
         per_label = (self.label_scale * one_over(self.n_labels))[unit][:, None]
         weight: Array = np.broadcast_to(per_label, codes.shape)
         if not self.coded.tie_breaks:
-            return None if self._has_unit_weights else weight
+            return None if self._is_unweighted else weight
         n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
         n_differing = n_labels - self._label_counts[unit[:, None], codes]
         share = n_differing / np.maximum(2.0 * n_pairs, 1.0)
@@ -421,11 +422,11 @@ class Overlap:
         per_pair = (self.pair_scale * one_over(self.n_labels * (self.n_labels - 1) // 2))[unit]
         weight: Array = np.broadcast_to(per_pair[:, None], first.shape)
         if not self.coded.tie_breaks:
-            return None if self._has_unit_weights else weight
+            return None if self._is_unweighted else weight
         n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
         share = (first != second) / np.maximum(n_pairs, 1.0)
-        whole_unit = weight * (n_labels * (n_labels - 1) / 2.0)
-        return np.where(n_labels > 2, whole_unit * share, weight)
+        unit_weight = weight * (n_labels * (n_labels - 1) / 2.0)  # of all pairs of a unit
+        return np.where(n_labels > 2, unit_weight * share, weight)
 
     def sums_with_rater(self, codes: Integers) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with a further rater's `codes`
@@ -476,7 +477,7 @@ class Overlap:
         return measurement_of(self.coded)
 
     @cached_property
-    def _has_unit_weights(self) -> bool:
+    def _is_unweighted(self) -> bool:
         """True if every label and every pair has the weight 1."""
         n_labels = np.unique(self.n_labels[self.units])
         n_pairs = np.maximum(n_labels * (n_labels - 1) // 2, 1)
@@ -508,19 +509,19 @@ def _scale_to_whole(divisors: Codes) -> float:
 
 
 def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the positions of all pairs of labels of the same unit, some at a time; `unit` (labels,)
-    is the unit of each label, in ascending order.
+    """Yield the positions of all pairs of labels of the same unit, by the distance of positions;
+    `unit` (labels,) is the unit of each label, in ascending order.
     """
-    for step in range(1, len(unit)):
-        first = np.flatnonzero(unit[step:] == unit[:-step])
-        if not len(first):
+    for distance in range(1, len(unit)):
+        first = np.flatnonzero(unit[distance:] == unit[:-distance])
+        if not len(first):  # no unit has labels that are so far apart, or further
             return
-        yield first, first + step
+        yield first, first + distance
 
 
 class KappaMeans:
-    """Means of kappas over the tables of raters, cached for each set of raters and units: the kappa
-    among people is used in their own rows and as the ceiling of every grader.
+    """Means of kappas over the tables of raters, cached by set of raters and units: the kappa among
+    people is needed for people's rows, and for the ceiling of every grader.
     """
 
     def __init__(
@@ -577,12 +578,11 @@ def means_of(
 def compared_units(
     coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, min_people: int = 2
 ) -> tuple[Mask, bool]:
-    """Return the mask (units,) of units on which a grader is compared with people, and True if it
-    can be compared with people's agreement there.
+    """Return the mask (units,) of units on which a grader is compared with people, and True if all
+    have labels of two people, from which the ceiling can be computed on the same units.
 
-    These units have the grader's label and labels of two people, so that both agreements are
-    computed on the same units. If there are fewer than `MIN_SHARED_UNITS` of them, or `min_people`
-    is 1, the label of one person is enough.
+    If fewer than `MIN_SHARED_UNITS` units have labels of the grader and two people, or if
+    `min_people` is 1, the label of one person is enough.
     """
     n_people = np.where(coded.labelled[:, grader], coded.labelled[:, list(people)].sum(axis=1), 0)
     if min_people == 2:
@@ -600,13 +600,13 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     statistics = _chosen_statistics(measurement.statistics(), prefix)
     pairs = pairs_that_meet(coded, listed_raters(coded))
     for chunk, tables in _table_chunks(coded, pairs, view.resamples):
-        data = measurement.square_tables(tables[0])
+        data = measurement.square_tables(tables[0])  # row 0: without resampling
         n_used_by_first, n_used_by_second = ((data.sum(axis) > 0).sum(-1) for axis in (-1, -2))
         is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
         counts = [view.count(coded.labelled[:, a] & coded.labelled[:, b]) for a, b in chunk]
         for name, statistic in statistics.items():
             values = statistic(tables)
-            # A constant rater has 0 where each rater's own shares make the chance agreement.
+            # With chance agreement from each rater's shares, a constant rater's coefficient is 0.
             has_remark = is_constant & entry_for(name).own_margins & ~np.isnan(values[0])
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if has_remark[k] else ""

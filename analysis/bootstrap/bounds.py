@@ -21,16 +21,16 @@ whole error evenly among them, at equal steps, and has no further looks.
 interval about an estimate ignores errors that have not occurred yet: if a grader was right on every
 unit, its estimate has no variance. A score test uses the variance that the estimate would have *if
 the bound's value were true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for
-differences at a margin). The sample is represented by weights on a support: the observed clusters
-and, with half a cluster in all, the same clusters with other labels by the grader. The weights are
-moved along the least favourable family, exponential tilting by the statistic's influence (Efron
-1981; DiCiccio & Romano 1990), in small steps because the statistic is not linear. At each value the
-distance to the estimate is compared with the standard deviation there, by Student's quantile, with
-the skewness removed by Cornish & Fisher's first term (Hall 1992, section 2.2). The bound is the
-first value that the data clearly contradict. The degrees of freedom are those of the standard
-deviation at the null, n / (kurtosis - 1 - skewness^2) pairs of them, and at most the effective
-number of clusters less one. None are lost if errors are of one kind only, because the standard
-deviation then follows from their share.
+differences at a margin). A sample is represented by weights on a *support*: the observed clusters
+and, with half a cluster in all, the same clusters with other labels by the grader. A *null* has
+other weights, and with them another value of the statistic. It is reached from the data along the
+least favourable family, exponential tilting by the statistic's influence (Efron 1981; DiCiccio &
+Romano 1990), in small steps because the statistic is not linear. At each null the distance of its
+value to the estimate is compared with the standard deviation there, by Student's quantile, with the
+skewness removed by Cornish & Fisher's first term (Hall 1992, section 2.2). The bound is the first
+value that the data clearly contradict. The degrees of freedom are those of the standard deviation
+at the null, 2 n / (kurtosis - 1 - skewness^2), infinite if errors are of one kind only, and at most
+the effective number of clusters less one.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ counts is exceeded too often. Half an error (about half the skewness, in standar
 every such sample within the level, but would cost most of the power if raters agree nearly always;
 this value keeps the worst samples near the level (`benchmarks.decisions`)."""
 _MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
-"""Limits of the expansion. A value that implies less error than this, under half a cluster in all,
-is never contradicted, so that no bound is found there."""
+"""Lowest skewness and degrees of freedom for which the expansion holds. A null below them implies
+errors in less than half a cluster: it is never contradicted, so that no bound is found there."""
 _OPTIMISM = 0.2
-"""Standard errors by which a level read as a probability is too optimistic, in simulation with true
-differences drawn evenly about the margin (benchmarks/results/deciding-bound.md)."""
+"""Standard errors that `chance_above` subtracts: without them its probabilities are too high in
+simulations with true differences drawn evenly about the margin (`benchmarks.deciding_bound`)."""
 _STEP, _MAX_STEPS, _MAX_TILT = 0.25, 80, 3.0
 """Step of the null in standard errors, largest number of steps, largest exponent of a tilt."""
 _STEPS_TO_NULL = 24
 """Number of steps from the data to a given null."""
 _EXCESS_AT_ESTIMATE = -2.0
-"""Distance at the estimate itself, 0, less the quantile, about 2 standard errors."""
+"""Excess (distance minus quantile) at the estimate itself: 0 minus about 2 standard errors."""
 _KAPPA_RANGE = 2.0
 """Length of the range of kappa, -1 to 1: a bound so far below a value excludes nothing."""
 _TINY, _STUCK = 1e-12, 1e-4
@@ -177,9 +177,9 @@ def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
 
 
 def level_together(correlation: Array, alpha: float = ALPHA) -> float:
-    """Return the level of the bound of each of several jointly normal estimates with which a bound
-    misses in at most `alpha` of samples, from their `correlation` (estimates, estimates), by
-    simulation with a fixed seed.
+    """Return the level of each bound at which one or more of the bounds of several jointly normal
+    estimates miss in `alpha` of samples, from the estimates' `correlation` (estimates, estimates),
+    by simulation with a fixed seed.
 
     Two looks, the second at twice the labels (Pocock 1977, Table 1, has .0147 for two looks):
 
@@ -187,8 +187,8 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     >>> round(level_together(both), 3)
     0.015
     """
-    values, vectors = np.linalg.eigh(correlation)
-    root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T  # no sign left to chance
+    values, vectors = np.linalg.eigh(correlation)  # the signs of vectors cancel in the root
+    root = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T
     normals = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
     highest = (root.T @ normals.T).max(axis=0)  # four times as fast as along short rows
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
@@ -223,7 +223,7 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
 
 
 def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split(sizes, error)` is that of each of looks of these sizes."""
+    """Return a look's level; `split(sizes, error)` is that of looks of `sizes` sharing an error."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
@@ -261,9 +261,9 @@ class Kappas:
     `sums` (support, tables, 2 + 2q) are what each point of the support adds to each table
     (`table_sums`), `distance` (q, q) are the distances of labels, from 0 to 1. With two `groups` of
     equally many tables, the mean of the second is subtracted. `sign` (...) is 1, or -1 for the
-    negative of the statistic. `linear` (..., support) adds its mean under the weights: the part of
-    the statistic that no label of the grader can change. `base` (..., support) are the weights of
-    the data, with those of labels that were not observed.
+    negative of the statistic. `linear` (..., support) are the points' values of the linear term, a
+    mean that no label of the grader can change, such as people's kappa. `base` (..., support) are
+    the weights of the data, with those of labels that were not observed.
     """
 
     sums: Array
@@ -311,7 +311,7 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     if groups > 1:
         both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
         is_defined = np.concatenate([both] * groups, axis=-1)
-    signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)
+    signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)  # by table
     chance, size = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
     total = size.sum(axis=-1, keepdims=True) / groups
     total = np.where(total > 0, total, np.nan)
@@ -399,7 +399,7 @@ class _Null:
         determine each other (Pearson's inequality), and less if they err in several ways.
         """
         variance, n = np.maximum(self.variance, _TINY), self.sample.clusters
-        squared = self.influence * self.influence  # powers above the second are slow
+        squared = self.influence * self.influence  # much faster than higher powers by `**`
         weighted = self.weights * squared
         cluster_skewness = (weighted * self.influence).sum(axis=-1) / variance**1.5
         kurtosis = (weighted * squared).sum(axis=-1) / variance**2
@@ -452,8 +452,8 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
             break
         previous_value, previous_excess = null.value, excess
         null = null.moved(statistic, -_STEP * null.standard_error)
-    # Without a crossing, either no labels lead further, and the bound is the last value; or no
-    # value is excluded, for example because no step leads away from the data (a saddle point).
+    # Without a crossing, either no labels lead further (the standard error fell to 0), and the
+    # bound is the last value; or nothing is excluded, such as at a saddle point, where steps stop.
     last = np.minimum(null.value, sample.estimate)
     is_end = (null.standard_error < _STUCK) & (start.standard_error >= _STUCK)
     return np.where(np.isnan(bound), np.where(is_end, last, last - _KAPPA_RANGE), bound)
@@ -472,7 +472,7 @@ def chance_above(statistic: Kappas, sample: Sample, null: Array) -> Array:
     the data: one minus the level at which the value would be the lower bound.
     """
     current = _Null.at(statistic.base, statistic, sample)
-    for steps_left in range(_STEPS_TO_NULL, 0, -1):
+    for steps_left in range(_STEPS_TO_NULL, 0, -1):  # from the data to the value `null`
         current = current.moved(statistic, (null - current.value) / steps_left)
     skewness, freedom, uniformity = current.shape()
     distance = current.distance - _skewness_correction(current.distance, skewness, uniformity)
@@ -489,13 +489,14 @@ def first_contradicted(
     null = _Null(weights, value, influence, sample)
     excess = null.distance - null.quantile(alpha)
     is_crossed = excess > 0
-    first_crossed = is_crossed.argmax(axis=-1, keepdims=True)
-    # The value is interpolated between these steps. They are the same one if the first step is
-    # contradicted already, or none is, so that the last one counts.
     has_crossing = is_crossed.any(axis=-1, keepdims=True)
-    after = np.where(has_crossing, first_crossed, excess.shape[-1] - 1)
+    # The value is interpolated between the steps before and after the crossing. They are the same
+    # one if the first step is contradicted already, or none is, so that the last one counts.
+    after = np.where(has_crossing, is_crossed.argmax(axis=-1, keepdims=True), excess.shape[-1] - 1)
     before = np.where(has_crossing, np.maximum(after - 1, 0), after)
-    near, far = (np.take_along_axis(excess, step, axis=-1)[..., 0] for step in (before, after))
-    first, last = (np.take_along_axis(value, step, axis=-1)[..., 0] for step in (before, after))
-    share = np.divide(near, near - far, out=np.zeros_like(near), where=near < far)
-    return np.asarray(first + share * (last - first))
+    steps = np.concatenate([before, after], axis=-1)
+    excess_before, excess_after = np.moveaxis(np.take_along_axis(excess, steps, -1), -1, 0)
+    value_before, value_after = np.moveaxis(np.take_along_axis(value, steps, -1), -1, 0)
+    gap = excess_before - excess_after
+    share = np.divide(excess_before, gap, out=np.zeros_like(gap), where=gap < 0)
+    return np.asarray(value_before + share * (value_after - value_before))

@@ -46,7 +46,6 @@ MIN_CLUSTERS = 5
 """Fewer clusters than this give no interval: their resamples do not show the spread."""
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 """Shares of undefined resamples above which there is a warning, and no interval."""
-
 _ROUNDING = 1e-12
 """Largest width, or variance, that counts as none, because of rounding errors."""
 _TAIL = (1.0 - LEVEL) / 2.0
@@ -64,9 +63,9 @@ a tilt of 1 moves the estimate by about one standard error."""
 class Deciding:
     """Level of the bounds that decide a verdict, and what they are compared with.
 
-    - `alpha`: one-sided level of the bounds at this `look`; 0 if none is left, NaN for no bounds.
+    - `alpha`: one-sided level of the bounds; 0 if earlier looks spent all, NaN for no bounds.
+    - `look`: number of this interim analysis, from 1; `next_alpha`: level at the next one.
     - `comparisons`: number of comparisons whose bounds hold together.
-    - `next_alpha`: level at the next look.
     - `margin`: how far kappa may lie below people's; NaN without a margin.
     - `margin_share`: the margin as a share of people's kappa; 0 if it is a fixed number.
     - `people`: number of people who labelled, if a bound is for a population of people.
@@ -129,7 +128,7 @@ class Interval:
         return cls(estimate, math.nan, math.nan, statistics.join_notes(note))
 
     def held(self, deciding: Deciding | None) -> Interval:
-        """Return the interval with the level and margin by which it decides."""
+        """Return the interval as bounds that decide a verdict, with their level and margin."""
         return replace(self, deciding=deciding)
 
     @property
@@ -165,7 +164,7 @@ def interval(
         code = "most_resamples_undefined"
     elif degenerate > WARN_DEGENERATE:
         code = "many_resamples_undefined"
-    # Resamples undefined for some pairs of raters count in part; rounded up but for float errors.
+    # Resamples undefined for some pairs of raters count in part: rounded up, but for float errors.
     n_undefined = math.ceil(degenerate * len(replicates) - 1e-9)
     remark = statistics.Remark(code, (n_undefined, len(replicates)))
     remarks: statistics.Remarks = (remark,) if degenerate else ()
@@ -227,9 +226,10 @@ class Chance:
             if (entry.weights or self.ordered) == "linear":
                 return float(self.shares @ np.abs(values[:, None] - values) @ self.shares)
             return float(2.0 * self.shares @ (values - self.shares @ values) ** 2)  # mean (x - y)^2
-        q = len(self.shares)
-        steps = np.abs(np.subtract.outer(np.arange(q), np.arange(q))) / max(q - 1, 1)
+        positions = np.arange(len(self.shares))
+        steps = np.abs(positions[:, None] - positions) / max(len(positions) - 1, 1)
         weights = entry.weights or (self.ordered or "identity")
+        # `np.sign` is 1 for any two categories that differ.
         distance = {"identity": np.sign(steps), "linear": steps, "quadratic": steps**2}[weights]
         if entry.chance == "uniform":
             return float(distance.mean())
@@ -274,7 +274,7 @@ def widened(
         lowest, highest = estimate - largest_change, estimate + largest_change
     else:
         lowest, highest = floor, 1.0
-    # Bounds stay within 0 or -1 and 1, but for an estimate beyond.
+    # Bounds stay within 0 or -1 and 1; if the estimate lies outside, the bound is the estimate.
     low, high = estimate - share * (estimate - lowest), estimate + share * (highest - estimate)
     low, high = max(low, min(floor, estimate)), min(high, max(1.0, estimate))
     remarks = (*interval.remarks, statistics.Remark("as_clusters_allow", (n_clusters,)))
@@ -315,7 +315,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """Limits of the interval of a share with corrected errors (see `powered_reach`)."""
+    """Limits of the interval of a share corrected by prediction-powered inference."""
 
     below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
     above: float  # distance up to the upper one
@@ -403,12 +403,12 @@ def wilson(
 def ratio_bounds(
     cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, less: Array | float = 0.0
 ) -> tuple[float, float]:
-    """Return score bounds of sum (cases - less) / sum sizes, each missing in `alpha` of samples.
+    """Return score bounds of sum(cases - less) / sum(sizes), each missing in `alpha` of samples.
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
-    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981).
-    Half a cluster is added that consists of cases or has none: the *support* of a null is each kind
-    of cluster as it is, without cases, and with cases only (3 x kinds).
+    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981) on a
+    *support* (3 x kinds): each kind of cluster as it is, without cases, and with cases only, where
+    the clusters that were not observed weigh half a cluster in all.
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
@@ -439,7 +439,7 @@ def effective_carriers(cases: Array, sizes: Array, times: Array) -> float:
     outcome. `cases` and `sizes` are by kind of cluster (kinds,), `times` (kinds,) their numbers.
     """
     numbers = []
-    for values in (cases, sizes - cases, sizes):
+    for values in (cases, sizes - cases, sizes):  # with the outcome, without it, and all
         squares = float(times @ values**2)
         numbers.append(float(times @ values) ** 2 / squares if squares > 0 else 0.0)
     return min(numbers)

@@ -34,7 +34,7 @@ from evenhand.analysis.bootstrap.intervals import Interval, interval
 from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
 
-Counts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
+DrawCounts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
@@ -53,13 +53,13 @@ _FLOAT_CELLS = 5_000_000
 numbers) that are kept as floating point: to convert them takes longer than a small product."""
 _CACHED_CELLS = 500_000
 """Weights converted to floating point at a time: they stay in the processor's cache."""
-_MULTIPLIED = 5_000
+_MULTIPLIED_TOGETHER = 5_000
 """Clusters whose weights are multiplied by their patterns at a time: limits memory."""
 _DRAWN_TOGETHER = 32_768
 """Clusters drawn at a time."""
 _MULTINOMIAL_COST = 8
 """Time of numpy's multinomial for a category, as a multiple of the time to draw a unit."""
-_WIDE = 17
+_WIDE_PRODUCT = 17
 """Number of columns from which one product for all resamples is faster than one for each block."""
 _WORTH_THREADS = 20_000_000
 """Number of operations from which threads are faster. Eight multiplications count as one."""
@@ -99,7 +99,7 @@ class Resamples:
         *self._block_seeds, group_seed = seeds
         # Number of times that each row of the jackknife leaves out each cluster, (rows, clusters).
         self._omissions: Any = _jackknife_groups(self.frequency, group_seed) if jackknife else None
-        self._kept_blocks: list[Counts] | None = None
+        self._kept_blocks: list[DrawCounts] | None = None
         self._kept_floats: dict[type[np.floating[Any]], Any] = {}
         if keep:
             self.keep()
@@ -107,7 +107,7 @@ class Resamples:
     def keep(self) -> None:
         """Keep the weights if they fit in memory; else each block is drawn when needed."""
         if self.resamples * self.n_types <= _KEEP_BYTES:
-            self._keep_blocks(self._each_block(self._draw, self.n_types))
+            self._keep_blocks(self._over_blocks(self._draw, self.n_types))
 
     def __len__(self) -> int:
         """Return the rows of all computed arrays: the data, the resamples, the jackknife."""
@@ -162,11 +162,11 @@ class Resamples:
             rows = slice(first, first + self._block_sizes[block])
             out[rows] = _product(self._block(block) if weights is None else weights[rows], sums)
 
-        if weights is not None and n_columns >= _WIDE:
+        if weights is not None and n_columns >= _WIDE_PRODUCT:
             np.matmul(sums.T, weights.T, out=out[: 1 + self.resamples].T)
         else:
             out[0] = _product(self.frequency[None, :], sums)[0]
-            self._each_block(fill, self.n_types * max(1, n_columns // 8))
+            self._over_blocks(fill, self.n_types * max(1, n_columns // 8))
         if self._omissions is not None:
             out[1 + self.resamples :] = out[0] - self._omissions @ sums.astype(np.float64)
         return out.reshape(len(self), *shape)
@@ -201,7 +201,7 @@ class Resamples:
         """
         return sums, self.frequency
 
-    def each_row(self, sums: Array) -> Array:
+    def omitted_sums(self, sums: Array) -> Array:
         """Return what each row of the jackknife leaves out, (jackknife rows, ...): the total, over
         the clusters left out, of the sums of distinct clusters (n_types, ...).
         """
@@ -236,7 +236,7 @@ class Resamples:
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
-    def _keep_blocks(self, blocks: list[Counts]) -> None:
+    def _keep_blocks(self, blocks: list[DrawCounts]) -> None:
         """Keep the weights in memory; if they are few, also as floating point."""
         self._kept_blocks, self._kept_floats = blocks, {}
         if self.resamples * self.n_types <= _FLOAT_CELLS:
@@ -249,11 +249,11 @@ class Resamples:
             self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
         return self._kept_floats.get(dtype)
 
-    def _block(self, block: int) -> Counts:
+    def _block(self, block: int) -> DrawCounts:
         """Return the weights (rows, clusters) of a block, kept or drawn again."""
         return self._draw(block) if self._kept_blocks is None else self._kept_blocks[block]
 
-    def _each_block(self, work: Callable[[int], T], cost: int) -> list[T]:
+    def _over_blocks(self, work: Callable[[int], T], cost: int) -> list[T]:
         """Return the results of `work` on every block, in threads if that is faster (numpy releases
         the lock). Each block has its own random stream, so threads do not change results.
         """
@@ -264,7 +264,7 @@ class Resamples:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(work, blocks))
 
-    def _draw(self, block: int) -> Counts:
+    def _draw(self, block: int) -> DrawCounts:
         """Draw a block of multinomial weights (rows, clusters); cluster by cluster if faster."""
         rng = np.random.default_rng(self._block_seeds[block])
         size, total = self._block_sizes[block], int(self.frequency.sum())
@@ -279,7 +279,7 @@ class Resamples:
             drawn = rng.integers(0, total, size=(rows, total))
             if types is not None:
                 drawn = types[drawn]
-            if rows > 1:  # rows get numbers of their own, so that all are counted at once
+            if rows > 1:  # each row gets other numbers, so that one call counts all
                 drawn += np.arange(rows)[:, None] * self.n_types
             counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
@@ -339,11 +339,11 @@ def count_labels(codes: Integers, q: int) -> Array:
 class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
-    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. `draws`
-    are resamples of clusters, or of groups of clusters, and `members` (draws, patterns) are the
-    numbers of units of these; they should not keep their weights, as `keep` does this if needed. In
-    inherited methods patterns take the place of clusters: `n_types` is their number, and the
-    argument that is called `clusters` there holds each row's pattern.
+    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern;
+    `members` are the same of what `draws` resamples, the clusters or groups of clusters. `draws`
+    need not keep weights: `keep` makes it do so if necessary. In inherited methods patterns are in
+    the place of clusters: `n_types` is their number, and the argument that is called `clusters`
+    there holds each row's pattern.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -363,7 +363,7 @@ class PatternResamples(Resamples):
     def keep(self) -> None:
         """Keep weights of patterns (8 bytes each) if they fit and are fewer; else of clusters."""
         if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= self._draws.n_types:
-            self._keep_blocks(self._each_block(self._draw, self._draws.n_types))
+            self._keep_blocks(self._over_blocks(self._draw, self._draws.n_types))
         else:
             self._draws.keep()
 
@@ -435,12 +435,12 @@ class PatternResamples(Resamples):
         """Return the resamples of some of the patterns only."""
         return PatternResamples(self._cells[:, patterns], self._members[:, patterns], self._draws)
 
-    def _draw(self, block: int) -> Counts:
+    def _draw(self, block: int) -> DrawCounts:
         """Return the frequency of each pattern in a block of resamples, (rows, patterns)."""
         weights, patterns = self._draws._block(block), self._members.T.tocsc()
         out = np.zeros((self.n_types, len(weights)), dtype=np.int64)
-        for start in range(0, weights.shape[1], _MULTIPLIED):
-            part = slice(start, start + _MULTIPLIED)
+        for start in range(0, weights.shape[1], _MULTIPLIED_TOGETHER):
+            part = slice(start, start + _MULTIPLIED_TOGETHER)
             out += patterns[:, part] @ weights[:, part].T.astype(np.int64)
         return np.ascontiguousarray(out.T).astype(np.min_scalar_type(int(out.max(initial=0))))
 

@@ -23,13 +23,11 @@ from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.types import Array, Codes, Frequency
 
 _FLIPS = 9_999
-"""Number of sign flips drawn where they cannot be enumerated."""
-
-# Permutation of parts.
+"""Number of sign flips drawn where they cannot be enumerated; also the seed."""
 PRIOR = 20.0
 """Weight of the common variance in a part's variance, as a number of clusters."""
 _DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, and their number if there are more than this many rows."""
+"""Number of permutations, also the seed, and their number for more than this many rows."""
 _TOLERANCE = 1e-9
 """Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
 _SUMS = 6
@@ -134,7 +132,8 @@ def sign_flip_above(differences: npt.ArrayLike) -> float:
     if np.array_equal(signed, np.rint(signed)):
         sizes, times = np.unique(np.abs(signed).astype(np.int64), return_counts=True)
         probability = _flipped_sums(sizes, times)
-        return float(min(1.0, probability[len(probability) // 2 + int(signed.sum()) :].sum()))
+        position = len(probability) // 2 + int(signed.sum())  # the sum 0 is in the middle
+        return float(min(1.0, probability[position:].sum()))
     signs = np.random.default_rng(_FLIPS).choice([-1.0, 1.0], (_FLIPS, len(signed)))
     return float((1 + (signs @ signed >= signed.sum() - 1e-12).sum()) / (1 + _FLIPS))
 
@@ -148,7 +147,7 @@ def _flipped_sums(sizes: Codes, times: Codes) -> Array:
     for size, n in zip(sizes.tolist(), times.tolist(), strict=True):
         n_positive = np.arange(n + 1)
         log_ways = gammaln(n + 1) - gammaln(n_positive + 1) - gammaln(n - n_positive + 1)
-        size_probability = np.zeros(2 * size * n + 1)
+        size_probability = np.zeros(2 * size * n + 1)  # of sums from -size * n to size * n
         size_probability[:: 2 * size] = np.exp(log_ways - n * np.log(2.0))
         probability = np.convolve(probability, size_probability)
     return probability
@@ -312,14 +311,14 @@ def _values_of_t(column: Parts, draws: int) -> tuple[Array, Array]:
 
 def _t(sums: Array) -> Array:
     """Return |t| (..., parts, tests) from the six `_SUMS` on the last axis: 0 for equal means."""
-    number, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
+    n_clusters, size, total, squared_totals, products, squared_sizes = np.moveaxis(sums, -1, 0)
     mean = np.nan_to_num(ratio(total, size))
     deviations = squared_totals - 2.0 * mean * products + mean**2 * squared_sizes
-    # `variance` is that of one unit of size: divided by a part's size it is that of the mean. The
-    # common value is the variance of totals over squared sizes, equal for all clusters and weights.
+    # `variance` is that of one unit of size: divided by a part's size it is that of the mean. It is
+    # shrunk to the `common` value of all clusters, as if PRIOR more clusters had that value.
     common = ratio(_sum_of_parts(squared_totals), _sum_of_parts(squared_sizes))
-    variance = np.nan_to_num(ratio(number * deviations + PRIOR * common * squared_sizes, size))
-    variance = variance / (number + PRIOR)  # shrunk to `common`, as of PRIOR more clusters
+    variance = np.nan_to_num(ratio(n_clusters * deviations + PRIOR * common * squared_sizes, size))
+    variance = variance / (n_clusters + PRIOR)
     other_size = _sum_of_parts(size) - size
     other_mean = ratio(_sum_of_parts(total) - total, other_size)
     weighted = variance * size
@@ -354,7 +353,7 @@ class _PermutationRows:
         features = np.repeat(self.features, self.times, axis=0)
         part, block = np.repeat(self.part, self.times), np.repeat(self.block, self.times)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        # Parts keep their positions, in order of blocks; a block's rows are permuted over its own.
+        # Parts keep their positions in the order of blocks. Rows move between those of their block.
         position_by_part = np.argsort(part[order], kind="stable")
         part_starts = np.flatnonzero(np.diff(part[order][position_by_part], prepend=-1))
         yield np.add.reduceat(features[order[position_by_part]], part_starts)
@@ -400,7 +399,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     key = cluster * n_parts + part  # of a piece: a cluster's rows in one part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
-    is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()
+    is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()  # every part
     if is_split.any() and is_mostly_split:  # units of split clusters, within their clusters
         mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
         block, times = cluster[is_split], times[is_split]

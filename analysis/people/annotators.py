@@ -301,7 +301,7 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
     label_codes = codes[unit, person].astype(np.intp)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
-    has_many = labels_by_person >= pairwise.OWN_TABLE_SHARE * frequency[units].sum()
+    has_many = labels_by_person >= pairwise.INDIVIDUAL_SHARE * frequency[units].sum()
     group = np.where(has_many, np.cumsum(has_many), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
@@ -658,7 +658,7 @@ def add_gross_error_rows(view: View) -> None:
         nearest = np.full(len(units), np.inf)
         np.minimum.at(nearest, unit, distance)
         is_gross = units & (nearest > threshold + 1e-9)
-        sums = view.each_cluster(np.column_stack([is_gross, units]))
+        sums = view.by_cluster(np.column_stack([is_gross, units]))
         share = Interval(*share_bounds(sums[:, 0], sums[:, 1], ALPHA))
         view.add(GROSS, share, units, a="humans", b=coded.raters[grader], at=f"{threshold:g}")
 

@@ -645,7 +645,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
     """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
     in_stratum = strata[:, None] == np.arange(int(strata.max()) + 1)
     columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
-    sums = out.each_cluster(columns).reshape(-1, in_stratum.shape[1], features.shape[1])
+    sums = out.by_cluster(columns).reshape(-1, in_stratum.shape[1], features.shape[1])
     return ppi_reach(sums, weight)
 
 

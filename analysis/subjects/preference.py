@@ -250,7 +250,7 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled[0] else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        cluster_sums = twice.each_cluster(np.where((subjects == subject)[:, None], features, 0.0))
+        cluster_sums = twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
         reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # score bounds
         interval = out.resamples.interval(rates[:, subject], labelled[1])
         about["note"] = f"{labelled[0]} of them labelled by annotators"

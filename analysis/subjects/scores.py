@@ -153,7 +153,8 @@ def _subject_means(
     in_subject = scored[:, None] & (labels.subject[:, None] == subjects)
     count = out.sums(in_subject)
     sums = (out.sums(np.where(in_subject, np.nan_to_num(score)[:, None], 0.0)) for score in scores)
-    return tuple(ratio(total, count) for total in sums), subjects
+    # Scores that are equal stay tied: sums differ by rounding between processors.
+    return tuple(ratio(total, count).round(12) for total in sums), subjects
 
 
 # ---- Comparisons of subjects ---------------------------------------------------------------------
@@ -356,7 +357,8 @@ def add_difference_rows(
             clusters = max(first["n_clusters"], second["n_clusters"])
             counts = first["n_units"] + second["n_units"], clusters
             out.add(measure.difference, Interval(*interval), counts, **about)
-    ranks = 1 + (rates[0] > rates[0][:, None]).sum(axis=1)
+    estimates = rates[0].round(12)  # ties stay ties, as in `_subject_means`
+    ranks = 1 + (estimates > estimates[:, None]).sum(axis=1)
     for row, rank, highest, lowest in zip(rows, ranks, *rank_sets(pairs, len(rows)), strict=True):
         rank_set = Interval(float(rank), low=float(highest), high=float(lowest))
         about = About(a="humans", b=grader, at=row["at"])

@@ -345,7 +345,7 @@ class Support:
 
         def table_sums(codes: Codes) -> Array:
             by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
-            return jackknife.each_row(by_cluster)  # a point: the clusters that a row leaves out
+            return jackknife.omitted_sums(by_cluster)  # a point: the clusters that a row leaves out
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]

@@ -312,11 +312,12 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
     rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
         title, grader = TITLES[verdict["verdict"]], verdict["grader"]
+        icon = f"({title.icon})" if verdict["holds_for"] else title.icon  # a pass in part
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, people's
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""  # z: no -0.00
         why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
-        rows[grader][verdict["rubric"]] = f"<b>{title.icon} {title.words}</b><small>{why}</small>"
+        rows[grader][verdict["rubric"]] = f"<b>{icon} {title.words}</b><small>{why}</small>"
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 

@@ -38,7 +38,7 @@ from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins import place_of
 from evenhand.errors import InputError, StoreAway
 from evenhand.lazy import pd
-from evenhand.reporting.report import FORESTS_FILE, QUALITY_FILE, counted_of, study_figures
+from evenhand.reporting.report import FORESTS_FILE, QUALITY_FILE, call_on, study_figures
 from evenhand.reporting.workers import StandBy, run_apart
 from evenhand.rubrics.rendering import PeopleText, TextBlock
 from evenhand.study import Study
@@ -62,7 +62,7 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
     """Return `count(study, *arguments)` from the counting process, which imports the module of
     `count`: it must not import pages.
     """
-    result: Counted = _PROCESS.ask(counted_of, study.folder.resolve(), count, arguments)
+    result: Counted = _PROCESS.ask(call_on, study.folder.resolve(), count, arguments)
     return result
 
 
@@ -447,11 +447,11 @@ def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:
 _STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
-def show_annotator_view(content: str) -> None:
-    """Draw HTML that was made here as it looks on the annotators' pages."""
+def show_annotator_view(content: str, label: str = "As annotators see it") -> None:
+    """Draw HTML that was made here as it looks on the annotators' pages, under a label."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
-        html_texts.show('<p class="evenhand-label">As annotators see it</p>')
+        html_texts.show(f'<p class="evenhand-label">{label}</p>')
         with st.container(key="step"):
             html_texts.show(content)
 

@@ -120,7 +120,8 @@ def kappa_cell(row: Mapping[str, Any]) -> str:
     interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
     drawn = {"at": kappa, "low": low if interval else kappa, "high": high if interval else kappa}
     style = "; ".join(f"--{name}: {min(max(value, 0), 1):.2%}" for name, value in drawn.items())
-    return f'<i class="evenhand-dot" style="{style}"></i>{kappa:.2f}{interval}'
+    line = f'<small class="evenhand-line">0 <i class="evenhand-dot" style="{style}"></i> 1</small>'
+    return f"{line}{kappa:.2f}{interval}"
 
 
 def _exclude_or_readmit(

@@ -409,7 +409,7 @@ def show_rubrics(study: Study) -> None:
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
         drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
-        parts.show_annotator_view(drawn)
+        parts.show_annotator_view(drawn, "As annotators read it before they start")
 
 
 _Words = tuple[dict[str, str], list[dict[str, Any]]]

@@ -291,7 +291,7 @@ def run_baseline_save(arguments: Namespace) -> None:
     print_lines(dataset.notes)
     if dataset.synthetic:
         say("terminal.synthetic")
-    names = {"grader": dataset.call(baseline.grader), "file": arguments.file}
+    names = {"grader": dataset.name_of(baseline.grader), "file": arguments.file}
     say("baseline.saved", units=baseline.n_units, people=baseline.n_people, **names)
     say("baseline.rule", margin=margin_of(baseline.decision, baseline.analysis))
 

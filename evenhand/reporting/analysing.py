@@ -90,7 +90,7 @@ def analyse_study(
     if published is None:
         return analysis, context
     figures = [
-        figure.model_copy(update={"rubric": dataset.call(figure.rubric)})
+        figure.model_copy(update={"rubric": dataset.name_of(figure.rubric)})
         for figure in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
@@ -135,7 +135,7 @@ def _study_context(
     from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.store.store import models_that_answered
 
-    usage, call = dataset.facts.usage, dataset.call
+    usage, call = dataset.facts.usage, dataset.name_of
     quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:

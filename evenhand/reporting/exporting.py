@@ -146,7 +146,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
             name: _section(study, scale, looks.get(name, 1), usage)
             for name, scale in dataset.scales.items()
         },
-        names={id_: dataset.called[id_] for id_ in dataset.ids if id_ in dataset.called},
+        names={id_: dataset.names_by_id[id_] for id_ in dataset.ids if id_ in dataset.names_by_id},
     )
     document = tomlkit.document()
     document.add(tomlkit.comment(_HEADER))

@@ -86,7 +86,7 @@ class Check:
     @property
     def line(self) -> str:
         """The outcome, then the sentence."""
-        return f"{self.outcome.replace('_', ' '):<7}  {self.sentence}"
+        return f"{self.outcome.replace('_', ' ').ljust(len('not met'))}  {self.sentence}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,10 +348,11 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
             f"--require: there is no statistic {statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
+    # The grader is second in a comparison, and also in the rows of its coverage, with "" as first.
     first, second = candidates["rater_a"], candidates["rater_b"]
-    with_people = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
-    is_alone = (first == grader) & (second == "")  # coverage, though, has "" first
-    candidates = candidates[(with_people & (second == grader)) | is_alone]
+    with_humans = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
+    is_alone = (first == grader) & (second == "")
+    candidates = candidates[(with_humans & (second == grader)) | is_alone]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
         is_match = (candidates["subset"] == subset) & (candidates["at"] == clause.level)
@@ -360,8 +361,8 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
             row = matching.iloc[0]
             note = str(row["note"]) or "no interval"
             return CheckedClause(clause, float(row[clause.part]), note, statistic=statistic)
-    names_attack = clause.binary or clause.level
-    if is_audit and not names_attack and (worst := _worst_attack(clause, candidates)):
+    is_any_attack = is_audit and not clause.level and not clause.binary
+    if is_any_attack and (worst := _worst_attack(clause, candidates)):
         return worst
     if clause.binary and not (rows["subset"] == "all|binary").any():
         raise InputError(
@@ -382,7 +383,7 @@ def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
     checks = [
         CheckedClause(replace(clause, level=level), float(value), note or "no interval")
         for level, value, note in rows[["at", clause.part, "note"]].itertuples(index=False)
-        if level.partition(">")[0] not in ("", PLACEBO, LONG_PLACEBO)  # "" is no attack
+        if level not in ("", PLACEBO, LONG_PLACEBO)  # which are no attacks
     ]
     if not checks:
         return None
@@ -527,7 +528,8 @@ def read_baseline(file: Path) -> Baseline:
     try:
         baseline = Baseline.model_validate(content)
         baseline.known_scales()
-        _read_csv_lines(baseline.ratings), _read_csv_lines(baseline.units)  # only for errors
+        for lines in (baseline.ratings, baseline.units):
+            _read_csv_lines(lines)  # only for its error
     except ValueError as error:  # also of an invalid table or scale
         fault = fault_of(error) if isinstance(error, ValidationError) else str(error)
         raise InputError(f"{file.name} is not a baseline: {printable(fault)}") from None
@@ -553,7 +555,7 @@ def drifts_from(
         raise InputError(f"the baseline has no rubric {rubric!r}; it has {listed(baseline.scales)}")
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
-    display_name = present_dataset.call(grader)
+    display_name = present_dataset.name_of(grader)
     raters = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
@@ -606,8 +608,8 @@ def _present_grades(
     ratings = ratings[ratings["rater_id"] == grader]
     on_rubric = f" on {rubric}" if rubric else ""
     if ratings.empty:
-        fault = f"{dataset.name} has no grades of {grader!r}{on_rubric}"
-        raise InputError(f"{fault}; collect them first")
+        graded = f"{grader!r}{on_rubric}"
+        raise InputError(f"{dataset.name} has no grades of {graded}; collect them first")
     saved_hashes = set(baseline.scales[rubric].hashes or ())
     other_hashes = set(ratings["rubric_hash"]) - {""} - saved_hashes
     if saved_hashes and other_hashes and not new_rubric:
@@ -677,7 +679,7 @@ def gate(
     if require is not None:
         rule = parse_rule(require)
         analysis, context = _analysed(source, options, engine, on_stage)
-        result = _check_rule(result, rule, options, analysis, is_file=is_file(source))
+        result = _check_rule(result, rule, options, analysis, of_file=is_file(source))
         result = replace(result, notes=tuple(dict.fromkeys(context.all_notes)))
     if baseline is None:
         return result
@@ -739,7 +741,7 @@ def _source_name(source: Source | str, options: ScaleOptions) -> str:
 
 
 def _check_rule(
-    result: Gate, rule: Rule, options: ScaleOptions, analysis: Analysis, *, is_file: bool
+    result: Gate, rule: Rule, options: ScaleOptions, analysis: Analysis, *, of_file: bool
 ) -> Gate:
     """Return the result of a gate with the checks of the rule, the verdict on its grader, and a
     sentence (`weaker`) if the rule is met although the verdict is no pass.
@@ -748,7 +750,7 @@ def _check_rule(
     display_names = {id_: name for name, id_ in analysis.ids.items()}
     grader = display_names.get(result.grader, result.grader)
     typed_rubric = display_names.get(options.rubric or "", options.rubric)
-    rubric = _choose_rubric(typed_rubric, rubrics, is_file=is_file)
+    rubric = _choose_rubric(typed_rubric, rubrics, of_file=of_file)
     kappa = f"weighted_kappa_{analysis.settings.ordered}"
     checked_clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
     checks = tuple(checked.check for checked in checked_clauses)
@@ -808,7 +810,7 @@ def _comparison(
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
-    grader, rubric = dataset.id_of(grader), rubric and dataset.id_of(rubric)
+    grader, rubric = dataset.id_of(grader), dataset.id_of(rubric) if rubric else rubric
     drifts = drifts_from(baseline, dataset, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     return Comparison(
         source=_source_name(source, options),
@@ -816,7 +818,7 @@ def _comparison(
         checks=tuple(_drift_check(drift, check_name) for drift in drifts),
         notes=(written("terminal.synthetic"),) if baseline.synthetic or dataset.synthetic else (),
         rows=[row for drift in drifts for row in drift.rows],
-        display_name=dataset.call(grader),
+        display_name=dataset.name_of(grader),
     )
 
 
@@ -835,7 +837,7 @@ def _drift_check(drift: versions.Drift, check_name: str) -> Check:
     return Check(name, _DRIFT_OUTCOME.get(drift.verdict, "inconclusive"), drift.sentence, figures)
 
 
-def _choose_rubric(typed_name: str | None, rubrics: Sequence[str], *, is_file: bool) -> str:
+def _choose_rubric(typed_name: str | None, rubrics: Sequence[str], *, of_file: bool) -> str:
     """Return the name in the results of the rubric that the user typed. None is enough if there is
     only one. Of a rubric whose labels are sets, only its options ("rubric/option") can be chosen:
     the whole set has no verdict.
@@ -843,7 +845,7 @@ def _choose_rubric(typed_name: str | None, rubrics: Sequence[str], *, is_file: b
     set_rubrics = {name.partition("/")[0] for name in rubrics if "/" in name}
     rubrics = [name for name in rubrics if name not in set_rubrics]
     # A file's rubric may have another name in the results than the user typed.
-    if len(rubrics) == 1 and (typed_name is None or is_file):
+    if len(rubrics) == 1 and (typed_name is None or of_file):
         return rubrics[0]
     names = ", ".join(rubrics)
     if typed_name is None:

@@ -3,8 +3,8 @@
 Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
 test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, each round on
 more clusters and without the worse half, and the best is compared with the old grader on *prove*.
-Each comparison on *prove*, a reading, spends a part of the test's error rate; a reading of the same
-labels and grades again is the same reading.
+Each comparison on *prove* is a reading, which spends a part of the test's error rate; comparing the
+same labels and grades again is no new reading.
 
 `Trial` holds the split labels and the candidates, `_Run` asks the graders, `Improvement` is the
 result. Grades are stored like any others, so the same command continues a run that was killed or
@@ -49,7 +49,7 @@ from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
-GradingTask = tuple[str, GradingOptions]  # a grader, and its options for some units
+Grading = tuple[str, GradingOptions]  # a grader, and its options for some units
 AUDITED = 20
 """Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
 
@@ -84,7 +84,7 @@ class Candidate:
     grading: GradingOptions
     is_imported: bool = False
 
-    def task_on(self, units: Collection[str]) -> GradingTask:
+    def grading_of(self, units: Collection[str]) -> Grading:
         """Return the grader and its options for grading these units, for `running.plan_tasks`."""
         return self.grader, replace(self.grading, units=frozenset(units), scope="all")
 
@@ -240,7 +240,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    own_candidates = trial.candidates
+    given_candidates = trial.candidates
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
         start = trial.gepa_start()
@@ -257,7 +257,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     def forecasts_of(
         grader: Candidate, clusters: Sequence[str], **changes: Any
     ) -> list[running.GraderForecast]:
-        tasks = running.plan_tasks(study, trial.tasks_for(grader, clusters))
+        tasks = running.plan_tasks(study, trial.gradings_of(grader, clusters))
         return [replace(running.forecast_of(study, task), **changes) for task in tasks]
 
     forecasts = forecasts_of(trial.old, [*learn, *choose, *prove]) + proposal_forecasts
@@ -265,13 +265,13 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         clusters = choose[: n_choose_clusters[candidate.rater_id]]
         if index == 0:
             clusters = [*clusters, *prove]
-        if candidate in own_candidates:
+        if candidate in given_candidates:
             forecasts += forecasts_of(candidate, clusters)
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
             unknown = {"rater_id": candidate.origin, "sample": None}
             forecasts += forecasts_of(candidate, [*clusters, *learn], **unknown)
     if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
-        (audit,) = forecast_audit(study, reworded[-1].audit)
+        (audit,) = forecast_audit(study, reworded[-1].audit)  # a proposal's, if there are any
         name = written("improve.audited", grader=written("improve.best"))
         forecasts.append(replace(audit, rater_id=name, sample=None))
     return forecasts
@@ -294,9 +294,9 @@ class Trial:
         self._options = options
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
         ratings = study.ratings()
-        self._first_ratings = ratings[ratings["rubric"] == self.rubric.name]
-        is_grade = self._first_ratings["rater_kind"] == "model"
-        self._first_graders = {*self._first_ratings.loc[is_grade, "rater_id"]}
+        self._initial_ratings = ratings[ratings["rubric"] == self.rubric.name]
+        is_grade = self._initial_ratings["rater_kind"] == "model"
+        self._initial_graders = {*self._initial_ratings.loc[is_grade, "rater_id"]}
         self.asked_grader = self._asked_grader()
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
@@ -307,7 +307,7 @@ class Trial:
         # set holds other clusters.
         self._scale = replace(dataset.scales[self.rubric.name], withheld={})
         scales = {self.rubric.name: self._scale}
-        self._dataset = replace(dataset, ratings=self._first_ratings, scales=scales)
+        self._dataset = replace(dataset, ratings=self._initial_ratings, scales=scales)
         self.rule = dataset.decision
         self.cluster_of_unit = clusters_of(dataset)
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
@@ -330,7 +330,7 @@ class Trial:
         imported the first of the other graders; "" if there is none.
         """
         old = self._options.grader
-        if old in self._first_graders:
+        if old in self._initial_graders:
             try:
                 parse_spec(old, self.study.config.providers)
             except InputError:  # no provider has the name: its labels were imported
@@ -381,7 +381,7 @@ class Trial:
             if isinstance(prompt, JudgePrompt):
                 if missing := missing_from(prompt, self.rubric):
                     raise InputError(written("improve.changed", file=file.name, missing=missing))
-                prompted = replace(prompted, method="")
+                prompted = replace(prompted, method="")  # a whole prompt asks for a label
             candidates.append(self._candidate(self.asked_grader, prompted, file.name))
         origin = written("improve.other_grader")
         candidates += [self._candidate(other, grading, origin) for other in options.other_graders]
@@ -404,10 +404,10 @@ class Trial:
         return Candidate(task.rater_id, origin, grader, grading)
 
     def _counted_ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: annotators' from the start, graders' of now."""
+        """Return the rubric's ratings that count: annotators' initial ones, graders' of now."""
         ratings = self.study.ratings()
         is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
-        human_ratings = self._first_ratings[self._first_ratings["rater_kind"] != "model"]
+        human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
         ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
         ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
         return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
@@ -461,11 +461,11 @@ class Trial:
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates, and `proposals` tried on *learn*, before their first requests."""
         store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        log.note_start(store, rubric, old, is_new=old not in self._first_graders, done_by=done_by)
+        log.note_start(store, rubric, old, is_new=old not in self._initial_graders, done_by=done_by)
         tried = {
             candidate.rater_id: log.Candidate(
                 origin=candidate.origin,
-                is_new=candidate.rater_id not in self._first_graders,
+                is_new=candidate.rater_id not in self._initial_graders,
                 has_own_text=self.is_reworded(candidate),
             )
             for candidate in (*self.candidates, *proposals)
@@ -481,9 +481,9 @@ class Trial:
         """Return the labelled units of these clusters."""
         return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
 
-    def tasks_for(self, candidate: Candidate, clusters: Sequence[str]) -> list[GradingTask]:
-        """Return the grading of these clusters as a task; none if its labels were imported."""
-        return [] if candidate.is_imported else [candidate.task_on(self.units_in(clusters))]
+    def gradings_of(self, candidate: Candidate, clusters: Sequence[str]) -> list[Grading]:
+        """Return a candidate with its options on these clusters; [] if its labels were imported."""
+        return [] if candidate.is_imported else [candidate.grading_of(self.units_in(clusters))]
 
     def labels_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of annotators and these graders on these clusters alone."""
@@ -557,8 +557,8 @@ class Trial:
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
-        present = looked_at(self.study, self._first_ratings)
-        look = look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
+        label_hashes = looked_at(self.study, self._initial_ratings)
+        look = look_numbers(self.study.store, label_hashes, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
@@ -566,7 +566,7 @@ class Trial:
             ratings=ratings[is_rater & ratings["unit_id"].isin(units)],
             facts=replace(self._dataset.facts, looks=looks, attacked=attacked),
         ).named()
-        verdicts, name = dataset.analyse().verdicts, dataset.call(rater_id)
+        verdicts, name = dataset.analyse().verdicts, dataset.name_of(rater_id)
         return next((verdict for verdict in verdicts if verdict["grader"] == name), None)
 
 
@@ -621,7 +621,7 @@ class _Run:
                 clusters, best = trial.clusters_in("choose"), result.best.rater_id
                 log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
                 self._prove(rounds, result.best)
-        except _Stopped:  # no result is given before the test
+        except _Stopped:  # a run that ended early has no result
             result.choice, result.chance, result.difference = None, math.nan, ""
         result.run = rounds.summary
         if result.choice is not None:
@@ -631,23 +631,23 @@ class _Run:
     def _labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
         """Return these graders' labels, after grading the clusters that lack them in this run."""
         by_id = {grader.rater_id: grader for grader in (self.trial.old, *self.trial.candidates)}
-        tasks = []
+        gradings = []
         for rater_id in rater_ids:
             graded = self._graded_clusters.setdefault(rater_id, set())
             ungraded = [cluster for cluster in clusters if cluster not in graded]
-            tasks += self.trial.tasks_for(by_id[rater_id], ungraded)
+            gradings += self.trial.gradings_of(by_id[rater_id], ungraded)
             graded.update(clusters)
-        self._grade(tasks)
+        self._grade(gradings)
         return self.trial.labels_of(rater_ids, clusters)
 
-    def _grade(self, tasks: Sequence[GradingTask], proposals: Sequence[Candidate] = ()) -> None:
+    def _grade(self, gradings: Sequence[Grading], proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
-        trial = self.trial
+        trial, done_by = self.trial, self.done_by
         if self.rounds is None:
-            if any(len(task.questions) for task in running.plan_tasks(trial.study, tasks)):
+            if any(len(task.questions) for task in running.plan_tasks(trial.study, gradings)):
                 raise _Stopped
             return
-        summary = self.rounds.grade(tasks, lambda: trial.note_candidates(self.done_by, proposals))
+        summary = self.rounds.grade(gradings, lambda: trial.note_candidates(done_by, proposals))
         _check_finished(summary)
 
     def propose(self) -> None:
@@ -670,7 +670,7 @@ class _Run:
 
         def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
             candidate = trial.reworded(instructions, written("improve.while_learning"))
-            self._grade([candidate.task_on(units)], [candidate])
+            self._grade([candidate.grading_of(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
         start = trial.gepa_start()
@@ -705,10 +705,10 @@ class _Run:
         if not is_read:
             labels = self._labels([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=versions.content_of(labels, old, new))
-        look = log.read_proof(store, rubric, reading, self.done_by)
-        result.gain = versions.prove(labels, old, new, trial.rule, look)
+        reading_number = log.read_proof(store, rubric, reading, self.done_by)
+        result.gain = versions.prove(labels, old, new, trial.rule, reading_number)
         if result.gain.outcome == "better":
-            result.verdict = trial.verdict_on(new, clusters, look)
+            result.verdict = trial.verdict_on(new, clusters, reading_number)
             result.was_known = not log.candidates_of(store, rubric)[new].is_new
         command = ["evenhand", "grade", str(trial.study.folder), f"--rubric={rubric}"]
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])

@@ -421,7 +421,7 @@ def _source_and_options(
     settings = {name: value for name, value in keywords.items() if name in Rules.model_fields}
     for name, value in settings.items():
         if isinstance(value, str) and get_origin(Rules.model_fields[name].annotation) is tuple:
-            settings[name] = [value]  # a single one of several that are possible
+            settings[name] = [value]  # a single text for a setting that takes several
     if "missing" in settings:
         settings["missing"] = as_texts(settings["missing"])
     options = {name: value for name, value in keywords.items() if name not in settings}

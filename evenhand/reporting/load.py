@@ -159,7 +159,7 @@ def from_study(
         title=config.name,
         titles={name: config.names.get(name, rubric.title) for name, rubric in rubrics.items()},
         names={name: rubric.kind.names for name, rubric in rubrics.items() if rubric.kind.listed},
-        called=config.names,
+        names_by_id=config.names,
         notes=tuple(notes),
         synthetic=config.synthetic,
     )
@@ -293,12 +293,12 @@ def without_withheld(dataset: Dataset) -> Dataset:
                 removed_graders += [grader] if grader in affected_graders else []
                 continue
             key = "withheld" if grader in affected_graders else "not_asked"
-            names = {"rubric": dataset.call(rubric), "grader": dataset.call(grader)}
+            names = {"rubric": dataset.name_of(rubric), "grader": dataset.name_of(grader)}
             counts = {"have": len(graded & labelled), "labelled": len(labelled)}
             notes.append(written(f"note.{key}", **names, **counts))
         if removed_graders:
-            graders = ", ".join(map(dataset.call, removed_graders))
-            notes.append(written("note.only_tried", rubric=dataset.call(rubric), graders=graders))
+            joined = ", ".join(map(dataset.name_of, removed_graders))
+            notes.append(written("note.only_tried", rubric=dataset.name_of(rubric), graders=joined))
     return replace(dataset, ratings=ratings, notes=(*dataset.notes, *notes))
 
 
@@ -468,7 +468,7 @@ def from_rows(
         title=stored.study or Path(source).stem,
         titles={name: title for name, title in titles.items() if title},
         names={name: scale.names for name, scale in stored.scales.items()},
-        called=stored.names,
+        names_by_id=stored.names,
         notes=(*notes, *item_notes, *scaled.notes),
         synthetic=stored.synthetic,
     )

@@ -121,20 +121,20 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     path, item_table, rubrics = _read(source, options)
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
-    named = {"judge": options.judge, "question": options.question}
+    roles = {"judge": options.judge, "question": options.question}
     columns: ItemColumns | ComparisonColumns
     try:
         answers = item_tables.answer_columns(table, name, show)
         if answers and _is_compared(item_table, answers, options, rubrics):
             compared = answers[0], answers[1]
-            named["cluster"] = options.cluster
+            roles["cluster"] = options.cluster
             columns = item_tables.comparison_columns(
-                table, name, compared, show=options.show, subject=options.subject, **named
+                table, name, compared, show=options.show, subject=options.subject, **roles
             )
         else:
             subject = ",".join(options.subject)
-            named["cluster"] = options.cluster or item_table.cluster
-            columns = item_tables.item_columns(table, name, show=show, subject=subject, **named)
+            roles["cluster"] = options.cluster or item_table.cluster
+            columns = item_tables.item_columns(table, name, show=show, subject=subject, **roles)
     except InputError as fault:
         return ItemFile(first_texts, list(show), [], item_table.notes, fault=str(fault))
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
@@ -151,8 +151,9 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
         options.refuse(of_question, "goes with --question; a rubric has its own")
     rubrics = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
-        path, compared = source, _has_comparison(rubrics) or not options.of_one
-        item_table = read_items(path, options.judge, compared=compared, sheet=options.sheet)
+        path = source
+        may_compare = _has_comparison(rubrics) or not options.of_one
+        item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
     else:
         path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
     frame = item_table.table.map(reply_text)
@@ -175,7 +176,7 @@ def _is_compared(
     item_table: ItemTable, answers: Sequence[str], options: ItemOptions, rubrics: Sequence[Rubric]
 ) -> bool:
     """Return True if two answers of a row (columns `answers`) are compared. They are not if the
-    table has a column for one answer too and the question is about one.
+    table has a column for one answer too and the question is about one (`options.of_one`).
     """
     is_about_one = options.of_one and bool(item_tables.unsided_answers(item_table.table))
     return _has_comparison(rubrics) or (bool(answers) and not is_about_one)
@@ -303,11 +304,10 @@ _MODELS = (
     r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
 )
 """Names of families of models, and of their makers."""
-_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
-"""Names of judges' columns that are common words in texts."""
+_COMMON_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
+"""Names of judges' columns that are not looked for in texts, where they are common words."""
 _NO_SUBJECT = "responses"  # the subject of items whose subject is not known
-_SHORTEST = 3
-"""Characters; a shorter name without a digit is not looked for, as it may be a common word."""
+_SHORTEST = 3  # a shorter name without a digit may be a common word, so it is not looked for
 _INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
 
 
@@ -319,7 +319,7 @@ def names_shown(study: Study, option: str = "") -> list[str]:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
     # In a text a judge's column is named before its label, as in "quality: 3".
-    in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _WORDS]
+    in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
     in_texts = _pattern(subjects, in_text)
     in_headings = _pattern([*subjects, *judges], patterns=[])
     first_matches: dict[str, str] = {}

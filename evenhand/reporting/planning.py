@@ -272,10 +272,10 @@ def plan_ahead(
         n_shared = max(round(n_units * scenario.overlap), 2)
         chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
-    sizes["these"] = [of_size["these"][scenario.humans] for of_size in chances]
+    sizes["these"] = [by_scope["these"][scenario.humans] for by_scope in chances]
     columns = ["pairs", statistic, f"these {scenario.humans}"]
     for n_humans in PEOPLE:
-        sizes[f"like_{n_humans}"] = [of_size["like_these"][n_humans] for of_size in chances]
+        sizes[f"like_{n_humans}"] = [by_scope["like_these"][n_humans] for by_scope in chances]
         columns.append(f"like {n_humans}")
     rows = [
         [str(pairs), f"±{width:.2f}", *(f"{chance:.0%}" for chance in row_chances)]
@@ -312,7 +312,7 @@ def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame
     as many as are enough without a grader, as data and as a table of text.
     """
     without_grader = replace(spread, correlation=0.0)
-    n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2  # never None
+    n_without_grader = without_grader.labels_for(target.half_width, math.inf) or 2  # for mypy alone
     sizes: dict[str, list[float]] = {"graded": [], "labelled": []}
     rows = []
     for factor in GRADED:
@@ -334,7 +334,7 @@ def _verdict_sentence(
         return written("plan.cannot_pass", kappa=scenario.kappa, least=least_kappa)
 
     def pairs_for(scope: Scope, n_people: int) -> int | None:
-        return scenarios.size_for(power, SIZES, [of_size[scope][n_people] for of_size in chances])
+        return scenarios.size_for(power, SIZES, [by_scope[scope][n_people] for by_scope in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
     if n_pairs := pairs_for("these", humans):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evenhand.analysis import Analysis
     from evenhand.analysis.types import Array
 
-Counted = TypeVar("Counted")
+Result = TypeVar("Result")
 
 
 def report_study(
@@ -102,10 +102,10 @@ def study_figures(
     atomic_write(out / DISAGREEMENTS_FILE, json.dumps([asdict(unit) for unit in widest]).encode())
 
 
-def counted_of(folder: Path, count: Callable[..., Counted], arguments: Sequence[object]) -> Counted:
-    """Call `count` on a study in another process (`StandBy`), and return its result."""
+def call_on(folder: Path, function: Callable[..., Result], arguments: Sequence[object]) -> Result:
+    """Return `function(study, *arguments)` for a study's folder: a process can be sent no study."""
     with open_study(folder) as study:
-        return count(study, *arguments)
+        return function(study, *arguments)
 
 
 def count_look(folder: Path) -> None:
@@ -140,7 +140,7 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
 
 
 def study_quality(study: Study) -> pd.DataFrame:
-    """Return `analysis.raters.rater_quality`, with the reason in `excluded` for each excluded."""
+    """Return `analysis.raters.rater_quality`, with why a rater is `excluded`, "" if not."""
     from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 

@@ -5,6 +5,7 @@ with probabilities, for study.toml (`Calibration`).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,9 +99,8 @@ class Selection(Printable):
 
 def _record(candidate: Candidate) -> dict[str, object]:
     """Return a candidate's row of `Selection.table`."""
-    verdict, nan = candidate.verdict, float("nan")
-    record: dict[str, object] = {"rubric": verdict["rubric"], "grader": verdict["grader"]}
-    record["verdict"] = verdict["verdict"]
+    verdict, nan = candidate.verdict, math.nan
+    record: dict[str, object] = {name: verdict[name] for name in ("rubric", "grader", "verdict")}
     for name, row in (("difference", candidate.difference), ("kappa", candidate.kappa)):
         ends = (row["estimate"], row["low"], row["high"]) if row else (nan, nan, nan)
         record |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
@@ -116,10 +116,10 @@ def _with_interval(row: TableRow | None) -> str:
     >>> _with_interval(row | {"high": 0.021})
     '+0.00 [-0.03, +0.02]'
     """
-    if row is None or row["estimate"] != row["estimate"]:  # NaN
+    if row is None or math.isnan(row["estimate"]):
         return "-"
     estimate, low, high = (format_number(row[name], row["statistic"]) for name in _FIGURES)
-    return f"{estimate} [{low}, {high}]" if row["low"] == row["low"] else estimate
+    return estimate if math.isnan(row["low"]) else f"{estimate} [{low}, {high}]"
 
 
 def _rate(rate: Rate | None) -> str:
@@ -212,8 +212,8 @@ class Calibration(Printable):
                 lines.append((table.caption, [table.stub, *table.columns], cells))
             lines += sentences
         if self.left_out:
-            name = self.reference
-            reference = written("naming.reference") if name == "humans" else name
+            is_human = self.reference == "humans"
+            reference = written("naming.reference") if is_human else self.reference
             rubrics = ", ".join(self.left_out)
             lines.append(written("calibrate.left_out", whom=reference, rubrics=rubrics))
         return lines
@@ -236,13 +236,14 @@ def calibrate(
     probabilities to tune a threshold on.
     """
     hashes = dataset.facts.rubric_hashes
-    if rubric and rubric not in (rubrics := hashes or dataset.scales):
+    rubrics = hashes or dataset.scales
+    if rubric and rubric not in rubrics:
         source = dataset.name if hashes is None else "the study"
         raise InputError(f"{source} has no rubric {rubric!r}; it has {', '.join(rubrics)}")
     results: dict[str, ThresholdResults] = {}
     first_error: NoReference | None = None
     for name, scale in dataset.scales.items():
-        if name != (rubric or name):  # another rubric was asked for
+        if rubric and name != rubric:
             continue
         if on_stage:
             on_stage(f"tuning thresholds on {name}")

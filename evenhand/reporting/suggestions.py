@@ -80,11 +80,11 @@ def units_to_learn(
     """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
     human_labels = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     human_labels = human_labels.drop_duplicates(["unit_id", "rater_id"])
-    units = []  # in the form by which quotations are looked up
+    units = []  # in the form by which quotations are looked up, with or without a disagreement
     for unit_id, rows in human_labels.groupby("unit_id"):
         label = graded.get(str(unit_id), "")
-        labels = dict(zip(rows["rater_id"], rows["label"], strict=True))
-        units.append(GraderDisagreement(rubric, grader, str(unit_id), label, labels, 0.0))
+        people = dict(zip(rows["rater_id"], rows["label"], strict=True))
+        units.append(GraderDisagreement(rubric, grader, str(unit_id), label, people, size=0.0))
     texts, marks = quoted_texts(study, units), quoted_marks(study, units)
     remarks = quoted_remarks(study, units)
     learn_units = []
@@ -183,7 +183,7 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
-MOST_PROPOSALS = 50
+MOST_PROPOSALS = 50  # proposals that one run may request
 _COMPONENT = "instructions"  # GEPA's name for the text that it evolves
 _MINIBATCH = 8  # units from which one change is written, and on which it is tried first
 _MOST_TEXT = 4_000  # the largest number of characters of a unit's text in a request
@@ -233,7 +233,7 @@ def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) 
         reflection_lm=adapter.reflect,
         reflection_minibatch_size=min(_MINIBATCH, len(units)),
         stop_callbacks=lambda state: adapter.failure or len(adapter.answers) >= n_proposals,
-        # A limit for runs in which GEPA finds nothing to rewrite.
+        # A limit, above the need of all proposals, for runs in which GEPA rewrites nothing.
         max_metric_calls=(n_proposals + 1) * (len(units) + 4 * _MINIBATCH),
         logger=SimpleNamespace(log=lambda message: None),  # prints nothing
         seed=seed,
@@ -421,7 +421,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             graded = in_order(set(unit.loc[unit["rater_id"] == case.grader, "label"]))
             chosen = people or (_NO_LABEL,), graded or (_NO_LABEL,)
             unclear.groups.setdefault(chosen, []).append(case)
-    # The latest flag of each annotator on each unit, under accepted texts.
+    # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
     flags = standing(remarks_table(study.store))
     flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
@@ -504,15 +504,15 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> DividedRubric | 
     is_divided = (counts > 0).sum(axis=1) >= 2
     if len(counts) < LEAST_UNITS or not is_divided.any():
         return None
-    leads: dict[str, int] = {}
+    margins: dict[str, int] = {}
     """The difference between the counts of the two most chosen options, by unit."""
     pairs: Counter[tuple[str, str]] = Counter()
     for unit, row in counts[is_divided].iterrows():
         first, second = row.nlargest(2)
-        leads[str(unit)] = int(first - second)
+        margins[str(unit)] = int(first - second)
         chosen_keys = [key for key in rubric.categories if row.get(key, 0) > 0]
         pairs.update(itertools.combinations(chosen_keys, 2))
-    units = tuple(sorted(leads, key=lambda unit: (leads[unit], unit)))
+    units = tuple(sorted(margins, key=lambda unit: (margins[unit], unit)))
     on_divided = human_labels[human_labels["unit_id"].isin(units)]
     keys = zip(on_divided["unit_id"], on_divided["rater_id"], strict=True)
     labels = dict(zip(keys, on_divided["label"], strict=True))
@@ -520,7 +520,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> DividedRubric | 
         rubric=rubric,
         n_units=len(counts),
         units=units,
-        n_ties=list(leads.values()).count(0),
+        n_ties=list(margins.values()).count(0),
         confusions=dict(pairs.most_common(_MOST_CONFUSIONS)),
         parts=_divided_parts(study, dataset, is_divided),
         reasons=tuple(_reasons(study, rubric, labels)),

@@ -57,15 +57,14 @@ _TOO_MUCH = (
 _starting = threading.Lock()  # held while a process is started: `_detached` changes globals
 _turns = threading.Condition()
 _running: set[object] = set()  # persons with a running process
-_newest: dict[object, object] = {}
-"""The latest turn of each person who runs a process or waits for one."""
+_newest: dict[object, object] = {}  # by person who runs a process or waits for one: latest turn
 
 
 class _Workers(ProcessPoolExecutor):
     """A pool of processes that may be started while this one has threads, and that end with it."""
 
     def __init__(self, count: int, context: BaseContext, priority: int = 0) -> None:
-        super().__init__(count, context, initializer=_begin, initargs=(priority,))
+        super().__init__(count, context, initializer=_set_up_process, initargs=(priority,))
         self._earlier_processes = multiprocessing.active_children()
 
     def submit(self, *arguments: Any, **options: Any) -> Future[Any]:
@@ -92,7 +91,7 @@ def workers() -> Iterator[Executor | None]:
     if cores < 2:
         yield None
         return
-    with _Workers(_PER_CORE * cores, _context()) as pool:
+    with _Workers(_PER_CORE * cores, _safe_context()) as pool:
         try:
             yield pool
         except BrokenProcessPool:
@@ -102,10 +101,10 @@ def workers() -> Iterator[Executor | None]:
             raise
 
 
-def _context() -> BaseContext:
-    """Return the start method: a fork server on Linux; the libraries of macOS do not allow it."""
+def _safe_context() -> BaseContext:
+    """Return a start method that is safe with threads: a fork server on Linux, else "spawn"."""
     if sys.platform != "linux":
-        return multiprocessing.get_context("spawn")
+        return multiprocessing.get_context("spawn")  # the libraries of macOS allow no fork
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
@@ -129,35 +128,35 @@ def library_process() -> Iterator[bool | Libraries]:
         return
     pool = _Workers(1, multiprocessing.get_context("spawn"))
 
-    def begin(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
+    def submit(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
         from evenhand.analysis.verification import in_this_process, library_values
 
-        analyses = in_this_process(coded, weight)
+        compute_here = in_this_process(coded, weight)
         try:
             answer = pool.submit(library_values, coded, weight)
         except BrokenProcessPool:
-            return analyses
+            return compute_here
 
         def values() -> list[Value]:
-            if not answer.done():  # use the time until then
+            if not answer.done():  # this process would only wait
                 from evenhand.analysis.report import prepare_report
 
                 prepare_report()
             try:
                 return cast("list[Value]", answer.result())
             except BrokenProcessPool:
-                return analyses()
+                return compute_here()
 
         return values
 
     try:
-        pool.submit(_load)
-        yield begin
+        pool.submit(_load_libraries)
+        yield submit
     finally:
         pool.end()
 
 
-def _load() -> None:
+def _load_libraries() -> None:
     """Import the libraries with which estimates are verified, in their process."""
     from evenhand.analysis.verification import load_libraries
 
@@ -209,7 +208,7 @@ def _answer(
     is_limited: bool,
 ) -> None:
     """Run the function of `run_apart` in its process: send stages, then a result and an error."""
-    _begin(_LOW_PRIORITY)
+    _set_up_process(_LOW_PRIORITY)
     if is_limited and sys.platform != "win32":  # Windows has no such limits
         import resource
 
@@ -231,8 +230,8 @@ def _answer(
 
 @contextmanager
 def one_at_a_time(person: object) -> Iterator[None]:
-    """Wait until the person's last process has ended, so that each has one at most. Raises
-    InputError if a newer one waits meanwhile: a page that is reloaded needs its last answer only.
+    """Wait until the person's last process has ended: a person has one at most. Raises InputError
+    if a newer turn of theirs waits meanwhile: a page that is reloaded needs its last answer only.
     """
     turn = object()
     with _turns:
@@ -306,7 +305,7 @@ def _detached() -> Iterator[None]:
                 os.environ["PYTHONSAFEPATH"] = safe_path
 
 
-def _begin(priority: int) -> None:
+def _set_up_process(priority: int) -> None:
     """Set up a new process: its priority, its end with the parent's, and no keyboard interrupt."""
     if hasattr(os, "nice"):  # not on Windows
         os.nice(priority)

@@ -309,22 +309,21 @@ def _is_dotted(header: Sequence[str]) -> bool:
 
 
 def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str], list[str]]:
-    """Return columns that are constant by instance, and short ones constant by neither."""
+    """Return the columns of texts, which all users of an instance share, and those of questions,
+    whose short answers differ between users and between instances.
+    """
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
         first: src.Record = {}
         return all(row[name] == first.setdefault(row[key], row[name]) for row in records)
 
-    unit_facts = [name for name in names if is_constant(name, "instance_id")]
-    user_facts = [name for name in names if is_constant(name, "user_id")]
-    questions = [
-        name
-        for name in names
-        if name not in (*unit_facts, *user_facts)
-        and all(len(src.text_of(record[name])) <= LONGEST_LABEL for record in records)
-    ]
-    return [name for name in unit_facts if name not in user_facts], questions
+    of_instance = {name for name in names if is_constant(name, "instance_id")}
+    of_user = {name for name in names if is_constant(name, "user_id")}
+    longest = {name: max(len(src.text_of(row[name])) for row in records) for name in names}
+    texts = [name for name in names if name in of_instance - of_user]
+    others = [name for name in names if name not in of_instance | of_user]
+    return texts, [name for name in others if longest[name] <= LONGEST_LABEL]
 
 
 def _answer_files(folder: Path) -> Iterator[Path]:
@@ -349,7 +348,7 @@ def _add_user_state(rows: Rows, state: src.Record) -> None:
     """Add a user's labels by instance and scheme; newer files have lists of them."""
     for unit, recorded in src.fields_in(state.get("instance_id_to_label_to_value")).items():
         labels = src.fields_in(recorded)
-        for pair in recorded if isinstance(recorded, list) else ():
+        for pair in recorded if isinstance(recorded, list) else ():  # [{"schema", "name"}, value]
             if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], dict):
                 values = labels.setdefault(src.text_of(pair[0].get("schema")), {})
                 values[src.text_of(pair[0].get("name"))] = pair[1]
@@ -369,7 +368,7 @@ def _add_schemes(rows: Rows, record: src.Record) -> None:
         labels = [_label(name, chosen[name]) for name in chosen if name not in _POTATO["texts"]]
         if len(labels) < len(chosen):
             rows.leave_out(written("left_out.free_text"))
-        if labels or not chosen:
+        if labels or not chosen:  # and not free texts alone
             unit, user = record.get("instance_id"), record.get("user_id")
             rows.add(unit, user, kind, src.unwrap(labels or None), scheme)
 
@@ -395,7 +394,7 @@ def _read_prodigy(rows: Rows, source: src.Source) -> None:
         value: object = record["answer"]
         accepted, rubric = record.get("accept"), src.text_of(record.get("label"))
         if isinstance(accepted, list) and record.get("options"):
-            value, rubric = src.unwrap((accepted if answer == "accept" else []) or None), ""
+            rubric, value = "", src.unwrap(accepted or None) if answer == "accept" else None
         elif "spans" in record and "label" not in record:
             value, rubric = [], ""  # left out: spans are no one label
         unit, when = record.get("_input_hash"), record.get("_timestamp")
@@ -454,7 +453,7 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
     try:
         return rows.export(written("exchange.doccano"))
     except InputError as fault:
-        if written("left_out.shared") not in str(fault):
+        if written("left_out.shared") not in str(fault):  # which names what was left out
             raise
         raise InputError(
             f"{source.name} comes from a project with shared annotation, whose export has lost who "
@@ -523,11 +522,11 @@ def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> It
     """Return the answers that were compared as items: a model's answer to a question at one turn is
     an item, QUESTION/TURN/MODEL, in the question's cluster. Raises InputError without any answers.
     """
-    for comparison in _comparisons(records):
-        turn, cluster = comparison.unit.rsplit("/", 2)[0], comparison.unit.partition("/")[0]
-        for model, answer in comparison.answers.items():
-            texts = {"prompt": comparison.question, "response": answer}
-            rows.add(f"{turn}/{model}", texts, subject=model, cluster=cluster)
+    for pair in _comparisons(records):
+        for model, answer in pair.answers.items():
+            texts = {"prompt": pair.question, "response": answer}
+            unit = f"{pair.question_id}/{pair.turn}/{model}"
+            rows.add(unit, texts, subject=model, cluster=pair.question_id)
     return _compared_items(rows, written("exchange.pair_votes_items"), source)
 
 
@@ -542,12 +541,12 @@ def pairs(source: src.Source) -> ItemTable | None:
     comparisons = list(_comparisons(records))
     if len({pair.unit for pair in comparisons}) == len(records) and source.document is None:
         return ItemTable(read_table(source.path))
-    rows = ItemRows(source, fields=True)
+    rows = ItemRows(source, users_fields=True)
     for pair in comparisons:
         (model_a, answer_a), (model_b, answer_b) = pair.answers.items()
         texts = {"question": pair.question, "answer_a": answer_a, "answer_b": answer_b}
         models = {"model_a": model_a, "model_b": model_b}
-        rows.add(pair.unit, texts, cluster=pair.unit.partition("/")[0], about=models)
+        rows.add(pair.unit, texts, cluster=pair.question_id, about=models)
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -563,28 +562,34 @@ def _compared_items(rows: ItemRows, note: str, source: src.Source) -> ItemTable:
 
 
 class _Comparison(NamedTuple):
-    """Answers by model, in alphabetical order, to a question; unit: QUESTION/TURN/MODEL/MODEL."""
+    """Answers by model, in alphabetical order, to a question."""
 
-    unit: str
+    question_id: str
+    turn: str
     question: str
     answers: dict[str, src.Text]
+
+    @property
+    def unit(self) -> str:
+        """QUESTION/TURN/MODEL/MODEL."""
+        return "/".join((self.question_id, self.turn, *self.answers))
 
 
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     """Yield the comparison that each vote is about; votes without both answers have none."""
     for vote in records:
         question_id, turn = _question(vote)
-        n_turns = int(turn) if turn.isdecimal() and len(turn) < 3 else 1  # of two messages
+        n_messages = 2 * int(turn) if turn.isdecimal() and len(turn) < 3 else 2  # two for each turn
         conversations: dict[str, list[src.Record]] = {}
         for side in "ab":
             messages = src.messages_in(vote.get(f"conversation_{side}")) or []
             conversations[src.text_of(vote.get(f"model_{side}"))] = messages
         one, two = min(conversations), max(conversations)  # in alphabetical order
         question = src.text_in(conversations[one][:1], ())  # the first message, the same for both
-        replies = {m: conversations[m][1 : 2 * n_turns] for m in (one, two) if conversations[m][1:]}
+        replies = {m: conversations[m][1:n_messages] for m in (one, two) if conversations[m][1:]}
         answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
-            yield _Comparison(f"{question_id}/{turn}/{one}/{two}", question, answers)
+            yield _Comparison(question_id, turn, question, answers)
 
 
 def _question(vote: src.Record) -> tuple[str, str]:
@@ -597,9 +602,9 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     """Add a vote; a person's, unless `judge` names a model. Arena's columns name its visitors."""
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
-    one, two = sorted((first, second))  # "a" and "b" in labels
-    winning_model = {"model_a": first, "model_b": second}.get(winner, "")
-    label, reason = {one: "a", two: "b"}.get(winning_model), ""
+    subject_a, subject_b = sorted((first, second))  # in alphabetical order
+    order = "ab" if first == subject_a else "ba"
+    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
     elif winner == "error":
@@ -607,9 +612,9 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     elif winner.startswith("tie") or winner in _VOTES["both_bad"]:
         label = "tie"
     question, turn = _question(vote)
-    unit = f"{question}/{turn}/{one}/{two}" if question and one != two else ""
-    rows.describe(unit, {"subject_a": one, "subject_b": two})
-    order = "ab" if first == one else "ba"  # a is the first in alphabetical order
+    can_be_compared = question and subject_a != subject_b
+    unit = f"{question}/{turn}/{subject_a}/{subject_b}" if can_be_compared else ""
+    rows.describe(unit, {"subject_a": subject_a, "subject_b": subject_b})
     rater, time = _voter(vote) or _UNNAMED_VOTER, vote.get("tstamp") or vote.get("timestamp")
     is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
     kind = "human" if is_person else plain_kind(rater)
@@ -663,7 +668,7 @@ def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
 
 def _frame(columns: list[str], records: list[src.Record]) -> pd.DataFrame:
     """Return records as a table of texts, with the index of a table read from a CSV file."""
-    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)  # messages count from 1
+    index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)  # messages add FIRST_ROW
     cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
@@ -745,7 +750,7 @@ READERS = {  # recognises, ratings, items, and has_items where files may have no
         lambda source: are_votes(source.first) or "g1_winner" in source.first,
         lambda rows, source: votes(rows, source, source.records()),
         lambda rows, source: answers(rows, source, source.records()),
-        # With answers in other columns it is a table.
+        # Votes without these columns are read as a table: answers may be in others.
         lambda source: have_answers(source.first) or "g1_winner" in source.first,
     ),
     "hugging_face": Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items),

@@ -81,22 +81,21 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
     """Read a sample of one epoch as an item: the conversation, where there are several turns."""
-    samples = []
+    samples, has_epochs = [], False
     for sample in _inspect_samples(source):  # without its events, which fill a log
         scores = fields_in(sample.get("scores"))
         code = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
         by_code = {scorer: get_in(scores[scorer], "value") for scorer in code}
         about = fields_in(sample.get("metadata")) | by_code
-        ids = {name: sample.get(name) for name in ("id", "epoch")}
+        name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         model = text_of(get_in(sample, "output", "model"))
-        samples.append((ids, model, about, _inspect_texts(sample)))
-    has_epochs = any(text_of(ids["epoch"]) not in ("", "1") for ids, *_ in samples)
+        samples.append((name, epoch, model, about, _inspect_texts(sample)))
+        has_epochs |= epoch not in ("", "1")
     header: object = source.document
     if archive := source.archive:
-        name = next(value for value in _INSPECT["headers"] if value in archive.names)
-        header = parse_json(archive.read(name), f"{source.name}, {name}")
-    for ids, model, about, texts in samples:
-        name, epoch = text_of(ids["id"]), text_of(ids["epoch"])
+        file = next(value for value in _INSPECT["headers"] if value in archive.names)
+        header = parse_json(archive.read(file), f"{source.name}, {file}")
+    for name, epoch, model, about, texts in samples:
         unit, columns = name, {"sample_id": name}
         if has_epochs:
             unit, columns = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
@@ -150,8 +149,8 @@ def _add_score(
     if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
         rows.leave_out(written("left_out.by_code"))
         return
-    reason = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**reason, **known, **cells})
+    unscored = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
+    _add_values(rows, unit, scorer, first, rubric, {**unscored, **known, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
@@ -165,8 +164,9 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
     """Add a rater's value with these cells of its rating; an object has values by rubric."""
     kind = cells.pop("rater_kind", "model" if rater in _INSPECT["by_model"] else "")
     rater, rubric = cells.pop("rater_id", rater), cells.pop("rubric", rubric)
-    for name, label in value.items() if isinstance(value, dict) else ((rubric, value),):
-        rows.add(unit, rater, kind, label, name, **cells)
+    labels = value if isinstance(value, dict) else {rubric: value}
+    for name, label in labels.items():
+        rows.add(unit, rater, kind, label, rubric=name, **cells)
 
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
@@ -202,6 +202,7 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
                 rows.leave_out(written("left_out.by_code"))
     choices = list(map(_lm_eval_choice, samples))
     options = {text_of(choice.gold) for choice in choices} - {""}
+    # With hardly more choices than options, the gold answers are open: a text for each question.
     are_few = 0 < len(options) <= min(_MOST_OPTIONS, max(len(choices) // 2, 1))
     if not are_few or any(len(option) > LONGEST_LABEL for option in options):
         if choices:
@@ -231,7 +232,7 @@ def _lm_eval_choice(sample: Record) -> _Choice:
     responses, target = sample.get("filtered_resps"), sample.get("target")
     first = _first(responses)  # the first option's [likelihood, is greedy], or a text
     if _generated(sample) or not isinstance(first, list):
-        return _Choice(_first(first) if first and isinstance(first, list) else first, target)
+        return _Choice(first[0] if isinstance(first, list) and first else first, target)
     options, prompt = [], _prompt(sample)
     for record in objects([*fields_in(sample.get("arguments")).values()]):
         if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
@@ -338,8 +339,8 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     ]
     graded = list(zip(parts, errors, strict=True))
     passed = all(part.get("pass") is True for part, error in graded if not error)
-    is_open = any(errors) and passed  # an unread one may have failed
-    label, reason = (None, "error") if is_open else (passed, "")
+    is_undecided = any(errors) and passed  # an unread one may have failed
+    label, reason = (None, "error") if is_undecided else (passed, "")
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, error in graded if len(parts) > 1 else ():
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
@@ -437,7 +438,7 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
-    return unpaged(records, ("data", "events", "rows"), "root_span_id")
+    return unpaged(records, ("data", "events", "rows"), record_field="root_span_id")
 
 
 def _is_root(record: Record) -> bool:

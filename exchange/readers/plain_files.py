@@ -43,7 +43,7 @@ _MOST_UNPACKED = 256 * 1024**2
 """Bytes of a workbook's parts together; unpacked they take several times as much memory."""
 _ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
 _MOST_NAMED = 3  # cells that a message names
-_TIMES = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
+_TIME_COLUMN = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
 
 
 class _Row(NamedTuple):
@@ -110,12 +110,13 @@ def _sheets(source: src.Source) -> list[_Sheet]:
         raise InputError(f"{source.name}: no sheet holds a cell")
     # A table is a row of two or more names with rows below it.
     tables = [s for s in filled if s.rows[1:] and sum(map(bool, s.rows[0].cells)) > 1]
-    if len(tables or filled) > 1:
-        titles = ", ".join(sheet.title for sheet in tables or filled)
+    first, *rivals = tables or filled
+    if rivals:
+        titles = ", ".join(sheet.title for sheet in (first, *rivals))
         raise InputError(
             f"{source.name} has several sheets ({titles}); name the one to read with --sheet NAME"
         )
-    return sorted(filled, key=lambda sheet: sheet not in tables)  # the table first
+    return [first, *(sheet for sheet in filled if sheet is not first)]
 
 
 def _book(source: src.Source, *, formulas: bool = False) -> Any:
@@ -140,7 +141,7 @@ def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
         for cell, value, name in zip_longest(row, values, sheet.rows[0].cells):
             if cell is not None and cell.data_type == "f":
                 if value:
-                    return
+                    return  # the workbook has values
                 unsaved[repr(name) if name else cell.column_letter] += 1
     if unsaved:
         counts = ", ".join(f"{name} ({count:,})" for name, count in unsaved.items())
@@ -160,7 +161,7 @@ def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
         dates = [row.number for row in body if index in row.dates]
         filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
         # A column that is called after a time may have other cells, too.
-        if not dates or len(filled) == len(dates) or _TIMES.search(column):
+        if not dates or len(filled) == len(dates) or _TIME_COLUMN.search(column):
             continue
         letter = get_column_letter(index + 1)
         cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])
@@ -192,13 +193,13 @@ def _sheet_table(rows: Sequence[_Row], name: str) -> pd.DataFrame:
     header, body = list(rows[0].cells), rows[1:]
     while header and not header[-1]:
         header.pop()
+    advice = "give each column a name of its own in its first row"
     for column in header:
-        if not column or header.count(column) > 1:
-            hint = " (cell A1; to_excel(index=False) leaves pandas' index out)"
-            fault = f"a column has no name{'' if any(header[:1]) else hint}"
-            fault = f"two columns are called {column!r}" if column else fault
-            advice = "give each column a name of its own in its first row"
-            raise InputError(f"{name}: {fault}; {advice}")
+        if not column:
+            hint = "" if header[0] else " (cell A1; to_excel(index=False) leaves pandas' index out)"
+            raise InputError(f"{name}: a column has no name{hint}; {advice}")
+        if header.count(column) > 1:
+            raise InputError(f"{name}: two columns are called {column!r}; {advice}")
     width = len(header)
     for row in body:
         if any(row.cells[width:]):
@@ -233,28 +234,28 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
     """Read a completion, with the prompt of its request, or a conversation as an item."""
     records = source.records()
     requests = [(src.text_of(record.get("custom_id")), _request(record)) for record in records]
-    request_by_id = {key: request for key, request in requests if key and request}
+    request_by_id = {batch_id: request for batch_id, request in requests if batch_id and request}
     has_answers = False
     for record in records:
-        key = src.text_of(record.get("custom_id"))
-        if key in request_by_id and "response" not in record and "result" not in record:
+        batch_id = src.text_of(record.get("custom_id"))
+        if batch_id in request_by_id and "response" not in record and "result" not in record:
             continue  # its response is another record
         has_answers = True
-        reply, request = _reply(record), _request(record) or request_by_id.get(key)
+        reply, request = _reply(record), _request(record) or request_by_id.get(batch_id)
         conversation = _conversation(record)
         others = {name: record[name] for name in record if name not in _CHAT["own"]}
         output = reply or src.text_of(record.get("response"))
         inputs = {name: text for name, text in others.items() if name in _INPUT_FIELDS}
         texts = src.texts_of(inputs, output)
         if messages := _messages_of(request) or conversation:
-            texts |= src.texts_of(messages, output)
-        if conversation and not output:
+            texts |= src.texts_of(messages, output)  # over a field such as "prompt"
+        if conversation and not output:  # which holds the answers, too
             texts = {"conversation": conversation}
         models = [src.get_in(reply, name) for name in ("model", "modelVersion")]
         models += [src.get_in(request, "model"), record.get("model")]
         subject = next(filter(None, models), None)
         about = {name: text for name, text in others.items() if name not in inputs}
-        rows.add(key or record.get("id"), texts, subject=subject, about=about)
+        rows.add(batch_id or record.get("id"), texts, subject=subject, about=about)
     if not has_answers:
         raise InputError(
             f"{source.name} holds requests without their responses; put the lines of the batch's "
@@ -265,7 +266,7 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
 def _request(record: src.Record) -> src.Record | None:
     """Return the request of a record, in the form of the provider's API; None if it has none."""
     paths = [("request", "body"), ("request",)] if "response" in record else []
-    paths += [("body",), ("params",)] if "custom_id" in record else []
+    paths += [("body",), ("params",)] if "custom_id" in record else []  # batches
     requests = (src.get_in(record, *path) for path in paths)
     return next((r for r in requests if isinstance(r, dict) and _messages_of(r)), None)
 
@@ -357,7 +358,7 @@ def _is_json(source: src.Source) -> bool:
 
 
 def _read_json(rows: Rows, source: src.Source) -> Export | None:
-    """Read an item as a unit and the names or keys of its answers as raters, or flat items."""
+    """Read an item as a unit and the names or keys of its answers as raters, or a flat table."""
     where, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
     if not any(_answer_keys(record) for record in records):
@@ -427,7 +428,7 @@ def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
 
 
 def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[src.Record]]:
-    """Return what `_items_in` returns, for a value at a path of keys with dots between them."""
+    """Return words for the items' place, and the items below a value at a path "key.key"."""
     where = path or "one object"
     if isinstance(value, list):
         return where, src.objects(value)
@@ -435,7 +436,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
     if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
         if items := _items_by_rater(values):  # {"ann": {"i1": "yes", ...}, "bob": {...}}
             return f"{where}, by annotator and item", items
-        if set.intersection(*({*part} for part in values.values())):  # {"i1": {"text": "..."}}
+        if set.intersection(*map(set, values.values())):  # shared: {"i1": {"text": "..."}, ...}
             return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
     if len(values) > 1 and all(src.objects(part) for part in values.values()):
         return f"{where}, in several lists", _merged_lists(values)  # {"dev": [{}], "test": [{}]}
@@ -470,11 +471,14 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
     """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
     answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
-    if len(answers) <= len(ids) or len(ids) <= 2 * len(answers_by_rater):
-        return []  # without overlap, or too few items to be told from the fields of an object
+    have_overlap = len(answers) > len(ids)
+    may_be_fields = len(ids) <= 2 * len(answers_by_rater)  # an item's: "text", "label"
+    if not have_overlap or may_be_fields:
+        return []
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
-    are_few = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
-    if not are_few and any({*src.fields_in(answer)}.isdisjoint(_LABEL_KEYS) for answer in answers):
+    are_labels = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
+    have_label = all(any(key in _LABEL_KEYS for key in src.fields_in(part)) for part in answers)
+    if not are_labels and not have_label:  # {"label": "yes"}
         return []
     items = []
     for item in ids:
@@ -484,12 +488,14 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
-    """Return the objects of several lists with the name of theirs, as an annotator or a part."""
+    """Return the objects of several lists with their list's name, as an annotator or a part."""
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
-    key = next((name for name in merged[0][1] if names_items(name)), "")
-    parts_by_list = map(src.objects, lists.values())
-    first, *others = ({src.text_of(part.get(key)) for part in parts} for parts in parts_by_list)
-    column = "annotator" if key and first & set().union(*others) else "part"  # of the same items
+    _, first_record = merged[0]
+    id_key = next((name for name in first_record if names_items(name)), "")
+    record_lists = map(src.objects, lists.values())
+    ids, *others = ({src.text_of(part.get(id_key)) for part in parts} for parts in record_lists)
+    have_items_in_common = id_key and not ids.isdisjoint(set().union(*others))
+    column = "annotator" if have_items_in_common else "part"
     return [{column: name, **record} for name, record in merged]
 
 
@@ -510,7 +516,7 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
     cluster = item.get(id_key)
     return [
         {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
-        | {name: value for name, value in part.items() if name != id_key}
+        | {name: value for name, value in part.items() if name != id_key}  # over the item's
         for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]
 
@@ -541,12 +547,13 @@ def _answer_keys(record: src.Record) -> list[str]:
 def _holds_answers(key: str, value: object, record: src.Record) -> bool:
     """Return True if the value under a key of an item is answers, by the key or by their raters."""
     is_called_answers = bool(_ANSWERS_KEY.fullmatch(key))
-    if isinstance(value, list) and (records := src.objects(value)):
+    if isinstance(value, list) and (records := src.objects(value)):  # [{"annotator": "ann", ...}]
         have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
         return len(records) == len(value) and (have_raters or is_called_answers)
-    if isinstance(value, list):
+    if isinstance(value, list):  # "expert_scores": [4, 5]
         are_labels = bool(_RATERS_LABELS_KEY.search(key)) and not _RATER_NAMES_KEY.fullmatch(key)
         return is_called_answers and are_labels
+    # {"ann": "yes"}, or "yes, no" where another key has the raters' names.
     has_labels = isinstance(value, dict) or bool(_labels_by_rater(key, value, record))
     return is_called_answers and has_labels
 
@@ -558,8 +565,8 @@ def _labels_by_rater(key: str, value: object, record: src.Record) -> dict[str, o
     for name in record:
         if name != key and _RATER_NAMES_KEY.fullmatch(name):
             raters = _split(record[name])
-            are_several = len(labels) > 1 or isinstance(value, list)
-            if are_several and len(raters) == len(labels) == len({*raters}):
+            is_list = len(labels) > 1 or isinstance(value, list)  # not a text without commas
+            if is_list and len(raters) == len(labels) == len({*raters}):
                 return dict(zip(raters, labels, strict=True))  # annotators: a, b; labels: yes, no
     return {}
 

@@ -1,6 +1,5 @@
 """Reading a file of ratings (`read_export`) or items (`read_items`) in its format: the one that is
-named, or the first that recognises the content. A judge is a model whose labels are in a file of
-items.
+named, or the first that recognises the content. A judge is a model with labels in such a file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +20,10 @@ _MOST_NAMED = 8  # judges that a note names
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFormat:
-    """A format that a tool writes, by its `key` in tools.toml and texts.toml. Of a file's items
-    `cluster` names those that belong together, and `show` the columns that raters read (empty: by
-    their names). `users_fields` is True where the tool's users name an item's texts. `without` says
-    what a file of ratings without items holds; "" if such a file is not of this format.
+    """A format that a tool writes, by its `key` in tools.toml and texts.toml. In a table of items
+    `cluster` is the column of those that belong together, and `show` are the columns that raters
+    read (empty: by their names). `users_fields` is True where the tool's users name an item's
+    texts. `without` says, in an error, what a file with ratings alone holds; "" for no error.
     """
 
     key: str
@@ -53,7 +52,7 @@ class ToolFormat:
             if self.without and self.reader.recognises(source):
                 raise InputError(f"{source.name} holds {self.without}")
             return None
-        rows = ItemRows(source, fields=self.users_fields)
+        rows = ItemRows(source, users_fields=self.users_fields)
         if table := self.reader.items(rows, source):
             return table
         return rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
@@ -80,8 +79,7 @@ def read_export(
 ) -> Export:
     """Read a file in the format named (whatever its case and hyphens), else in the one that its
     content suggests; a file that no reader recognises is a table. With `several` an answer may be a
-    list of labels; `sheet` names one of a workbook. Raises InputError where it cannot be read, or
-    is not of that format.
+    list of labels; `sheet` names one of a workbook. Raises InputError if that fails.
     """
     source = Source(Path(path), several=several, sheet=sheet)
     name = _format_called(form) if form else format_of(source)
@@ -153,7 +151,7 @@ def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) 
     judge by unit. A judge is called after its rubric, else by its id; further ones of a rubric by
     both. Contradictory labels of a unit are "".
     """
-    if tool_format.name not in READERS or not items.units:
+    if tool_format.name not in READERS or not items.units:  # no ratings, or no ids to find them by
         return {}
     try:
         rows = tool_format.ratings(source).table
@@ -175,8 +173,8 @@ def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) 
 
 
 def _with_judge(items: ItemTable, judge: str, by_judge: _LabelsByJudge, file: str) -> ItemTable:
-    """Return items with a judge's labels as a column. Raises InputError if the items have none, and
-    no such column already.
+    """Return items with a judge's labels as a column, or a table without units as it is. Raises
+    InputError if the items have neither such labels nor such a column.
     """
     labels, judges = by_judge.get(judge, {}), _judges_on(items, by_judge)
     if judge in judges:

@@ -44,8 +44,7 @@ _METADATA_COLUMNS = (
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
     the file was read and what was left out. With `by_unit` the rows are not those of the file, and
-    `left_out` counts its other records by reason; with `by_score` raters are called after scores,
-    which do not show who gave them.
+    `left_out` counts its other records by reason; with `by_score` raters have the names of scores.
     """
 
     table: pd.DataFrame
@@ -92,17 +91,15 @@ class Rows(_Collected):
     ) -> None:
         """Add a rating, with `others` of its columns. One without label, unit or rater is left out
         and counted; of two by one rater on one unit and rubric the later counts. A list is a label
-        if the source has `several`. Raises InputError for two different answers of which neither is
-        known to be the later.
+        if the source has `several`. Raises InputError for two answers if the later is not known.
         """
         cells = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **others}
         row = {name: one_line(cell) for name, cell in cells.items()}
-        row["label"] = label_of(value) or ""
+        row["label"] = label_of(value) or ""  # "" for a list
         if self._several and isinstance(value, list):
             labels = [label_of(src.text_of(part)) for part in value]
             if all(labels):
                 row["label"] = json.dumps(list(dict.fromkeys(labels)))
-                value = ""  # so that `_fault_of` takes the list for the label that it is
         time = row.get("created_at", "")
         row["created_at"] = stored_instant(time)
         key = tuple(row.get(name, "") for name in RATING_KEY)
@@ -112,10 +109,12 @@ class Rows(_Collected):
             self._rows[key], self._times[key] = row, time
 
     def _replaces(self, key: tuple[str, ...], row: Mapping[str, str], time: str) -> bool:
-        """Return True if an answer replaces an earlier one; InputError if neither is later."""
+        """Return True if an answer replaces the one before it in the file, and count the other as
+        left out. Raises InputError for two labels if it is not known which is the later.
+        """
         before = self._rows[key]
-        later = is_later(time, self._times[key])
-        if row["label"] == before["label"] and later is None:
+        later = is_later(time, self._times[key])  # None: not known
+        if later is None and row["label"] == before["label"]:
             self.leave_out(written("left_out.repeated"))
             return False
         if later is None and row["label"] and before["label"]:
@@ -125,7 +124,8 @@ class Rows(_Collected):
             facts = {"file": self._name, "rater": rater, "unit": unit, "of": of}
             raise InputError(written("exchange.two_answers", one=one, other=other, **facts))
         self.leave_out(written("left_out.earlier"))
-        return bool(row["label"]) if later is None else later  # one of the two is no label
+        # If it is not known which is the later, only one of the two has a label, and counts.
+        return bool(row["label"]) if later is None else later
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
         """Return the reason why a row is not a rating, or "" if it is one."""
@@ -135,12 +135,12 @@ class Rows(_Collected):
             return written("left_out.no_rater")
         if row.get("unscored_reason"):
             return ""
-        if isinstance(value, (list, dict)):
+        if not row["label"] and isinstance(value, (list, dict)):
             return written("left_out.several")
         if not row["label"]:
             return written("left_out.no_label")
         if self._several and row["label"].startswith("["):
-            return ""
+            return ""  # a list of labels, which may be long
         is_text = len(row["label"]) > LONGEST_LABEL or bool(re.search(r"[\r\n]", row["label"]))
         return written("left_out.free_text") if is_text else ""
 
@@ -148,18 +148,17 @@ class Rows(_Collected):
         """Return the names of units, from pairs of id and content: the ids, with a hash of the
         content where one id has several contents, as these are different units.
         """
+        ids = [unit for unit, _ in contents]
         texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
         hashes = [sha256(text.encode()).hexdigest()[:6] for text in texts]
         hashes_by_id: dict[str, set[str]] = defaultdict(set)
-        for (unit, _), digest in zip(contents, hashes, strict=True):
+        for unit, digest in zip(ids, hashes, strict=True):
             hashes_by_id[unit].add(digest)
-        if ambiguous := [unit for unit, each in hashes_by_id.items() if unit and len(each) > 1]:
-            first = shortened(ambiguous[0])
+        if ambiguous := {unit: None for unit in ids if unit and len(hashes_by_id[unit]) > 1}:
+            first = shortened(next(iter(ambiguous)))
             self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
-        return [
-            f"{unit}#{digest}" if unit and len(hashes_by_id[unit]) > 1 else unit
-            for (unit, _), digest in zip(contents, hashes, strict=True)
-        ]
+        names = zip(ids, hashes, strict=True)
+        return [f"{unit}#{digest}" if unit in ambiguous else unit for unit, digest in names]
 
     def describe(self, unit: object, columns: object) -> None:
         """Store the single values of a unit's description as its columns."""
@@ -180,11 +179,11 @@ class Rows(_Collected):
         rows = list(self._rows.values())
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
-        fact_by_unit: dict[str, dict[str, str]] = defaultdict(dict)  # by column
+        facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)  # then by unit
         for unit, facts in self._facts.items():
             for name, fact in facts.items():
-                fact_by_unit[name][unit] = fact
-        for name, facts in fact_by_unit.items():
+                facts_by_column[name][unit] = fact
+        for name, facts in facts_by_column.items():
             # Columns of long texts define no groups of units.
             if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
                 columns[name] = [facts.get(row["unit_id"], "") for row in rows]
@@ -277,11 +276,11 @@ class ItemTable:
 
 
 class ItemRows(_Collected):
-    """The items of a file by id, with texts named by `ROLES`, or with `fields` by the user."""
+    """The items of a file by id. Names of texts are `ROLES` or, with `users_fields`, the user's."""
 
-    def __init__(self, source: src.Source, *, fields: bool = False) -> None:
+    def __init__(self, source: src.Source, *, users_fields: bool = False) -> None:
         super().__init__(source)
-        self._fields = fields
+        self._users_fields = users_fields
         self._items: dict[str, src.Record] = {}
 
     def add(
@@ -302,7 +301,7 @@ class ItemRows(_Collected):
         of some tools, counts once. Raises InputError where it has other texts then.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if not texts.keys() - (() if self._fields else _INPUTS):  # none, or inputs alone
+        if texts.keys() <= (set() if self._users_fields else _INPUTS):  # none, or inputs alone
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
@@ -330,29 +329,28 @@ class ItemRows(_Collected):
 
     def items(self, how_read: str, cluster: str = "", show: Sequence[str] = ()) -> ItemTable:
         """Return the items as a table, with a first note on how the file was read. `cluster` and
-        `show`, if the file tells them, are those of `ItemTable`. Raises InputError where there is
-        no item.
+        `show`, if the file tells them, are those of `ItemTable`. Raises InputError without items.
         """
         notes = [how_read, *self._left_out_notes()]
         items = list(self._items.values())
         if not items:
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
-        texts = [dict(item["texts"]) for item in items]
-        if not self._fields and any("conversation" in text for text in texts):
-            for text in texts:
-                if "conversation" not in text:
-                    reply = {"role": "assistant", "content": text.pop("response", "")}
-                    text["conversation"] = [*src.as_messages(text.pop("prompt", "")), reply]
-        # A column is messages for all items, or for none.
-        for name in {name for text in texts for name in text if isinstance(text[name], list)}:
+        rows = [dict(item["texts"]) for item in items]  # texts by name
+        # Where one item is a conversation, all are; where one text is messages, its column is.
+        if not self._users_fields and any("conversation" in row for row in rows):
+            for row in rows:
+                if "conversation" not in row:
+                    reply = {"role": "assistant", "content": row.pop("response", "")}
+                    row["conversation"] = [*src.as_messages(row.pop("prompt", "")), reply]
+        for name in {name for row in rows for name in row if isinstance(row[name], list)}:
             role = "assistant" if name.partition("_")[0] in RESPONSES else "user"  # "response_a"
-            texts = [text | {name: src.as_messages(text.get(name, ""), role)} for text in texts]
-        names = list(dict.fromkeys(name for text in texts for name in text))
-        if not self._fields:
+            rows = [row | {name: src.as_messages(row.get(name, ""), role)} for row in rows]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        if not self._users_fields:
             show = names = sorted(names, key=ROLES.index)
         elif not show and "text" in names and not RESPONSES & set(names):
-            show = ["text"]
-        columns = {name: [src.cell_of(text.get(name, "")) for text in texts] for name in names}
+            show = ["text"]  # no other name is that of a response
+        columns = {name: [src.cell_of(row.get(name, "")) for row in rows] for name in names}
         if all(item["item_id"] for item in items):
             columns["item_id"] = [item["item_id"] for item in items]
         if any(item["subject"] for item in items):
@@ -365,7 +363,7 @@ class ItemRows(_Collected):
             columns[cluster] = groups
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
-        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages count from 1
+        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add FIRST_ROW
         table = pd.DataFrame(columns, index=index, dtype=str)
         units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)
@@ -388,8 +386,10 @@ def has_fields(
     tool: str, kind: str = "ratings", *, in_tables: bool = False
 ) -> Callable[[src.Source], bool]:
     """Return a function that recognises files whose first record has these fields of the tool."""
-    names = {*src.TOOLS[tool][kind]}  # with `in_tables` also the columns of a Parquet file
-    return lambda source: names <= {*((in_tables and source.columns) or source.first)}
+    names = {*src.TOOLS[tool][kind]}
+    if in_tables:  # or the columns of a Parquet file are these
+        return lambda source: names <= {*(source.columns or source.first)}
+    return lambda source: names <= source.first.keys()
 
 
 def users_fields(fields: object) -> dict[str, src.Text]:
@@ -399,5 +399,5 @@ def users_fields(fields: object) -> dict[str, src.Text]:
         field_name = one_line(name)
         if field_name and field_name not in ("unit_id", "cluster_id", "side", "item_id"):
             messages = src.messages_in(value) if isinstance(value, list) else None
-            texts[field_name] = messages if messages else src.cell_of(value)
+            texts[field_name] = messages or src.cell_of(value)
     return texts

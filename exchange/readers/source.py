@@ -1,7 +1,6 @@
 """A file or folder from a user, and what readers take from it. Four parts: the file (`Source`),
 read once and within bounds whatever it holds; values of JSON; ZIP archives, whose declared sizes
-are not trusted; and the texts that raters read, such as prompt and response, in a tool's record of
-an answer (`texts_of`).
+are not trusted; and the texts that raters read in a tool's record of an answer (`texts_of`).
 
 In objects of JSON (`Record`) numbers keep their digits (`Numeral`). A path in them is several keys
 (`get_in`), or a text such as "source.id", as keys may have dots themselves (`value_at`).
@@ -98,17 +97,13 @@ class Source:
         try:
             if plain.startswith(b"{") and (value := self._first_line()) is not None:
                 return _FirstValue(value)  # JSONL
-            if self._too_large:
+            if self.path.stat().st_size > MOST_BYTES:
                 return _FirstValue()
             text = self.path.read_bytes().decode("utf-8-sig").strip()
             value, end = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):
             return _FirstValue()
         return _FirstValue(value, is_whole=end == len(text))  # else more follows: JSONL
-
-    @property
-    def _too_large(self) -> bool:
-        return self.path.stat().st_size > MOST_BYTES
 
     def _first_line(self) -> object:
         """Return the JSON value on the first of several lines, all that is read; else None."""
@@ -124,7 +119,7 @@ class Source:
     def header(self) -> list[str]:
         """The names of the columns of a CSV or TSV file; none of any other."""
         suffix = self.path.suffix.casefold()
-        if suffix not in formats.DELIMITED or self._first_value != _FirstValue():  # or it is JSON
+        if suffix not in formats.DELIMITED or self._first_value.value is not None:  # it is JSON
             return []
         line = self.head.decode("utf-8-sig", errors="replace").partition("\n")[0].rstrip("\r")
         with suppress(csv.Error):
@@ -161,7 +156,7 @@ class Source:
         InputError for a file that is damaged, or too large to be read at once.
         """
         if columns:
-            if self._too_large:
+            if self.path.stat().st_size > MOST_BYTES:
                 raise InputError(
                     f"{self.name} is too large; write the columns that count to a CSV file"
                 )
@@ -178,7 +173,7 @@ class Source:
             return [map_leaves(row, decoded) for row in rows]
         if self._first_value.is_whole:
             return objects(self.document if isinstance(self.document, list) else [self.document])
-        if self._too_large:
+        if self.path.stat().st_size > MOST_BYTES:
             raise InputError(
                 f"{self.name} is too large for an export of a tool (at most "
                 f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
@@ -242,13 +237,15 @@ def objects(value: object) -> list[Record]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
-def unpaged(records: list[Record], names: Sequence[str], whole: str = "") -> list[Record]:
-    """Return records, with those in pages under one of `names`; one with `whole` is no page."""
+def unpaged(records: list[Record], names: Sequence[str], record_field: str = "") -> list[Record]:
+    """Return records, with those of a page in its place. A page is an object with a list under one
+    of `names`, but without `record_field`, which only records have.
+    """
     unpaged_records = []
     for record in records:
         inner = next((record[name] for name in names if isinstance(record.get(name), list)), None)
-        is_page = inner is not None and not (whole and whole in record)
-        unpaged_records += unpaged(objects(inner), names, whole) if is_page else [record]
+        is_page = inner is not None and not (record_field and record_field in record)
+        unpaged_records += unpaged(objects(inner), names, record_field) if is_page else [record]
     return unpaged_records
 
 
@@ -395,9 +392,10 @@ def texts_of(
     that there are, from its input and output. Where the answer is more than one text, such as calls
     of tools, `conversation` takes the place of prompt and response.
     """
-    for value in (inputs, outputs):
-        context = _filled_under(value, CONTEXT) if context is None else context
-    expected = _filled_under(inputs, EXPECTED) if expected is None else expected
+    if context is None:
+        context = _filled_under(inputs, CONTEXT) or _filled_under(outputs, CONTEXT)
+    if expected is None:
+        expected = _filled_under(inputs, EXPECTED)
     prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
     texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
@@ -546,8 +544,7 @@ def _call(call: Record) -> Record:
 
 def reply_text(cell: str) -> str:
     """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
-    the model and the cost are not for annotators. A reply is recognised by fields that no other
-    data has.
+    the model and the cost are not for annotators.
 
     >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
     'Hi'
@@ -556,8 +553,10 @@ def reply_text(cell: str) -> str:
     if not isinstance(value, dict):
         return cell
     is_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED  # {"response": ..}
-    if not is_reply and _reply_in(value) is value:  # and none is within it
+    has_reply = _reply_in(value) is not value  # {"choices": [..]}
+    if not is_reply and not has_reply:
         return cell
+    # Other data may have the same form, but only replies have one of these fields.
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
     firsts = [replies[0] for replies in lists if replies]
     is_signed = (
@@ -568,7 +567,8 @@ def reply_text(cell: str) -> str:
         or any(_SIGNATURE & first.keys() or get_in(first, "content", "parts") for first in firsts)
         or (isinstance(value.get("generations"), list) and "meta" in value)
     )
-    return (cell_of(text_in(value, ANSWERED)) if is_signed else "") or cell
+    reply = cell_of(text_in(value, ANSWERED)) if is_signed else ""
+    return reply or cell
 
 
 def _reply_in(value: object) -> object:
@@ -582,9 +582,9 @@ def _reply_in(value: object) -> object:
     # Chat completions: choices[0].message or .text; Cohere: generations[0].text, in LangChain
     # [0][0].text; Google: candidates[0].content; Bedrock: results[0].outputText, outputs[0].text.
     for name in ("choices", "generations", "candidates", "results", "outputs"):
-        is_of_replies = name not in ("results", "outputs")  # names in other data, too
+        is_of_replies = name not in ("results", "outputs")  # which other data has, too
         first = value.get(name)
-        while isinstance(first, list) and first:
+        while isinstance(first, list) and first:  # LangChain has lists in a list
             first = first[0]
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
@@ -623,7 +623,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
     filled = [
         name
         for name, part in value.items()
-        if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))
+        if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))  # no texts
     ]
     candidates = [name for name in filled if name in names]
     without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
@@ -631,7 +631,7 @@ def _key_of(value: Record, names: Collection[str]) -> str:
         without_text.update(ASKED)
     if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
         return candidates[0]
-    return filled[0] if len(filled) == 1 == len(value) else ""  # {"any_name": "Text"}
+    return filled[0] if len(filled) == len(value) == 1 else ""  # {"any_name": "Text"}
 
 
 def _filled_under(value: object, names: Collection[str]) -> object:

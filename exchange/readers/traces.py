@@ -48,8 +48,7 @@ _STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # fields of a `Sp
 class Span:
     """One step of a trace: `given` and `made` are its input and output, `documents` those
     retrieved, if not in its output. `unit` is its id in the file's ratings and `item_id` that of
-    the tool, where they are not its `id`, and `ids` are columns for export back to the tool. An
-    `inner` step is no item.
+    the tool, where they are not its `id`; `ids` are columns for export to it. No item if `inner`.
     """
 
     id: str
@@ -80,7 +79,7 @@ class Span:
             step[name] = from_json(text) if form.get("json") else text
         step["ids"] = {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()}
         step["about"] = fields_in(record.get(form.get("about")))
-        step["expected"] = value_at(record, form.get("expected", ""))
+        step["expected"] = value_at(record, form["expected"]) if "expected" in form else None
         return cls(**step | fields)
 
     @property
@@ -173,12 +172,14 @@ def _is_langfuse(source: Source) -> bool:
 
 
 def _has_steps(source: Source) -> bool:
-    return bool(_langfuse_parts([source.first])[1])
+    _, steps = _langfuse_parts([source.first])
+    return bool(steps)
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
     """Read annotations as people's labels and evaluations as models'; the API's may be either."""
-    for score in _langfuse_parts(source.records())[0]:
+    scores, _ = _langfuse_parts(source.records())
+    for score in scores:
         form = text_of(score.get("data_type"))
         if form in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
@@ -187,7 +188,7 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, word = score.get("value"), score.get("string_value")
-        truth = _LANGFUSE["truth"].get(str(value).lower(), word)
+        truth = _LANGFUSE["truth"].get(str(value).lower(), word)  # of 1, 1.0 or true
         label = truth if form == "BOOLEAN" else word or value
         unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
@@ -196,9 +197,10 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
 def _langfuse_items(rows: ItemRows, source: Source) -> None:
     """Read a trace or its uppermost observations as items; those of one session are a cluster."""
     spans: dict[str, Span] = {}
+    no_facts = _LANGFUSE["no_facts"]
     _, steps = _langfuse_parts(source.records())
     for step in steps:
-        no_facts = _LANGFUSE["no_facts"]  # a score is a list of one, as the page exports it
+        # A score is a fact, too: a list of one value, as the page exports it.
         about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
         about |= fields_in(from_json(step.record.get("metadata")))
         trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
@@ -281,11 +283,11 @@ _OPIK = TOOLS["opik"]
 
 
 def _is_opik(source: Source) -> bool:
-    first = source.first
-    span = first.get("trace") if "spans" in first else first  # opik export: both
+    is_exported = "spans" in source.first  # {"trace": {...}, "spans": [...]}
+    span = source.first.get("trace") if is_exported else source.first
     if not isinstance(span, dict) or not {"id", "start_time"} <= span.keys():
         return False
-    return span is not first or ("input" in span and bool({*_OPIK["any_of_trace"]} & span.keys()))
+    return is_exported or ("input" in span and bool({*_OPIK["any_of_trace"]} & span.keys()))
 
 
 def _read_opik(rows: Rows, source: Source) -> None:
@@ -293,23 +295,23 @@ def _read_opik(rows: Rows, source: Source) -> None:
     people's, online scores are models', and the SDK's may be of either kind. A rule that runs under
     a person's name, as where all are called admin, is called online_scoring.
     """
-    scores = []
+    scores, people = [], set()
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
-            by_author = fields_in(score.get("value_by_author"))
+            rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
             by_author = by_author or {text_of(score.get("created_by")): score}
             for author, entry in by_author.items():
                 origin = first_text(get_in(entry, "source"), score.get("source"))
-                scores.append((unit, author, origin, text_of(score.get("name")), entry))
-    kinds = _OPIK["kinds"]
-    people = {author for _, author, origin, _, _ in scores if kinds.get(origin) == "human"}
-    for unit, author, origin, name, entry in scores:
-        is_person = kinds.get(origin) == "human"
-        is_rule = author in people and not is_person  # it runs under the name of a person
+                kind = _OPIK["kinds"].get(origin, "")
+                scores.append((unit, rubric, author, kind, origin, entry))
+                if kind == "human":
+                    people.add(author)
+    for unit, rubric, author, kind, origin, entry in scores:
+        is_rule = author in people and kind != "human"  # it runs under the name of a person
         rater = "" if origin == "sdk" or is_rule else author
         value = get_in(entry, "category_name") or get_in(entry, "value")
         when = first_text(get_in(entry, "last_updated_at"))
-        rows.add(unit, rater or origin, kinds.get(origin, ""), value, name, created_at=when)
+        rows.add(unit, rater or origin, kind, value, rubric, created_at=when)
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
@@ -418,15 +420,16 @@ def _read_mlflow(rows: Rows, source: Source) -> None:
 
 
 def _has_mlflow_items(source: Source) -> bool:
-    """Return True for traces: of `Trace.to_dict`, or of the table, with their request."""
     columns = source.columns
     first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
-    return any(
-        isinstance(trace.get("info"), dict)
-        if isinstance(get_in(trace, "data", "spans"), list)  # of to_dict, and else of the table
-        else not _IDS.isdisjoint(trace) and {"request", "response", "spans"} <= trace.keys()
-        for trace in first
-    )
+    return any(map(_is_mlflow_trace, first))
+
+
+def _is_mlflow_trace(record: Record) -> bool:
+    """Return True for a trace of `Trace.to_dict`, or a row of the table, with its request."""
+    if isinstance(get_in(record, "data", "spans"), list):  # of to_dict
+        return isinstance(record.get("info"), dict)
+    return not _IDS.isdisjoint(record) and {"request", "response", "spans"} <= record.keys()
 
 
 def _mlflow_items(rows: ItemRows, source: Source) -> None:
@@ -446,8 +449,8 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
         if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
     ]
     tags = fields_in(info.get("tags"))
-    own_fields = (*_MLFLOW["used"], *_MLFLOW["unused"])
-    facts = {name: fact for name, fact in trace.items() if name not in own_fields}
+    no_facts = (*_MLFLOW["used"], *_MLFLOW["unused"])
+    facts = {name: fact for name, fact in trace.items() if name not in no_facts}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}  # no "mlflow.user"
     spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
     for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
@@ -504,8 +507,7 @@ _PAGES = ("data", "spans")
 
 def _read_phoenix(rows: Rows, source: Source) -> None:
     """Read a span as a unit and an annotation's name as a rubric. A person is named by the user's
-    id or else by the annotation's identifier, a model by its name in the metadata or the
-    identifier.
+    id, a model by its name in the metadata, and either else by the annotation's identifier.
     """
     for record in _records(source):
         annotations = objects(from_json(record.get("annotations")))
@@ -549,8 +551,8 @@ def _phoenix_span(record: Record) -> Span:
     asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
     retrieved = _numbered(value_at(facts, "retrieval.documents"))
     trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
-    columns, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
-    names = [name for name in record if name not in columns and not name.startswith(prefixes)]
+    no_facts, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    names = [name for name in record if name not in no_facts and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
     return Span(
         id=span,

@@ -23,10 +23,10 @@ from evenhand.graders.providers.forms import is_form
 from evenhand.study.settings.study_toml import REFERENCE, ProviderSettings, fault_of_address
 from evenhand.texts import table_of
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_PROVIDER_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 DeclaredProviders = Mapping[str, ProviderSettings]
 """The providers named in study.toml, by name."""
-_PORTS = {"http": 80, "https": 443}
+_USUAL_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ def known_providers(declared: DeclaredProviders) -> dict[str, Provider]:
 def _provider_with(provider: Provider | None, name: str, settings: ProviderSettings) -> Provider:
     """Return a provider with its settings in study.toml, based on its row of the table, if any."""
     section, url = f"[providers.{name}] in study.toml", settings.base_url
-    if name == "baseline" or not _NAME.fullmatch(name):
+    if name == "baseline" or not _PROVIDER_NAME.fullmatch(name):
         raise InputError(f"{section}: choose a name of lower-case letters, digits and -")
     if provider is None and not url:
         raise InputError(f"{section} needs a base_url")
@@ -143,9 +143,9 @@ class Endpoint:
         may serve any model.
         """
         url = self.provider.base_url
-        is_fixed = url.startswith("https://") and "${" not in url and not self.provider.by_study
-        in_name = self.base_url and not (is_fixed and same_address(self.base_url, url))
-        return self.base_url if in_name else ""
+        is_public = url.startswith("https://") and "${" not in url and not self.provider.by_study
+        is_at_public = is_public and same_address(self.base_url, url)
+        return "" if is_at_public else self.base_url
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
@@ -164,9 +164,10 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 
 def _check_declared(provider: Provider, address: str) -> None:
-    """Raise InputError (by `check`) if study.toml may not send the variables it names there."""
-    settings = provider.declared
-    if settings is None:
+    """Check every variable that study.toml sends to this address. `check` raises InputError unless
+    the variable is meant for the address (`allowed`), or the operator has confirmed the section.
+    """
+    if (settings := provider.declared) is None:
         return
     variables = list(settings.variables())  # (setting, variable that it sends)
     if provider.by_study and not settings.key_env and os.environ.get(key_variable(address)):
@@ -194,7 +195,7 @@ def key_variable(url: str) -> str:
     ('KEY_LLM_EXAMPLE_COM', 'KEY_GPU__1_8000')
     """
     parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port and parts.port != _PORTS.get(parts.scheme) else ""
+    port = f":{parts.port}" if parts.port and parts.port != _USUAL_PORTS.get(parts.scheme) else ""
     host = f"{parts.hostname}{port}".upper().replace("-", "__")
     return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", host)
 
@@ -212,7 +213,7 @@ def same_address(url: str, other_url: str) -> bool:
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     """Return the scheme, host and port of a URL."""
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or _USUAL_PORTS.get(parts.scheme)
 
 
 def filled_from_environment(text: str, source: str) -> str:
@@ -311,7 +312,8 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     providers = known_providers(declared or {})
     provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        prefixes = ", ".join(f"{other}:" for other in providers if other not in _USAGE)
+        others = [other for other in providers if other not in _USAGE]  # which shows the usual ones
+        prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
             f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )

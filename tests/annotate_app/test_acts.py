@@ -109,10 +109,6 @@ def config_of(*places: str) -> Callable[[Study], Any]:
     return read
 
 
-def text_of(name: str) -> Callable[[Study], str]:
-    return lambda study: (study.folder / name).read_text("utf-8")
-
-
 def words_of_shorter(study: Study) -> list[Any]:
     rubric = study.rubrics["shorter"]
     option = rubric.options[0]
@@ -165,7 +161,7 @@ CHANGES: list[Step] = [
     ("Texts", [{".consent": "# Why\n\nRead *this*."}, *SAVE],
         config_of("consent.text"), ["# Why\n\nRead *this*."]),
     ("Texts", [{"text_in": 1}, None, {".consent": " Lies *dies*. "}, *SAVE],
-        text_of("consent.de.md"), "Lies *dies*.\n"),
+        lambda study: (study.folder / "consent.de.md").read_text("utf-8"), "Lies *dies*.\n"),
     ("Texts", [{"text_in": 0}, None, {".consent": ""}, *SAVE], config_of("consent"), [None]),
     ("Rubrics", [{"rubric_name": "shorter"}, None, {"title": "Brevity"}, None, {"meaning": 1},
         *SAVE], words_of_shorter,

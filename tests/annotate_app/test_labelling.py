@@ -197,7 +197,7 @@ def test_two_windows_of_one_rater(annotator, new_context):
     second.page.keyboard.press("c")
     second.submit()
     second.submit()  # at once: the second half of a double Enter
-    told = second.page.get_by_role("alert").filter(has_text="Item 1: You had already answered")
+    told = second.page.get_by_role("alert").filter(has_text="About item 1: You had already")
     told.wait_for()
     assert second.stored() == first.given
     second.page.wait_for_selector(READY)
@@ -476,6 +476,6 @@ def test_an_expert_logs_in_goes_on_after_a_reload_and_logs_out(
     page.reload()
     told = page.get_by_role("alert").filter(has_text="sent once you are back")
     told.wait_for()
-    assert told.inner_text().startswith("Item 2: ")
+    assert told.inner_text().startswith("About item 2: ")
     leading.log_in(page, "ada", f"{leading.PASSWORD} changed")
     assert holds(lambda: len(server.labels("ada")) == 2)

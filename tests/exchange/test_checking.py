@@ -27,7 +27,6 @@ NAMED = {
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}
-CHOICE = {"from_name": "fair", "type": "choices", "value": {"choices": ["yes"]}}
 
 
 def cells(export: Export, columns: str = "unit_id rubric rater_id rater_kind label") -> list:

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from evenhand.exchange.readers.reading import read_items
+from evenhand.exchange.readers.reading import read_export, read_items
 from evenhand.exchange.readers.rows import ItemTable
 from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_text, text_in, texts_of
 from evenhand.study.tables.formats import write_table
@@ -80,11 +80,12 @@ def test_labels_on_other_parts_of_the_file_are_no_items_labels(tmp_path: Path) -
             score["observationId"] = f"{trace['id']}-ask"
     told = "the labels of 'fair' are not on the items but on other"
     refused(told, read, tmp_path / "traces.json", traces, "fair")
-    seen = [each | {"scores": []} for trace in traces for each in trace["observations"]]
+    seen = [each | {"scores": [], "": "0"} for trace in traces for each in trace["observations"]]
     scores = [score for trace in traces for score in trace["scores"]]
     alone = read(tmp_path / "observations.jsonl", [*seen, *scores], "fair")
     assert alone.table["fair"].tolist() == JUDGED
     assert alone.table["observation_id"].str.endswith("-ask").all()
+    assert "reference" not in alone.table  # as pandas writes row numbers, without a name
 
 
 def read(path: Path, content: Any, judge: str = "") -> ItemTable:
@@ -93,15 +94,6 @@ def read(path: Path, content: Any, judge: str = "") -> ItemTable:
 
 def message(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, **more}
-
-
-AGENT = [
-    message("system", "Use tools."),
-    message("user", "Which train?"),
-    message("assistant", "", tool_calls=[{"id": "1", "function": "find", "arguments": {"to": 8}}]),
-    message("tool", "IC 8", function="find"),
-    message("assistant", [{"type": "text", "text": "The IC 8."}], model="m1"),
-]
 
 
 def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path: Path) -> None:
@@ -135,7 +127,7 @@ def test_examples_of_doccano_and_a_dataset_on_disk_count_once(tmp_path: Path) ->
 
 
 VOTE = {
-    "question_id": 81, "model_a": "vicuna", "model_b": "alpaca", "winner": "model_a",
+    "question_id": "q/81", "model_a": "org/vicuna", "model_b": "alpaca", "winner": "model_a",
     "judge": "expert_1", "turn": 2,
     **{f"conversation_{side}": [message("user", "One?"), message("assistant", f"{name}1"),
                                 message("user", "Two?"), message("assistant", f"{name}2")]
@@ -146,12 +138,17 @@ VOTE = {
 def test_two_answers_can_replace_one_row_with_a_judge_s_verdict(tmp_path: Path) -> None:
     votes = [VOTE | {"turn": 1}, VOTE | {"turn": 1, "judge": "gpt-4", "winner": "model_b"}]
     expected = {
-        "question": "One?", "answer_a": "a1", "answer_b": "v1", "item_id": "81/1/alpaca/vicuna",
-        "model_a": "alpaca", "model_b": "vicuna",
+        "question": "One?", "answer_a": "a1", "answer_b": "v1",
+        "item_id": "q/81/1/alpaca/org/vicuna", "model_a": "alpaca", "model_b": "org/vicuna",
     }  # fmt: skip
     path = written(tmp_path / "votes.jsonl", votes)
     judged = read_items(path, "gpt-4", compared=True).table.to_dict("records")
     assert judged == [expected | {"gpt-4": "a"}]
+    answers = read_items(path).table
+    assert set(answers["item_id"]) == {"q/81/1/alpaca", "q/81/1/org/vicuna"}
+    assert set(answers["question_id"]) == set(read_export(path).table["cluster_id"]) == {"q/81"}
+    written(path, [VOTE | {"model_a": "", "winner": "skipped"}, VOTE])
+    assert read_export(path).table["label"].tolist() == ["b"]  # the other has none
     pd.DataFrame(votes).to_parquet(tmp_path / "votes.parquet")
     found = read_items(tmp_path / "votes.parquet", compared=True).table
     assert found.to_dict("records") == [expected]

@@ -54,15 +54,20 @@ def test_the_pair_rule():
     assert found["note"].str.startswith("too_few_subjects").all()
 
 
+def results_of(labels, n_clusters):
+    """Results on pairs, of which each subject in turn has one of each cluster."""
+    ratings = ratings_of(labels)
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": ""})
+    units["cluster_id"] = [f"p{n % n_clusters}" for n in range(len(units))]
+    units["subject"] = [f"s{n // n_clusters}" for n in range(len(units))]
+    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
+    return analyse(ratings, units, [scale], resamples=100).results
+
+
 def test_scores_are_compared_on_the_units_that_both_scored(rng):
     """A grader that left out what it would have got wrong agrees on what is left."""
     people = np.where(rng.random((4, 40)) < [[0.2], [0.5], [0.7], [0.9]], "y", "n").ravel()
-    ratings = ratings_of({"ann": people, "g": np.where(np.arange(160) % 2, people, "")})
-    table = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "side": ""})
-    table["cluster_id"] = [f"p{n % 40}" for n in range(160)]
-    table["subject"] = [f"s{n // 40}" for n in range(160)]
-    scale = Scale("tone", ("y", "n"), affirmative=frozenset({"y"}), unit="pair")
-    results = analyse(ratings, table, [scale], resamples=100).results
+    results = results_of({"ann": people, "g": np.where(np.arange(160) % 2, people, "")}, 40)
     found = results[results["statistic"].isin(["spearman", "kendall", "pearson"])]
     assert found["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
     assert set(found["n_units"]) == {80}
@@ -71,6 +76,18 @@ def test_scores_are_compared_on_the_units_that_both_scored(rng):
     certain = "no resample differs: the interval is what 20 clusters allow"
     assert set(found["note"]) == {f"{certain}; 4 subjects; exact p 0.08333"}
     assert found["low"].tolist() == pytest.approx([1 - 2 * (1 - 0.025 ** (1 / 20))] * 3)
+
+
+def test_equal_scores_are_tied(rng):
+    """The same items in another order have another sum by rounding, which must not rank them."""
+    base = np.column_stack([rng.choice(["y", "n"], (30, 1)), rng.choice(["y", "n", ""], (30, 4))])
+    people = np.concatenate([*(rng.permutation(base) for _ in range(3)), np.full((30, 5), "y")])
+    labels = {f"ann{n}": column for n, column in enumerate(people.T)}
+    labels["g"] = np.where(np.arange(120) % 30 < np.repeat([9, 15, 21, 27], 30), "y", "n")
+    results = results_of(labels, 30)
+    for name, theirs in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
+        expected = theirs([1, 1, 1, 2], [9, 15, 21, 27]).statistic
+        assert rows_of(results, name)["estimate"].item() == pytest.approx(expected)
 
 
 # Hollander & Wolfe (1973), tuna; exact p as R's cor.test gives them.

@@ -515,11 +515,6 @@ def _drawn(rng, clusters, shift, subjects=1):
     return p.ravel(), (luck < true).astype(float).ravel(), of
 
 
-def _root_mean_square(shift):
-    p = np.linspace(0.02, 0.98, 10_001)
-    return float(np.sqrt(np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)))
-
-
 def test_one_probability_a_bin_is_the_authors_formula(rng):
     p = rng.choice([0.1, 0.3, 0.6, 0.9], 200)
     y = (rng.random(200) < p**2).astype(float)
@@ -540,7 +535,9 @@ def test_the_squared_error_is_unbiased(rng, shift, subjects):
     squared = [tune.squared_calibration_error(tune.Graded(*each)) for each in drawn]
     error = np.std(squared) / np.sqrt(150)
     # Bins take a little of the true distance away: shares and probabilities vary within them.
-    assert np.mean(squared) == pytest.approx(_root_mean_square(shift) ** 2, abs=4 * error + 0.001)
+    p = np.linspace(0.02, 0.98, 10_001)
+    true = np.mean((1 / (1 + np.exp(-np.log(p / (1 - p)) - shift)) - p) ** 2)
+    assert np.mean(squared) == pytest.approx(true, abs=4 * error + 0.001)
 
 
 def test_a_single_cluster_and_perfect_probabilities_have_no_error():

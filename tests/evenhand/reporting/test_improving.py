@@ -14,12 +14,7 @@ from evenhand.reporting import improving
 from evenhand.reporting.analysing import analyse_study, choice_lines
 from evenhand.reporting.load import from_study, load
 from evenhand.reporting.noting import operator
-from evenhand.reporting.suggestions import (
-    MOST_CHARACTERS,
-    RefusedProposal,
-    checked,
-    forecast_gepa,
-)
+from evenhand.reporting.suggestions import MOST_CHARACTERS, RefusedProposal, checked, forecast_gepa
 from evenhand.study import Study, open_study
 from evenhand.study.store.logs.decisions import acts, parts_of
 from harness.studies import with_labels

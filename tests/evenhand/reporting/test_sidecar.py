@@ -288,7 +288,7 @@ def test_a_study_with_names(tmp_path: Path, run: Run) -> None:
     assert typo in page
     run.ok("export", folder, "--out", tmp_path / "ratings.csv")
     exported = load(tmp_path / "ratings.csv")
-    assert exported.called == names
+    assert exported.names_by_id == names
     with open_study(folder) as study:
         analysis, _ = analyse_study(study, verify=False, rater_slices=())
     assert exported.named().analyse().results.equals(analysis.results)
