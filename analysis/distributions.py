@@ -236,7 +236,7 @@ def add_distribution_rows(view: RubricView) -> None:
         return
     _add_people_rows(view, everybody)
     for grader in view.labels.models:
-        others = coded.people_beside(grader)
+        others = coded.humans_not_copied(grader)
         people = everybody if others == humans else People.of(coded, others)
         _add_rater_rows(view, people, stated_by(view.labels, coded, grader))
     labelled = everybody.counts * everybody.is_enough[:, None]

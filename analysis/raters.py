@@ -1,7 +1,6 @@
 """Statistics of single raters: agreement with the other people, time per label, cost and quality.
 
-`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results. The interval of a
-rater's agreement is computed from the rater's labels, without resampling.
+`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results.
 
 `rater_quality` flags people whose labels should be checked, with the reason; it changes no label.
 Each person is compared with the others who labelled the same units, all with the same weight,
@@ -90,11 +89,11 @@ def add_usage_rows(view: RubricView) -> None:
     if usage is None:
         return
     for record in usage[usage["rubric"] == view.rows.rubric].to_dict("records"):
-        counts, rater = (int(record["attempts"]),) * 2, str(record["rater_id"])  # units, clusters
+        rater, attempts = str(record["rater_id"]), int(record["attempts"])
         if COST in record:
-            view.add(COST, float(record[COST]), counts, b=rater, reason="not_known")
+            view.add(COST, float(record[COST]), (attempts, attempts), b=rater, reason="not_known")
         if models := json.loads(record.get("models") or "{}"):  # JSON, {model: answers}
-            view.add(MODELS, len(models), counts, b=rater)
+            view.add(MODELS, len(models), (attempts, attempts), b=rater)
 
 
 def add_price_rows(view: RubricView) -> None:
@@ -136,12 +135,12 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
 
 # ---- Quality of people's labels ------------------------------------------------------------------
 @dataclass(frozen=True)
-class People:
+class RubricLabels:
     """First labels of all people on one rubric.
 
     The clusters of the `view` have the same codes on all rubrics. `turn` (units, raters) is the
     position of a label in its rater's sequence, `seconds` (units, raters) the time that it took
-    (NaN if unknown). `counted` (raters,) is the mask of raters who count among "the others".
+    (NaN if unknown). `counted` (raters,) is the mask of raters with whom others are compared.
     """
 
     rubric: str
@@ -153,7 +152,7 @@ class People:
     @cached_property
     def labels(self) -> Array:
         """Labels of the counted raters, one-hot: (units, raters, categories)."""
-        return self.view.spread(self.view.codes) * self.counted[None, :, None]
+        return self.view.terms_of(self.view.codes) * self.counted[None, :, None]
 
     @cached_property
     def totals(self) -> Array:
@@ -185,7 +184,7 @@ class AgainstOthers(NamedTuple):
     (n,), and `shares` of the others' labels on each unit (n, categories).
     """
 
-    people: People
+    all_labels: RubricLabels
     codes: Codes
     shares: Array
     clusters: Codes
@@ -193,7 +192,7 @@ class AgainstOthers(NamedTuple):
     @property
     def one_hot(self) -> Array:
         """Labels of the rater, one-hot: (n, categories)."""
-        return self.people.view.spread(self.codes)
+        return self.all_labels.view.terms_of(self.codes)
 
     def kappa(self, resamples: Resamples) -> Array:
         """Return the kappa of the rater with the others, (rows,), weighted on an ordered scale. A
@@ -202,7 +201,7 @@ class AgainstOthers(NamedTuple):
         q = self.shares.shape[1]
         cells = self.one_hot[:, :, None] * self.shares[:, None, :]
         tables = resamples.sums(self.clusters, cells.reshape(len(cells), -1)).reshape(-1, q, q)
-        return coefficients.kappas(tables, self.people.weights)
+        return coefficients.kappas(tables, self.all_labels.weights)
 
     def leanings(self, resamples: Resamples) -> Array:
         """Return the rater's share of each category minus the others', (rows, categories)."""
@@ -211,14 +210,14 @@ class AgainstOthers(NamedTuple):
         sums = resamples.sums(self.clusters, difference, np.ones(len(difference)))
         return ratio(sums[:, :q], sums[:, q:])
 
-    def drift(self) -> Array:
+    def drift_features(self) -> Array:
         """Return features (n, 4) whose sums give the drift: relative agreement in the second half
         of the rater's sequence, the number of units in it, and the same of the first half.
 
         Relative agreement is the rater's agreement with the others minus their agreement with each
         other, so that harder units in one half do not look like a change of the rater.
         """
-        weights = self.people.weights
+        weights = self.all_labels.weights
         with_others = (self.one_hot @ weights * self.shares).sum(axis=1)
         among_others = ((self.shares @ weights) * self.shares).sum(axis=1)
         late = np.arange(len(self.codes)) >= len(self.codes) / 2
@@ -240,15 +239,15 @@ def longest_runs(sequences: Codes) -> Integers:
     return longest
 
 
-def people_on(
+def rubric_labels(
     ratings: DataFrame,
     scales: Mapping[str, Scale],
     units: DataFrame | None,
     cluster: str,
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
-) -> Iterator[People]:
-    """Yield the people of every rubric that has labels. `ratings` is a validated table; `cluster`
+) -> Iterator[RubricLabels]:
+    """Yield the labels of every rubric that has some. `ratings` is a validated table; `cluster`
     names the column of `units` with the clusters. `rubric_hashes` are the accepted versions of each
     rubric, None for any. `excluded` raters are not counted among the others.
     """
@@ -274,7 +273,7 @@ def people_on(
         clusters = np.array([cluster_of[unit] for unit in readings.units], dtype=np.intp)
         is_counted = np.array([rater not in excluded for rater in matrix.raters])
         view = replace(matrix.on_categories(), clusters=clusters)
-        yield People(scale.name, view, turns, seconds, is_counted)
+        yield RubricLabels(scale.name, view, turns, seconds, is_counted)
 
 
 DEFAULT_RULES = QualitySettings()
@@ -338,14 +337,14 @@ def rater_quality(
     import pandas as pd
 
     ratings = validate_ratings(ratings, "ratings")
-    people = list(people_on(ratings, scales, units, cluster, rubric_hashes, excluded))
-    clusters = 1 + max((int(rubric.view.clusters.max(initial=-1)) for rubric in people), default=-1)
+    rubrics = list(rubric_labels(ratings, scales, units, cluster, rubric_hashes, excluded))
+    last_codes = [int(labels.view.clusters.max(initial=-1)) for labels in rubrics]
     rng = np.random.default_rng(seed)
-    draws = Resamples(np.ones(max(clusters, 1)), resamples, rng)
+    draws = Resamples(np.ones(1 + max([0, *last_codes])), resamples, rng)
     human = ratings[ratings["rater_kind"] == "human"]
     raters = sorted(set(human["rater_id"]))
     comparisons = {
-        rater: list(filter(None, (rubric.against_others(rater) for rubric in people)))
+        rater: list(filter(None, (labels.against_others(rater) for labels in rubrics)))
         for rater in raters
     }
     kappas = {rater: _mean_kappa(comparisons[rater], draws) for rater in raters}
@@ -357,7 +356,7 @@ def rater_quality(
     rows = []
     for rater in raters:
         compared = comparisons[rater]
-        row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(people, rater)
+        row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(rubrics, rater)
         row |= _run_columns(compared, rng)
         n_clusters = len(set().union(*(rubric.clusters.tolist() for rubric in compared)))
         row |= _interval_columns("agreement", draws.interval(kappas[rater], n_clusters))
@@ -376,9 +375,9 @@ def rater_quality(
 
 def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the change of relative agreement from the first half to the second, (rows,)."""
-    sums = np.zeros((resamples.n_types, 4))  # (clusters, features of `AgainstOthers.drift`)
+    sums = np.zeros((resamples.n_types, 4))  # (clusters, drift features)
     for rubric in compared:
-        sums += resamples.cluster_sums(rubric.clusters, rubric.drift())
+        sums += resamples.cluster_sums(rubric.clusters, rubric.drift_features())
     late, n_late, early, n_early = resamples.totals(sums).T  # each (rows,)
     return ratio(late, n_late) - ratio(early, n_early)
 
@@ -401,10 +400,10 @@ def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
     }
 
 
-def _pace_columns(people: Sequence[People], rater: str) -> dict[str, Any]:
+def _pace_columns(rubrics: Sequence[RubricLabels], rater: str) -> dict[str, Any]:
     """Return the rater's median time as a share of the others', mean over rubrics by units."""
     shares, units = [], []
-    for rubric in people:
+    for rubric in rubrics:
         medians = np.array([_defined_median(column) for column in rubric.seconds.T])
         if rater in rubric.view.raters:
             column = rubric.view.raters.index(rater)
@@ -423,12 +422,13 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     """
     runs = []
     for rubric in compared:
-        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a number above k of them draws label k
+        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a random number above k of them is label k
         simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
         runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
-    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))  # those long enough first
-    longest, limit = runs[0] if runs else (0, np.nan)
-    return {"longest_run": longest, "usual_run": limit}
+    # Runs long enough for a flag first, and of these the most unusual.
+    runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
+    longest, usual = runs[0] if runs else (0, np.nan)
+    return {"longest_run": longest, "usual_run": usual}
 
 
 def _mean_kappa(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
@@ -446,13 +446,13 @@ def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) ->
     """Return the leaning with the highest lower bound, and its category."""
     surest, at = Interval(np.nan, np.nan, np.nan), ""
     for rubric in compared:
-        view, n = rubric.people.view, len(np.unique(rubric.clusters))
+        view, n = rubric.all_labels.view, len(np.unique(rubric.clusters))
         if view.is_number:
             continue
         for category, difference in zip(view.categories, rubric.leanings(resamples).T, strict=True):
             leaning = resamples.interval(difference, n)
-            if not at or leaning.low > surest.low or np.isnan(surest.low):
-                surest, at = leaning, f"{rubric.people.rubric}: {category}".removeprefix(": ")
+            if not at or leaning.low > surest.low or np.isnan(surest.low):  # no `at`: the first
+                surest, at = leaning, f"{rubric.all_labels.rubric}: {category}".removeprefix(": ")
     return _interval_columns("leaning", surest) | {"leaning_at": at}  # "helpful: yes", or "yes"
 
 

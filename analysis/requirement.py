@@ -17,7 +17,7 @@ from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.study.settings.analysis import DecisionSettings
 
 MAX_GROWTH = 10
-"""Multiple of the present sample above which "label more" is not given as advice."""
+"""Further clusters for each present one above which "label more" is not given as advice."""
 POWER = 0.8
 """Probability that the advised number of further clusters decides the question."""
 
@@ -49,7 +49,7 @@ class Bound:
     from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if neither a pass nor a failure counts unless this limit is cleared: people's kappa."""
+    """True if a pass and a failure both need this limit cleared, as that of people's kappa."""
     known_growth: float | None = None
     """Factor by which the sample must grow, if it was computed elsewhere."""
 
@@ -64,21 +64,21 @@ class Bound:
         """
         if self.known_growth is not None:
             return self.known_growth
-        if self.varies or not self._is_decidable:  # `_factor` is inf if not decidable
-            return self._factor(1.0 - self.from_people, self.from_people)
+        if self.varies or not self._is_decidable:  # if not decidable, the factor is inf
+            return self._factor(reducible=1.0 - self.from_people, fixed=self.from_people)
         # Bounds without variation come nearer in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
 
     @property
     def people_growth(self) -> float:
-        """Factor by which the number of humans must grow instead, with the present clusters.
+        """Factor by which the number of humans must grow instead, on the present clusters.
 
         >>> round(Bound(0.0, 0.2, 0.4, 0.1, from_people=0.9).people_growth, 2)
         40.26
         >>> Bound(0.0, 0.2, 0.4, 0.1, from_people=0.8).people_growth
         inf
         """
-        return self._factor(self.from_people, 1.0 - self.from_people)
+        return self._factor(reducible=self.from_people, fixed=1.0 - self.from_people)
 
     @property
     def _distance(self) -> float:
@@ -130,7 +130,8 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     passing = [bound.growth for bound in undecided if bound.estimate > bound.limit]
     failing = [bound.growth for bound in undecided if bound.estimate <= bound.limit]
     either_way = [bound.growth for bound in undecided if bound.either_way]
-    growth = max(min(failing) if failing else max(passing, default=1.0), *either_way, 1.0)
+    to_pass_or_fail = min(failing) if failing else max(passing, default=1.0)
+    growth = max(to_pass_or_fail, *either_way, 1.0)
     if growth - 1.0 > MAX_GROWTH:
         return None
     return max(rounded_up(clusters * (growth - 1.0)), at_least - clusters, 0)
@@ -205,7 +206,7 @@ def unsettled(needs: Requirements) -> list[Bound]:
 
 @dataclass(frozen=True)
 class ClusterCounts:
-    """Number of clusters compared; their effective number, in clusters of equal size; and the
+    """Number of `clusters` compared; their `effective` number, in clusters of equal size; and the
     effective number of those with a label of another category than the commonest (`minority`).
     """
 
@@ -278,12 +279,12 @@ class Pilot:
         variance = of_clusters + of_people
         if not variance > 0 or not self.alpha > 0:
             return 0.0
-        freedom = clusters - 1.0
+        df = clusters - 1.0
         if people and of_people:  # Welch-Satterthwaite
             parts = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
-            freedom = variance**2 / parts
+            df = variance**2 / parts
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
-        return float(1.0 - nctdtr(freedom, noncentrality, stdtrit(freedom, 1.0 - self.alpha)))
+        return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 
     def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
         """Return the smallest number of clusters, with the pilot's, that decides with a probability

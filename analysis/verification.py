@@ -108,14 +108,14 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
         first, second = coded.codes[shared, a], coded.codes[shared, b]
         if len(np.union1d(first, second)) < 2:
             continue  # undefined without variation
-        counts = None if weight is None else weight[coded.clusters[shared]]
+        unit_weight = None if weight is None else weight[coded.clusters[shared]]
         rater_a, rater_b = coded.raters[a], coded.raters[b]
         # scikit-learn's checks of the arguments take longer than the coefficient.
         with config_context(skip_parameter_validation=True, assume_finite=True):
-            value = cohen_kappa_score(first, second, labels=range(q), sample_weight=counts)
+            value = cohen_kappa_score(first, second, labels=range(q), sample_weight=unit_weight)
         yield Value("cohen_kappa", rater_a, rater_b, float(value))
         cells = first.astype(np.intp) * q + second
-        table = np.bincount(cells, counts, minlength=q * q).reshape(q, q)
+        table = np.bincount(cells, unit_weight, minlength=q * q).reshape(q, q)
         for weights in ("linear", "quadratic") if coded.level != "nominal" else ():
             value = cohens_kappa(table, wt=weights, return_results=False)
             yield Value(f"weighted_kappa_{weights}", rater_a, rater_b, float(value))

@@ -28,10 +28,10 @@ from scipy.special import ndtri
 from benchmarks.documents import RESULTS, library_versions, simulate_and_write
 from evenhand.analysis import Scale
 from evenhand.analysis.bootstrap.bounds import ALPHA
-from evenhand.analysis.people.disagreements import ALPHA as AGREEMENT
 from evenhand.analysis.people.disagreements import (
-    DIFFERENCE,
     MIN_TRIAL,
+    TRIAL_ALPHA,
+    TRIAL_DIFFERENCE,
     add_trial_rows,
     trial_outcome,
 )
@@ -181,8 +181,8 @@ def trial(cell: Cell, resamples: int, rng: np.random.Generator) -> Tally:
     add_trial_rows(
         rows, scale, by_wording, TriedWording("old", dealt[0], dealt[1], PEOPLE), request
     )
-    row = rows.get(DIFFERENCE, "humans", "", "all", "new")
-    alphas = [rows.get(AGREEMENT, "humans", "", "all", at) for at in by_wording]
+    row = rows.get(TRIAL_DIFFERENCE, "humans", "", "all", "new")
+    alphas = [rows.get(TRIAL_ALPHA, "humans", "", "all", at) for at in by_wording]
     fewest = min(each["n_clusters"] if each else 0 for each in alphas)
     if row is None:
         return Tally(runs=1)

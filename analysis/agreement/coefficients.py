@@ -343,7 +343,7 @@ def _tables_of_two(
 ) -> Codes:
     """Return two raters' tables (clusters, q, q) of counts; one table if there are no clusters."""
     rows, columns = (encoding.encode_column(labels, categories) for labels in (first, second))
-    encoding.same_length(rows, columns)
+    encoding.check_same_length(rows, columns)
     n = len(rows)
     cluster = np.zeros(n, np.intp) if clusters is None else encoding.cluster_codes(clusters, n)
     # The first row and column count missing labels: faster than to select units with two labels.

@@ -283,7 +283,7 @@ def add_set_rows(view: View, sets: Mask) -> None:
     for grader in coded.members("model"):
         means: dict[str, pairwise.MeanOverTables] = {}
         units = np.zeros(len(coded.codes), dtype=bool)
-        for human in coded.people_beside(grader):
+        for human in coded.humans_not_copied(grader):
             shared = coded.labelled[:, human] & coded.labelled[:, grader]
             if not shared.any():
                 continue

@@ -627,7 +627,7 @@ def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> 
     coded, resamples = view.coded, view.resamples
     statistics = _chosen_statistics(measurement_of(coded).statistics(), prefix, names)
     for grader in coded.members("model"):
-        people = coded.people_beside(grader)
+        people = coded.humans_not_copied(grader)
         units, _ = compared_units(coded, resamples, people, grader)
         if not units.any():
             continue

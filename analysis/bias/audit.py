@@ -1,10 +1,10 @@
 """Bias audit of the graders of one rubric, and its findings in sentences.
 
 `add_bias_rows` adds the rows of every question; `findings` reads them. A *call* is a label as a
-number: a *verdict call* is 1 for an affirmative label, else 0; a *directed call* is 1 if it favours
-side a of a pair, -1 side b, else 0, by a pair rubric's options or by the verdict on a minus that on
-b. Rows on verdicts have a `subset` ending in `matrix.BINARY`. A grader's *shift* with a property,
-beyond what humans' scores of the units explain, is estimated in `analysis.bias.expected`.
+number. A *verdict call* is 1 for an affirmative label, else 0; rows on verdicts have a `subset`
+ending in `matrix.BINARY`. A *directed call* is 1 if side a of a pair is favoured, -1 if side b is,
+else 0 (see `analysis.bias.expected`). A grader's *shift* is the change of its calls with a property
+beyond what humans' scores of the units explain.
 
 A shift is *found* if its corrected p is below .05 and its interval excludes 0. Otherwise the
 sentence gives the largest bias that is not excluded, the outer end of the interval, or says that
@@ -12,7 +12,7 @@ noise which changes with the property may explain the shift.
 
 The planned questions (side, order, length, family, groups of humans) are few: Holm's correction is
 over those of one grader and rubric. Parts of the sample are screened: Benjamini & Hochberg's
-correction is over all parts of a rubric. Each row NAME of a question has a row NAME_p.
+correction is over all parts of a rubric. The corrected p of a row NAME is in a row NAME_p.
 
 If raters' noise may change with the property, a shift is estimated under two assumptions. A bias
 must show in both: the interval spans both, p is the larger (intersection-union: Berger 1982).
@@ -49,15 +49,18 @@ SCREENED = ("bias_slice",)
 """Statistics of the planned questions, and of the screened parts of the sample."""
 FEW_CLUSTERS = 10  # with fewer clusters a row has a note, and a group has no direction
 MIN_KAPPA = 0.05  # human-human kappa below which the reliability of a group is unknown
-LEVEL = 0.05  # of the corrected p
+LEVEL = 0.05  # a shift is found if its corrected p is below this
 HELD_OUT = "_held_out"
 """Suffix of statistics on verdicts by thresholds tuned on other clusters."""
 
 
 class _Test(NamedTuple):
-    """A test to correct; `is_planned` for a planned question on all of the grader's calls."""
+    """Test of a row whose `p` is to be corrected; `key` has the row's raters, subset and `at`.
+    `is_planned` marks a planned question on all of the grader's calls.
+    """
 
-    name: str
+    statistic: str
+    suffix: str
     grader: str
     key: dict[str, str]
     counts: Counts
@@ -73,7 +76,7 @@ class AuditRows:
     suffix: str = ""  # of the rows' statistics: "", or HELD_OUT
     _tests: list[_Test] = field(default_factory=list)
     people_cache: dict[tuple[bytes | bool, ...], expected.PeopleCalls] = field(default_factory=dict)
-    """People's calls on the units that a grader called (see `Shifts`)."""
+    """People's calls on the units that a grader called, by the keys of `Shifts`."""
 
     def add(
         self,
@@ -91,29 +94,31 @@ class AuditRows:
         """Add a row on a grader's calls compared with those of humans, or on its calls `alone`.
         `exact_p` replaces the p of the bootstrap; `resamples` replace those of the audit.
         """
-        counts, resamples = shift.counts, resamples or self.out.resamples
-        a, b = (grader, "") if alone else ("humans", grader)
-        few_note = f"fewer than {FEW_CLUSTERS} clusters" if counts[1] < FEW_CLUSTERS else ""
-        estimates = [shift.values]
-        interval = resamples.interval(shift.values, counts[1], reason=shift.reason)
+        resamples, n_clusters = resamples or self.out.resamples, shift.counts[1]
+        rater_a, rater_b = (grader, "") if alone else ("humans", grader)
+        few_note = f"fewer than {FEW_CLUSTERS} clusters" if n_clusters < FEW_CLUSTERS else ""
+        interval_of = partial(resamples.interval, n_clusters=n_clusters, reason=shift.reason)
+        estimates, interval = [shift.values], interval_of(shift.values)
         if shift.if_noisy is not None:
             estimates.append(shift.if_noisy)
-            if_noisy = resamples.interval(shift.if_noisy, counts[1], reason=shift.reason)
-            interval = _spanning(interval, if_noisy)
-        key = {"rater_a": a, "rater_b": b, "subset": subset, "at": at}
+            interval = _spanning(interval, interval_of(shift.if_noisy))
+        key = {"rater_a": rater_a, "rater_b": rater_b, "subset": subset, "at": at}
         name, full_note = statistic + self.suffix, join_notes(few_note, note, shift.note)
-        stored = self.out.rows.add(name, interval, counts, **key, note=full_note)
+        stored = self.out.rows.add(name, interval, shift.counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
             p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
+            # The subset of a group of humans is no part of the sample, as it names no units.
             is_whole = subset in ("all", matrix.BINARY_ALL) or statistic == "bias_rater_group"
+            is_planned = is_whole and statistic in PLANNED
             if not np.isnan(p) and not np.isnan(stored.low):
-                is_planned = is_whole and statistic in PLANNED
-                self._tests.append(_Test(f"{name}_p", grader, key, counts, p, is_planned))
+                test = _Test(statistic, self.suffix, grader, key, shift.counts, p, is_planned)
+                self._tests.append(test)
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return an audit of held-out verdicts; the grader's tests on plain ones are dropped."""
-        on_verdicts = [test for test in self._tests if test.key["subset"].endswith(matrix.BINARY)]
-        tests = [test for test in self._tests if test.grader != grader or test not in on_verdicts]
+        """Return an audit of held-out verdicts, without the grader's tests on other verdicts."""
+        of_grader = [test for test in self._tests if test.grader == grader]
+        replaced = [test for test in of_grader if test.key["subset"].endswith(matrix.BINARY)]
+        tests = [test for test in self._tests if test not in replaced]
         return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
     def add_tests(self) -> None:
@@ -127,18 +132,19 @@ class AuditRows:
             corrections.append((planned, significance.holm, method))
         for tests, correct, method in corrections:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
-                if test.name.endswith(f"{HELD_OUT}_p") == (self.suffix == HELD_OUT):  # its own
+                if test.suffix == self.suffix:
                     note = join_notes(Remark("uncorrected_p", (test.p,)), method)
-                    p_value = Interval.point(float(p))
-                    self.out.rows.add(test.name, p_value, test.counts, **test.key, note=note)
+                    name, p_value = f"{test.statistic}{test.suffix}_p", Interval.point(float(p))
+                    self.out.rows.add(name, p_value, test.counts, **test.key, note=note)
 
 
 def _spanning(first: Interval, if_noisy: Interval) -> Interval:
-    """Return the first estimate with the span of both intervals; a remark if only it has a bias."""
+    """Return `first` widened to span both intervals, with a remark if it alone excludes 0."""
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
     remarks = first.remarks or if_noisy.remarks
-    if (first.low > 0 or first.high < 0) and low <= 0 <= high:
+    first_excludes_zero = first.low > 0 or first.high < 0
+    if first_excludes_zero and low <= 0 <= high:
         remarks = join_notes(remarks, Remark("noise_may_explain", (if_noisy.estimate,)))
     return replace(first, low=low, high=high, remarks=remarks)
 
@@ -154,8 +160,8 @@ PAIR_LENGTH_COLUMNS = ("response_a_words", "response_b_words")
 
 def add_bias_rows(view: RatedView, retuned: Mapping[str, matrix.LabelMatrix] | None = None) -> None:
     """Add rows on the sides that raters favour, and on shifts of graders' calls with properties
-    that should not matter. `retuned` are, by grader, the labels with its held-out verdicts, by
-    thresholds tuned on other clusters; rows on these verdicts are added as NAME_held_out.
+    that should not matter. `retuned` has, by grader, the labels with its verdicts by thresholds
+    tuned on other clusters: its held-out verdicts, whose rows are added as NAME_held_out.
     """
     labels, directed, audit = view.labels, expected.directed_calls(view.labels), AuditRows(view)
     # In a comparison, the order of the two answers in a file has no meaning.
@@ -168,9 +174,10 @@ def add_bias_rows(view: RatedView, retuned: Mapping[str, matrix.LabelMatrix] | N
     audit.add_tests()
     for grader, held_out in (retuned or {}).items():
         held_out_audit = audit.held_out(grader)
-        verdicts, directed = expected.verdict_calls(held_out), expected.directed_calls(held_out)
-        verdicts = verdicts and verdicts.without_graders_but(grader)
-        directed = directed and directed.without_graders_but(grader)
+        verdicts, directed = (
+            None if calls is None else calls.with_one_grader(grader)
+            for calls in (expected.verdict_calls(held_out), expected.directed_calls(held_out))
+        )
         if labels.scale.favours:  # directed calls are then by options, on which no threshold acts
             directed = None
         elif directed is not None:
@@ -188,20 +195,20 @@ def _add_shifts(
     """Add shifts of calls with lengths, and shifts of verdicts with families and with parts of the
     sample: `bias_slice` is the share of affirmative calls in a part minus that in the other parts.
     """
-    for calls, length in lengths(verdicts, directed, view.facts):
+    for calls, length in calls_with_lengths(verdicts, directed, view.facts):
         add_shift_rows(audit, calls, [length])
     if verdicts is None:
         return
     request = view.request
     add_family_rows(audit, verdicts, request.settings.families, request.facts.ids)
     for column in view.labels.columns(request.screened):
-        if len(column.values) < 2:
+        if len(column.values) < 2:  # no other part to compare with
             continue
         codes, properties = column.codes[verdicts.unit], []
         for code, value in enumerate(column.values):
             inside, subset = codes == code, verdicts.part(f"{column.name}={value}")
-            x = np.where(codes >= 0, inside, np.nan)
-            properties.append(Property("bias_slice", x, subset, inside=inside))
+            is_in_part = np.where(codes >= 0, inside, np.nan)
+            properties.append(Property("bias_slice", is_in_part, subset, inside=inside))
         add_shift_rows(audit, verdicts, properties)
 
 
@@ -209,7 +216,8 @@ class Property(NamedTuple):
     """A property that calls should not depend on: `x` (units,), NaN where unknown.
 
     `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
-    property. `inside` (units,) marks the units counted, None for all. `noisy` is as in `Shifts`.
+    property. `inside` (units,) marks the units counted, None for all. `noisy` is True if raters'
+    noise may change with the property.
     """
 
     statistic: str
@@ -244,10 +252,8 @@ def add_shift_rows(
                 counts = resamples.count(calls.clusters, units)
                 shift = shift._replace(counts=counts) if units.any() else None
             if shift is not None:
-                name = calls.raters[grader]
-                audit.add(
-                    item.statistic, name, shift, subset=item.subset, at=item.at, note=item.note
-                )
+                add = partial(audit.add, subset=item.subset, at=item.at, note=item.note)
+                add(item.statistic, calls.raters[grader], shift)
 
 
 def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -> str:
@@ -264,15 +270,15 @@ def family_of(rater: str, families: Mapping[str, Sequence[str]] | None = None) -
     'anthropic'
     """
     name = rater.partition("@")[0].rpartition(":")[2].casefold()  # of "provider:name@address"
-    for names in (families or {}, FAMILIES):
+    for parts_by_family in (families or {}, FAMILIES):
         matches = [
             (match.start(), family)
-            for family, parts in names.items()
+            for family, parts in parts_by_family.items()
             for part in parts
             if (match := re.search(rf"(?<![a-z0-9]){re.escape(part.casefold())}", name))
         ]
         if matches:
-            return min(matches)[1]
+            return min(matches)[1]  # the family of the first match
     return ""
 
 
@@ -292,15 +298,15 @@ def add_family_rows(
         name = calls.raters[grader]
         family = family_of((ids or {}).get(name, name), families)
         if family and family in subject_families and set(subject_families) != {family}:
-            is_own = np.where(calls.subject >= 0, unit_families == family, np.nan)
-            own_family = Property("bias_self_preference", is_own, calls.subset, family)
-            add_shift_rows(audit, calls, [own_family], [grader])
+            is_in_family = np.where(calls.subject >= 0, unit_families == family, np.nan)
+            in_family = Property("bias_self_preference", is_in_family, calls.subset, family)
+            add_shift_rows(audit, calls, [in_family], [grader])
 
 
-def lengths(
+def calls_with_lengths(
     verdicts: expected.Calls | None, directed: expected.Calls | None, facts: matrix.UnitFacts
 ) -> Iterator[tuple[expected.Calls, Property]]:
-    """Yield calls with the length of a text as a property: `bias_length` is the change of calls
+    """Yield calls, and the length of a text as their property: `bias_length` is the change of calls
     with each doubling of the length.
 
     Verdicts on single responses are related to the length of the response (column `response_words`)
@@ -339,11 +345,10 @@ def add_rater_group_rows(
     kappa, resamples = deciding_kappa(coded), audit.out.resamples
     kappas = KappaMeans(coded, resamples, [kappa])
     for column, groups in matrix.sides_of(members, coded, at_least=1).items():
-        for value, group in sorted(groups.items())[: 1 if len(groups) == 2 else None]:
-            others = [other for other in groups if other != value]
+        values = sorted(groups)
+        for value in values[:1] if len(values) == 2 else values:
+            group, others = groups[value], [other for other in groups if other != value]
             other_raters = [rater for other in others for rater in groups[other]]
-            if not others:
-                continue
             against = others[0] if len(others) == 1 else "others"
             add = partial(audit.add, "bias_rater_group", subset=f"{column}={value}", at=against)
             note = f"{len(group)} against {len(other_raters)} annotators"
@@ -352,9 +357,10 @@ def add_rater_group_rows(
                 units = by_both & coded.labelled[:, grader]
                 if not units.any():
                     continue
-                sides = (group, other_raters)
-                with_grader = [kappas.with_rater(s, grader, units)[kappa].values for s in sides]
-                within = [kappas.among(side, units)[kappa].values for side in sides]
+                with_grader, within = [], []
+                for panel in (group, other_raters):
+                    with_grader.append(kappas.with_rater(panel, grader, units)[kappa].values)
+                    within.append(kappas.among(panel, units)[kappa].values)
                 counts = resamples.count(coded.clusters, units)
                 difference = with_grader[0] - with_grader[1]
                 if_noisy = _if_as_reliable(with_grader, within)
@@ -365,7 +371,7 @@ def add_rater_group_rows(
 def _if_as_reliable(with_grader: Sequence[Array], within: Sequence[Array]) -> Array | None:
     """Return the difference of a grader's kappas with two groups if both were equally reliable:
     each kappa divided by the root of the kappa within the group (Spearman 1904), times the root of
-    the mean within groups. None if in the data ([0]) a group is one person (NaN) or hardly agrees.
+    the mean within groups. None if in the data (row 0) a group hardly agrees, or is one person.
     """
     if min(float(np.nan_to_num(kappa[0])) for kappa in within) < MIN_KAPPA:
         return None
@@ -391,11 +397,11 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     """
     people, favours = calls.people, []
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
-    for side in (1.0, -1.0):  # how far the mean human and every grader favour side a, and side b
-        mean = ratio(np.maximum(np.nan_to_num(people) * side, 0.0).sum(axis=1), n_people)
-        by_graders = np.maximum(calls.values[:, list(calls.graders)] * side, 0.0)
-        favours.append(np.column_stack([mean, by_graders]))
-    favours_a, favours_b = favours
+    for sign in (1.0, -1.0):  # side a, and side b
+        mean_human = ratio(np.maximum(np.nan_to_num(people) * sign, 0.0).sum(axis=1), n_people)
+        by_graders = np.maximum(calls.values[:, list(calls.graders)] * sign, 0.0)
+        favours.append(np.column_stack([mean_human, by_graders]))
+    favours_a, favours_b = favours  # how far each of `raters` favours a side, (units, raters)
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
@@ -406,12 +412,11 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         if not has_call.any():
             continue
         part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
-        resamples = view.resamples
-        if len(part_clusters) < resamples.n_types:
-            resamples = resamples.only(part_clusters)  # takes the time of its own clusters only
+        is_whole = len(part_clusters) == view.resamples.n_types
+        resamples = view.resamples if is_whole else view.resamples.only(part_clusters)  # is faster
         out = Writer(view.rows, resamples, clusters, part.subset)
         sums = out.sums(np.nan_to_num(first), np.nan_to_num(second), has_call)
-        to_first, to_second, n = np.moveaxis(sums.reshape(len(sums), 3, -1), 1, 0)
+        to_first, to_second, n = np.split(sums, 3, axis=1)  # (rows, raters) each
         net = ratio(to_first - to_second, n)
         for rater, values, rater_has_call in zip(raters, net.T, has_call.T, strict=True):
             units = out.count(rater_has_call)
@@ -471,14 +476,16 @@ def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) 
 def _groups(
     calls: expected.Calls, facts: matrix.UnitFacts, resamples: Resamples
 ) -> Iterator[_Part]:
-    """Yield each group with enough clusters against its partners; one of two sole partners."""
+    """Yield each group that has enough clusters, against the groups that it is paired with. If two
+    groups are paired with each other only, yield the first, as the second has the opposite signs.
+    """
     a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
     if not a.any() or not b.any():
         return
     a, b = a[calls.unit], b[calls.unit]
     yielded: set[tuple[str, ...]] = set()
     for group in sorted({*a, *b} - {""}):
-        sign = np.where(a == b, 0.0, 1.0 * (a == group) - 1.0 * (b == group))
+        sign = np.select([a == b, a == group, b == group], [0.0, 1.0, -1.0], 0.0)
         others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
         is_mirrored = len(others) == 1 and (others[0], group) in yielded
         if is_mirrored or resamples.count(calls.clusters, sign != 0)[1] < FEW_CLUSTERS:
@@ -546,7 +553,8 @@ def _add_grader_orders(
     counts = resamples.count(by_order.clusters, units)
     flipped = codes[:, 0] != codes[:, 1]
     signs = matrix.favour_signs(by_order.scale.categories, by_order.scale.favours)
-    # With order ab side a comes first: a positive move is one to the side shown first.
+    # With order ab side a comes first: a positive move is one to the side shown first. A move from
+    # one side to the other is 2, so half of it is counted.
     move = signs[codes[:, 0]] - signs[codes[:, 1]]
     features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
     n, flips, net, first, moves = resamples.sums(clusters, *features).T
@@ -666,8 +674,8 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     for question in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
-            if key[1] == question + suffix:  # of (rubric, statistic, raters, subset, at)
-                yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))
+            if row["statistic"] == question + suffix:
+                yield row, by_key.get((row["rubric"], f"{question}{suffix}_p", *key[2:]))
 
 
 def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
@@ -724,8 +732,8 @@ class _Words(NamedTuple):
 def _words_for(row: ResultRow) -> _Words:
     """Return the words for a row of the audit."""
     part, at, affirms = _part_name(row), row["at"], row["subset"].endswith(matrix.BINARY)
-    first, _, second = at.partition(">")
-    text = at.removesuffix("_words")
+    first, _, second = at.partition(">")  # two sides, as in `from_to`
+    text = at.removesuffix("_words")  # the text whose length is the property
     side = "side" if part == "all" else "side_in_part"
     length = ("length", "length_affirms" if affirms else "length_leans")
     if not text.startswith("response"):  # the length of another text of the unit

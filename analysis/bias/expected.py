@@ -41,9 +41,10 @@ and conditioning on the labels of two or three humans in its place leaves much o
 tau (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the moments of
 tau. Labels of two humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these
 moments, and the expected calls have a closed form (Owen 1956). Labels of three humans also give the
-third moment. Its difference from that of the normal distribution corrects every mean by the third
-divided difference, which is exact for cubics. `a` and `b` are chosen so that the expected calls
-have the grader's mean, and its covariance with humans within strata.
+third moment. Its difference from that of the normal distribution, times the third divided
+difference of a function of tau at four nodes, corrects the function's mean; this is exact for
+cubics. `a` and `b` are chosen so that the expected calls have the grader's mean, and its covariance
+with humans within strata.
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
@@ -54,7 +55,6 @@ assumption.
 
 from __future__ import annotations
 
-from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +69,7 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 _THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
 _THETAS = _THETAS + 0.5
 """Nodes from 0 to 1 and weights of the integral of `_third_of_normal`."""
-_SHARED_BY_TWO, _SHARED_BY_MANY = 20.0, 200.0
+_POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
 """Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
 if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
 _MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0
@@ -81,19 +81,19 @@ _MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
 _SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
 _MIN_FITTING = 0.05
-"""If no sharpness fits the data, and one fits less than this share of their resamples, chance does
-not explain it (a one-sided test at 5%): the grader follows humans beyond their agreement, or tau
-has another distribution. The shift is then undefined. Otherwise the nearest sharpness is used."""
+"""If no sharpness fits the data, least share of their resamples that one fits. Below it, the misfit
+is not by chance (a one-sided test at 5%): the grader follows humans beyond their agreement, or tau
+has another distribution. The shift is then undefined; else the nearest sharpness is used."""
 
 
 class PeopleSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples. Or the same of single units, (units,).
+    strata): row 0 is the data, the others are resamples. Or the values of single units, (units,).
 
-    These are their number `n` and the mean human's calls (`person`). The number at the end of the
-    others is that of humans who labelled a unit, at least: over these units, their number (`n2`,
-    `n3`), the mean human's calls (`person2`, `person3`), and the products of two humans' calls
-    (`two2`, `two3`) and of three humans' calls (`three3`).
+    `n` is the number of units, `person` the sum of the mean human's calls. Over the units that two
+    humans or more labelled, `n2` and `person2` are the same, and `two2` is the sum of the products
+    of two humans' calls. `n3`, `person3`, `two3`, and `three3` for products of three humans' calls,
+    are over the units that three or more labelled.
     """
 
     n: Array
@@ -133,8 +133,8 @@ class ScoreDistribution(NamedTuple):
     def of(cls, sums: PeopleSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
         """Fit the first two moments, or three if `third`; with `noise`, its variances are used."""
         mean = _person_mean(sums)
-        shared = _SHARED_BY_TWO if mean.shape[1] <= 2 else _SHARED_BY_MANY
-        variance = _variance(sums, mean, shared, noise)
+        pooled_units = _POOLED_OF_TWO if mean.shape[1] <= 2 else _POOLED_OF_MANY
+        variance = _variance(sums, mean, pooled_units, noise)
         probit_mean = ndtri(mean)
         angle = _angle(probit_mean, variance)
         correlation = np.sin(angle)
@@ -152,9 +152,10 @@ class ScoreDistribution(NamedTuple):
         scale = variance**1.5
         pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = pooled[:, None] * scale
-        excess = (sums.n3 * excess + shared * implied) / (sums.n3 + shared)
+        excess = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
         nodes = _four_nodes(mean, variance, normal_third)
-        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)  # 1 with itself
+        # A node's differences from the other nodes, and 1 from itself, which leaves the product.
+        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
         weight = excess[..., None] / differences.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
@@ -180,31 +181,31 @@ class Noise(NamedTuple):
         probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
         total = weight.sum(axis=1)
         x = x - ratio((weight * x).sum(axis=1), total)[:, None]
-        unit = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
-        x = _divide(x, unit)
+        x_sd = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
+        x = _divide(x, x_sd)
         k, g = np.zeros((2, len(x), 1))
         for step in range(_STEPS + 1):
-            square = np.exp(2.0 * (k - g * x))
-            correlation = square / (1.0 + square)
+            probit_variance = np.exp(2.0 * (k - g * x))
+            correlation = probit_variance / (1.0 + probit_variance)
             fitted = _excess(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
             if step == _STEPS:
                 break
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
             # 2 rho (1 - rho), the derivative of the correlation by k.
-            slope = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
-            slope *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
-            squares = weight * slope**2
+            by_k = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
+            by_k *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
+            # The normal equations of the least squares for k and the slope on x.
+            squares, residual = weight * by_k**2, weight * by_k * (covariance - fitted)
             kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
-            residual = weight * slope * (covariance - fitted)
             k_gradient, x_gradient = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
             det = kk * xx - kx**2
             step_k = _divide(xx * k_gradient - kx * x_gradient, det)
-            step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus the slope on x
+            step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus that slope
             k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
             g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
             if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
                 break
-        return cls(fitted, np.exp(-g * x), _divide(g, unit))
+        return cls(fitted, np.exp(-g * x), _divide(g, x_sd))
 
 
 class ExcessCalls(NamedTuple):
@@ -224,34 +225,34 @@ class ExcessCalls(NamedTuple):
 def excess_calls(
     n: Array,
     grader: Array,
-    both: Array,
+    products: Array,
     scores: ScoreDistribution,
     *,
-    free: bool,
+    fit_sharpness: bool,
     noise: Noise | None = None,
 ) -> ExcessCalls:
     """Return the excess of calls over expected calls by stratum; both have the same mean over all
     strata. NaN in rows without a solution, and in all rows if no sharpness fits the data.
 
     Of the `n` units that the grader and a human labelled, `grader` sums the grader's calls, and
-    `both` their products with the mean human's, each (rows, strata). If not `free`, sharpness is
-    that of humans. With `noise`, strictness changes with it.
+    `products` sums their products with the mean human's, each (rows, strata). Sharpness is that of
+    humans unless `fit_sharpness`. With `noise`, strictness changes with it.
     """
     share = ratio(grader, n)
     stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
-    covariance_with_people = ratio(both, n) - share * scores.mean
+    covariance_with_people = ratio(products, n) - share * scores.mean
     mean = (stratum_shares * share).sum(axis=1)
     covariance = (stratum_shares * covariance_with_people).sum(axis=1)
     strictness = np.ones_like(share) if noise is None else noise.strictness
     curves = _Curves.of_people(scores, stratum_shares, strictness, mean, covariance)
-    if free:
+    if fit_sharpness:
         a, b, fits = curves.fitted()
     else:
         b, fits = np.ones(len(share)), np.ones(len(share), dtype=bool)
         a = curves.matching_mean(np.zeros(len(share)), b)
-    is_constant = (mean < 1e-9) | (mean > 1.0 - 1e-9)
+    is_constant = (mean < 1e-9) | (mean > 1.0 - 1e-9)  # has no excess, whatever the sharpness
     fits |= is_constant
-    if not (fits[0] or fits.mean() >= _MIN_FITTING):
+    if not fits[0] and fits.mean() < _MIN_FITTING:  # row 0 is the data
         undefined = np.full(share.shape, np.nan)
         return ExcessCalls(undefined, undefined, undefined, fits=False)
     fitted = curves.at(a, b)
@@ -273,8 +274,8 @@ class _Curves(NamedTuple):
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
     (strata, rows), `nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
     minus its mean, `shares` are the strata's shares of the units, `relative` their strictness as a
-    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) that
-    with humans' calls.
+    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) their
+    covariance with humans' calls.
     """
 
     shares: Array
@@ -297,12 +298,12 @@ class _Curves(NamedTuple):
         arrays = (shares, relative, *scores, mean, cov)
         return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays))
 
-    def on(self, rows: Codes) -> _Curves:
+    def of_rows(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
         return _Curves(*(array.take(rows, axis=-1) for array in self))
 
     def at(self, a: Array, b: Array) -> _Expected:
-        """Return the expected calls at a strictness and a sharpness, each (rows,)."""
+        """Return the expected calls at strictness `a` and sharpness `b`, each (rows,)."""
         center, variance, strictness = self.center, self.sd**2, self.relative * a
         grader_variance, person_variance = 1.0 + b**2 * variance, 1.0 + variance
         grader_sd, person_sd = np.sqrt(grader_variance), np.sqrt(person_variance)
@@ -335,24 +336,23 @@ class _Curves(NamedTuple):
         guesses = self.covariance <= 0.0
         start, b[guesses] = ndtri(self.mean[guesses]), 0.0
         start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
-        a[guesses] = self.on(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        data = self.on(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
+        a[guesses] = self.of_rows(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
+        data = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 for each point
         grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
-        crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))
+        crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
         if len(crossed) and not guesses[0]:
-            data_a, data_b = self.on(np.zeros(1, dtype=np.intp))._solve(
-                grid_a[crossed[:1]], _SHARPNESS_GRID[crossed[:1]]
-            )
+            row_0 = self.of_rows(np.zeros(1, dtype=np.intp))
+            data_a, data_b = row_0._solve(grid_a[crossed], _SHARPNESS_GRID[crossed])
             rows = np.flatnonzero(~guesses)
             start_a, start_b = np.repeat(data_a, len(rows)), np.repeat(data_b, len(rows))
-            a[rows], b[rows] = self.on(rows)._solve(start_a, start_b)
+            a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
             top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())
-            a[unsolved], b[unsolved], fits[unsolved] = self.on(unsolved)._fitted_from_maximum(
+            a[unsolved], b[unsolved], fits[unsolved] = self.of_rows(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )
         return a, b, fits
@@ -363,7 +363,7 @@ class _Curves(NamedTuple):
         fits = np.asarray(self.at(a, b).residuals()[1] >= 0.0)
         below = np.flatnonzero(fits)
         # From below, where the covariance rises fastest, no step leads beyond the maximum.
-        half, curves = b[below] / 2.0, self.on(below)
+        half, curves = b[below] / 2.0, self.of_rows(below)
         solved_a, solved_b = curves._solve(curves.matching_mean(a[below], half), half)
         is_solved = ~np.isnan(solved_b)
         solved = below[is_solved]
@@ -378,14 +378,13 @@ class _Curves(NamedTuple):
             if not len(active):
                 break
             expected = curves.at(a, b)
-            mean_residual, cov_residual = expected.residuals()
-            (mean_by_a, mean_by_b), (cov_by_a, cov_by_b) = expected.slopes()
-            det = mean_by_a * cov_by_b - mean_by_b * cov_by_a
-            step_a = _divide(cov_by_b * mean_residual - mean_by_b * cov_residual, det)
-            step_b = _divide(mean_by_a * cov_residual - cov_by_a * mean_residual, det)
+            (mean_residual, cov_residual), slopes = expected.residuals(), expected.slopes()
+            det = slopes.determinant
+            step_a = _divide(slopes.cov_by_b * mean_residual - slopes.mean_by_b * cov_residual, det)
+            step_b = _divide(slopes.mean_by_a * cov_residual - slopes.cov_by_a * mean_residual, det)
             a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
             b = b - np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
-            # Where the covariance falls with sharpness, its maximum has been passed.
+            # Where the determinant is negative, the covariance falls: its maximum has been passed.
             is_in_range = (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             inside = (det > 0.0) & is_in_range
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
@@ -393,7 +392,7 @@ class _Curves(NamedTuple):
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             remaining = np.flatnonzero(inside & ~converged)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.on(remaining)
+                active, curves = active[remaining], curves.of_rows(remaining)
                 a, b = a[remaining], b[remaining]
         return solved_a, solved_b
 
@@ -408,10 +407,10 @@ class _Curves(NamedTuple):
             if not len(active):
                 break
             expected = curves.at(a, b)
-            residual = expected.mean_residual()
-            mean_by_a, mean_by_b, det = expected.turning_point()
-            det_by_a = (curves.at(a + _NUDGE, b).turning_point()[2] - det) / _NUDGE
-            det_by_b = (curves.at(a, b + _NUDGE).turning_point()[2] - det) / _NUDGE
+            residual, slopes = expected.mean_residual(), expected.slopes()
+            mean_by_a, mean_by_b, det = slopes.mean_by_a, slopes.mean_by_b, slopes.determinant
+            det_by_a = (curves.at(a + _NUDGE, b).slopes().determinant - det) / _NUDGE
+            det_by_b = (curves.at(a, b + _NUDGE).slopes().determinant - det) / _NUDGE
             jacobian = mean_by_a * det_by_b - mean_by_b * det_by_a
             step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian)
             step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian)
@@ -425,16 +424,16 @@ class _Curves(NamedTuple):
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
             inside = (b > 0.0) & (b < _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             done = converged & falls & inside
-            best_b[active[done]] = b[done]
-            best_a[active[done]] = a[done]
+            best_a[active[done]], best_b[active[done]] = a[done], b[done]
             best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             remaining = np.flatnonzero(inside & ~done)
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.on(remaining)
+                active, curves = active[remaining], curves.of_rows(remaining)
                 a, b = a[remaining], b[remaining]
         # Only a row that converged has a new sharpness, and a strictness that matches its mean.
         unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
-        best_a[unmatched] = self.on(unmatched).matching_mean(best_a[unmatched], best_b[unmatched])
+        curves = self.of_rows(unmatched)
+        best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
 
     def matching_mean(self, a: Array, b: Array) -> Array:
@@ -449,17 +448,31 @@ class _Curves(NamedTuple):
             if not len(remaining):
                 break
             if len(remaining) < len(active):
-                active, curves = active[remaining], curves.on(remaining)
+                active, curves = active[remaining], curves.of_rows(remaining)
         return root
+
+
+class _Slopes(NamedTuple):
+    """Derivatives of the expected mean and covariance by strictness and sharpness, (rows,) each."""
+
+    mean_by_a: Array
+    mean_by_b: Array
+    cov_by_a: Array
+    cov_by_b: Array
+
+    @property
+    def determinant(self) -> Array:
+        """Determinant of the derivatives, (rows,), which is 0 at the covariance's maximum."""
+        return self.mean_by_a * self.cov_by_b - self.mean_by_b * self.cov_by_a
 
 
 class _Expected(NamedTuple):
     """Expected calls at one strictness and sharpness of every row.
 
-    The closed form for a normal Phi^-1(tau): the expected call has the mean Phi(probit). Its
-    product with tau has as mean the probability that two normal variables of correlation rho lie
-    below `probit` and `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2).
-    Nodes add `extra`, (strata, nodes, rows). `_by_a` and `_by_b` mark derivatives.
+    If Phi^-1(tau) is normal, the mean expected call is Phi(probit), and the mean of its product
+    with tau is the probability that two normal variables of correlation rho lie below `probit` and
+    `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2). The nodes add `extra`,
+    (strata, nodes, rows), to the calls. Names in `_by_a` and `_by_b` are derivatives.
     """
 
     curves: _Curves
@@ -501,8 +514,8 @@ class _Expected(NamedTuple):
         normal = _density(self.probit) * self.probit_by_a
         return self._overall(self.curves.relative * (normal + self.extra_by_a.sum(axis=1)))
 
-    def slopes(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        """Return the derivatives (rows,) of mean and covariance, by strictness and sharpness."""
+    def slopes(self) -> _Slopes:
+        """Return the derivatives of mean and covariance by strictness and sharpness."""
         h, k = self.probit, self.people
         density, conditional = _density(h), (k - self.rho * h) / self.conditional_sd
         by_probit = density * (ndtr(conditional) - ndtr(k))
@@ -513,15 +526,7 @@ class _Expected(NamedTuple):
         cov_by_b = by_probit * self.probit_by_b + by_rho * self.rho_by_b
         cov_by_b = cov_by_b + self._with_people(extra_by_b)
         cov_by_a = self.curves.relative * cov_by_a
-        mean_slopes = self.slope_of_mean(), self._overall(mean_by_b)
-        return mean_slopes, (self._overall(cov_by_a), self._overall(cov_by_b))
-
-    def turning_point(self) -> tuple[Array, Array, Array]:
-        """Return the mean's derivatives by strictness and sharpness, and the determinant of all
-        derivatives, which is 0 at the covariance's maximum.
-        """
-        (mean_by_a, mean_by_b), (cov_by_a, cov_by_b) = self.slopes()
-        return mean_by_a, mean_by_b, mean_by_a * cov_by_b - mean_by_b * cov_by_a
+        return _Slopes(self.slope_of_mean(), *map(self._overall, (mean_by_b, cov_by_a, cov_by_b)))
 
     def _with_people(self, calls: Array) -> Array:
         """Return the covariance of calls at the nodes with people's score, (strata, rows)."""
@@ -559,17 +564,18 @@ def _covariance(sums: PeopleSums) -> Array:
     return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
 
 
-def _variance(sums: PeopleSums, mean: Array, shared: float, noise: Noise | None) -> Array:
+def _variance(sums: PeopleSums, mean: Array, pooled_units: float, noise: Noise | None) -> Array:
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
-    stratum, averaged with the value implied by all strata, which counts as `shared` units.
+    stratum, averaged with the value implied by all strata, which counts as `pooled_units` units.
     """
     p, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
+    # Covariance as a share of the largest possible, p (1 - p): humans' agreement in all strata.
     overall = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
     overall = np.where(overall > 0, overall, np.nan)[:, None]
     implied = overall * mean * (1.0 - mean)
     if noise is not None:
         implied = np.where(np.isnan(overall), np.nan, noise.covariance)
-    averaged = (sums.n2 * covariance + shared * implied) / (sums.n2 + shared)
+    averaged = (sums.n2 * covariance + pooled_units * implied) / (sums.n2 + pooled_units)
     # Within the range for which `_angle` converges.
     return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
@@ -648,12 +654,12 @@ class Calls(NamedTuple):
         """Return directed calls with swapped sides where `sign` (units,) is -1; missing where 0."""
         return self._replace(values=self.values * np.where(sign == 0, np.nan, sign)[:, None])
 
-    def without_graders_but(self, grader: str) -> Calls:
+    def with_one_grader(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
         pairs = zip(self.raters, self.kinds, strict=True)
-        is_kept = [name == grader or kind != "model" for name, kind in pairs]
-        raters, kinds = tuple(compress(self.raters, is_kept)), tuple(compress(self.kinds, is_kept))
-        return self._replace(raters=raters, kinds=kinds, values=self.values[:, is_kept])
+        kept = [k for k, (name, kind) in enumerate(pairs) if name == grader or kind != "model"]
+        raters, kinds = (tuple(entries[k] for k in kept) for entries in (self.raters, self.kinds))
+        return self._replace(raters=raters, kinds=kinds, values=self.values[:, kept])
 
     def part(self, name: str) -> str:
         """Return the `subset` of results on a part of the units."""
@@ -717,15 +723,15 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     if not shared.any():
         return None
     total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (people, people**2))
-    person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)
+    person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)  # the mean human's call
     graded, has_two = np.where(shared, grader_calls, 0.0), shared & (n_people >= 2)
     note: Note = NOT_SCALED
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
         n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
         two_people = (total**2 - squares) / n_pairs  # the mean product of two people's calls
-        products = (has_two * moment for moment in (graded, person, graded * person, two_people))
-        sums = resamples.sums(calls.clusters, has_two, *products).T
+        columns = (has_two * value for value in (graded, person, graded * person, two_people))
+        sums = resamples.sums(calls.clusters, has_two, *columns).T
         n, graded_sum, person_sum, both_sum, two_people_sum = sums
         with_person = ratio(both_sum, n) - ratio(graded_sum, n) * ratio(person_sum, n)
         among_people = ratio(two_people_sum, n) - ratio(person_sum, n) ** 2
@@ -779,11 +785,11 @@ class Shifts:
         self._people_cache[key] = people
         noise_options = [False, True] if self.noisy and people.has_pairs else [False]
         totals = np.zeros((len(noise_options), len(self.resamples)))
-        reason = "no_variation"
+        reason, x_varies = "no_variation", people.n_parts > 1
         for step, people_step in zip(self.steps, people.steps, strict=True):
             for total, noisy in zip(totals, noise_options, strict=True):
                 slope, fits = people.excess_slope(graded[shared] >= step, people_step, noisy=noisy)
-                if people.n_parts > 1 and np.isnan(people_step.scores.variance[0]).any():
+                if x_varies and np.isnan(people_step.scores.variance[0]).any():
                     reason = "people_agree_by_chance"
                 elif not fits:
                     reason = "no_sharpness_fits"
@@ -794,7 +800,7 @@ class Shifts:
 
 
 class _Step(NamedTuple):
-    """Humans' calls at or above one step: their `mean` on each unit (units,), their `sums`, the
+    """Humans' calls, 1 at or above one step, else 0: their `mean` on each unit (units,), `sums`,
     sums of their products with x, the distribution of tau (`scores`), and `noise` along x, if any.
     """
 
@@ -810,7 +816,7 @@ class PeopleCalls:
 
     def __init__(self, shifts: Shifts, shared: Mask) -> None:
         people, x = shifts.calls.people[shared], shifts.x[shared]
-        self._x, self._in_part = x, divide(x)
+        self._x, self._in_part = x, parts_of(x)
         self._clusters, self._resamples = shifts.calls.clusters[shared], shifts.resamples
         has_two, has_three = (np.count_nonzero(~np.isnan(people), axis=1) >= n for n in (2, 3))
         self.n_parts = self._in_part.shape[1]
@@ -839,9 +845,9 @@ class PeopleCalls:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
-        grader, both, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        noise, free = step.noise if noisy else None, self.has_pairs
-        excess = excess_calls(step.sums.n, grader, both, step.scores, free=free, noise=noise)
+        grader, products, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
+        noise, sums = step.noise if noisy else None, (step.sums.n, grader, products)
+        excess = excess_calls(*sums, step.scores, fit_sharpness=self.has_pairs, noise=noise)
         within = products_with_x - self._mean * grader
         within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
@@ -856,7 +862,7 @@ class PeopleCalls:
         return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
 
 
-def divide(x: Array) -> Mask:
+def parts_of(x: Array) -> Mask:
     """Return the mask (units, parts) of the units in each part of the values x (units,): a part for
     each value, or `PARTS` parts of about equal size if there are more values.
     """
@@ -874,7 +880,7 @@ def _call_products(people: Array) -> PeopleSums:
     has_call = ~np.isnan(people)
     k = has_call.sum(axis=1).astype(float)
     # Leniency is a person's share of affirmative calls minus the mean share on the same units; 0
-    # for a person who shares fewer than 30 units with others.
+    # for a person who shares fewer than `MIN_TWICE` units with others.
     shared, leniency = people[k >= 2], np.zeros(people.shape[1])  # units of two or more
     if len(shared):
         n_shared = (~np.isnan(shared)).sum(axis=0)

@@ -11,8 +11,7 @@ gives no label (`draw_tie`); labels that differ between the two orders leave the
 *Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
 a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
 0 for another), and the verdict is affirmative from the threshold up (Shen et al. 2025).
-
-*Plain labels* are encoded by `encode_labels`.
+`encode_labels` encodes plain labels, without a `ratings` table.
 
 *Very many ratings* are reduced to the distinct rows of labels, *patterns*, with their counts in
 each cluster (`Reduced`). Five raters on five categories have at most 7,776 patterns. Tables of
@@ -153,9 +152,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     """Return the combined labels of one rubric (a validated `ratings` table with its original
     index). An *entry* is a rater and a unit; a *reading* an entry in one order of the responses.
 
-    The label of an entry is that of its draws and orders (`_combined_labels`); if there is none and
-    the scale has two categories, the verdict at the threshold that was not tuned, as a tuned one
-    gives no category; and with several rows, or still no label, the most probable category.
+    The label of an entry is that of its draws and orders (`_combined_labels`). If there is none and
+    the scale has two categories, it is the verdict at the untuned threshold, as a tuned one gives
+    no category. If the probabilities of all categories are known, an entry with several rows, or
+    still without label, gets the most probable category instead.
 
     Raises InputError naming the row whose label or probabilities lie outside the scale.
     """
@@ -174,7 +174,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     labels = _label_codes(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
     combined = _combined_labels(labels, entry, orders, scale)
-    is_usable = (labels >= 0) | (reasons == "")  # a failed answer's probability does not count
+    is_usable = (labels >= 0) | (reasons == "")  # probabilities of a failed answer do not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
     probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
@@ -184,8 +184,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
     thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
     code = _with_verdicts(combined.code, positive, thresholds[rater_of_entry], scale)
-    is_repeated = np.bincount(entry, minlength=len(entries)) > 1
-    code = np.where(is_complete & (is_repeated | (code < 0)), shares.argmax(axis=1), code)
+    has_several_rows = np.bincount(entry, minlength=len(entries)) > 1
+    code = np.where(is_complete & (has_several_rows | (code < 0)), shares.argmax(axis=1), code)
     is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
@@ -207,7 +207,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
 def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale) -> Codes:
     """Return codes (entries,); on a scale of two categories, one of which is affirmative, missing
-    ones are replaced by the verdicts of the probabilities `positive` at these thresholds.
+    ones are replaced by the verdicts of the probabilities `positive` at each entry's `threshold`.
     """
     if len(scale.categories) != 2 or len(scale.affirmative) != 1:
         return code
@@ -251,11 +251,12 @@ def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -
         _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
         entry_of_reading = entry[first_row]
         label, is_tied = _majority(labels, reading, len(first_row), len(scale.categories))
+    # The orders of an entry agree if the lowest and the highest label of its readings are the same.
     labelled = label >= 0
     lowest, highest = np.full(n_entries, np.iinfo(np.intp).max), np.full(n_entries, -1)
     np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
     np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
-    lowest = np.where(highest < 0, -1, lowest)
+    lowest = np.where(highest < 0, -1, lowest)  # no label
     orders_differ = lowest != highest
     code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
     return _CombinedLabels(reading, entry_of_reading, is_tied, code, orders_differ)
@@ -264,8 +265,8 @@ def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -
 def _unscored_reasons(
     reasons: npt.NDArray[np.object_], entry: Codes, combined: _CombinedLabels
 ) -> npt.NDArray[np.object_]:
-    """Return why each entry would have no label (entries,): orders with different labels, a tie of
-    draws, or else the first of its rows' `reasons` (rows,); `entry` (rows,) is that of each row.
+    """Return the reason for each entry if it has no label, (entries,): orders with different
+    labels, a tie of draws, or else the first of its rows' `reasons` (rows,); `entry` is (rows,).
     """
     n_entries = len(combined.code)
     entry_reasons = np.full(n_entries, _NO_LABEL, dtype=object)
@@ -314,8 +315,9 @@ def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:
 
 
 def _probabilities(ratings: DataFrame, scale: Scale, source: str) -> tuple[Array, Array]:
-    """Return each row's probability of the affirmative categories, (rows,), by default the sum of
-    theirs, and of all categories, (rows, q), or (rows, 1) for numbers; NaN if missing.
+    """Return each row's probability of an affirmative label, (rows,), and those of all categories,
+    (rows, q); NaN if missing. If the first is missing, it is the sum over affirmative categories.
+    Numbers have no probabilities of categories: one column of NaN.
     """
     positive = ratings["p_positive"].to_numpy(dtype=float)
     if scale.is_number:
@@ -376,7 +378,7 @@ def encode(
     Raises InputError if a rated unit is not in `units`, a column is missing, or a cluster is empty.
     """
     order = np.argsort([matrix.KIND_ORDER[kind] for kind in readings.kinds], kind="stable").tolist()
-    column = np.argsort(order)[readings.rater]  # of each reading: its rater's place in `order`
+    column = np.argsort(order)[readings.rater]  # of each reading's rater in the matrix
     shape = (len(readings.units), len(order))
     if shape[0] * shape[1] > MAX_CELLS_OF_LABELS:
         counts = {"units": shape[0], "raters": shape[1], "most": MAX_CELLS_OF_LABELS}
@@ -440,7 +442,7 @@ def _reason_counts(readings: Readings, column: Codes, raters: int) -> tuple[Coun
 def _as_table(values: Array, cells: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
     """Return a table (units, raters) with values at these cells, NaN elsewhere."""
     if np.isnan(values).all():
-        return np.broadcast_to(np.nan, shape)
+        return np.broadcast_to(np.nan, shape)  # needs no memory
     table = np.full(shape, np.nan)
     table[cells] = values
     return table
@@ -453,7 +455,7 @@ def _withheld_mask(readings: Readings, order: Sequence[int], scale: Scale) -> Ma
     withheld = []
     for rater in order:
         name = readings.raters[rater]
-        base_name = name.removesuffix(f" ({readings.methods[rater]})")
+        base_name = name.removesuffix(f" ({readings.methods[rater]})")  # before the split
         withheld.append(scale.withheld.get(name) or scale.withheld.get(base_name, frozenset()))
     if not any(withheld):
         return None
@@ -461,8 +463,8 @@ def _withheld_mask(readings: Readings, order: Sequence[int], scale: Scale) -> Ma
 
 
 def pair_verdicts(labels: matrix.LabelMatrix) -> matrix.LabelMatrix:
-    """Return the labels with one row per pair and subject, `positive` by the pair rule (see the
-    module). A rater has a verdict on a pair if they have one on both responses; pairs with one
+    """Return the labels with one row per pair and subject, `positive` by the rule for pairs (see
+    the module). A rater has a verdict on a pair if they have one on both responses; pairs with one
     response are left out. All codes are missing, as a pair has a verdict but no category.
     """
     verdicts = labels.verdicts
@@ -485,9 +487,9 @@ def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     # One number for each pair and subject, where -1 (no subject) counts as a subject.
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     has_side = (labels.side >= 0) & (labels.pair >= 0)
-    first, second = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
-    _, at_first, at_second = np.intersect1d(key[first], key[second], return_indices=True)
-    return first[at_first], second[at_second]
+    side_a, side_b = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
+    _, at_a, at_b = np.intersect1d(key[side_a], key[side_b], return_indices=True)
+    return side_a[at_a], side_b[at_b]
 
 
 def encode_labels(labels: Any, categories: Categories) -> Labels:
@@ -551,7 +553,7 @@ def _label_table(labels: Any) -> npt.NDArray[Any]:
     is_integer = isinstance(table, np.ndarray) and table.dtype.kind in "iu"
     try:
         table = np.asarray(table, dtype=None if is_integer else object)
-    except ValueError:
+    except ValueError:  # rows of different lengths
         table = np.empty(0, dtype=object)
     is_nested = not is_integer and any(isinstance(row, (list, tuple)) for row in table)
     if table.ndim == 1 and not is_nested:
@@ -572,7 +574,7 @@ def encode_column(labels: Any, categories: Categories) -> Labels:
     return codes[:, 0]
 
 
-def same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
+def check_same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
     """Raise InputError if two columns have different lengths."""
     if len(first) != len(second):
         raise InputError(
@@ -667,7 +669,7 @@ def reduce_ratings(
     verdicts[readings.unit, column] = verdict
     # A pattern and a cell for each unit: `merged` adds up those of equal patterns and clusters.
     n = len(readings.units)
-    names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))
+    names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))  # without clusters, one row
     if clusters is not None:
         cluster_names = clusters.loc[list(readings.units)].astype(str)
         names = pa.array(cluster_names.tolist(), pa.large_string())
@@ -759,7 +761,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
 
 
 def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return a hash of each cluster's name (clusters,), the same on every machine."""
+    """Return a hash of each cluster's name, (clusters,), that decides its resamples anywhere."""
     import pandas as pd
 
     return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

@@ -50,8 +50,8 @@ MIN_EQUAL = 0.98
 MIN_FOLLOWED = 0.9
 """Lowest share of units with the human's label among those on which this label is unique."""
 MIN_UNITS, MIN_UNIQUE = 30, 5
-"""Fewest units that both labelled, and fewest units on which the human's label is unique (or on
-which two identical humans chose another than their most frequent category), to suspect a copy."""
+"""To suspect a copy: fewest units that both labelled, and fewest on which the human's label is
+unique (for two humans: on which the first did not choose their most frequent category)."""
 # Labels as arrays.
 BINARY = "|binary"
 """Suffix of `subset` for the binary label."""
@@ -67,7 +67,7 @@ FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
 MOST_POINTS_OF_GRID = 201
 """Most different numbers that kappa with linear weights does not round."""
 _MAX_REPEATING = 100
-"""Number of raters above which units with the same labels are rare."""
+"""Number of raters above which units with the same labels are rare, and not looked for."""
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -104,7 +104,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     chance = np.where(is_wrong, np.nan, chance)
     cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
-    labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()
+    labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()  # a cluster as a whole
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):  # divide by the mean over the part's clusters
@@ -296,7 +296,8 @@ def copies_among(
             followed = _share_equal(codes[is_unique], times[is_unique], grader, person, MIN_UNIQUE)
             if followed >= MIN_FOLLOWED:
                 copies.append(Copy(grader, person, share))
-    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):  # people may agree by chance
+    # People who nearly always choose one category may agree by chance, so more is asked of them.
+    for raters, fewest_varied in ((graders, 1), (people, MIN_UNIQUE)):
         identical = _identical_pairs(codes, times, raters, fewest_varied)
         copies += [Copy(second, first, 1.0) for first, second in identical]
     return tuple(copies)
@@ -332,6 +333,7 @@ def identical_people(
     'a, b and c gave the same label on every item tha'
     """
     pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
+    # The first of a group repeats nobody: a, b and c are the pairs (a, b), (a, c) and (b, c).
     repeaters, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
     for first, rater in pairs:
         if first not in repeaters:
@@ -352,7 +354,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _share_equal(codes: Labels, times: Frequency, first: int, second: int, at_least: int) -> float:
-    """Return the share of units with equal labels; 0 if fewer than `at_least` have two labels."""
+    """Return two raters' share of equal labels on shared units; 0 if these are below `at_least`."""
     shared = (codes[:, first] >= 0) & (codes[:, second] >= 0)
     if times[shared].sum() < at_least:
         return 0.0
@@ -406,8 +408,8 @@ class Coded:
 
     @cached_property
     def grid(self) -> tuple[Codes, Array]:
-        """Points of numeric categories on a grid, (q,), and the points' values from 0 to 1,
-        (points,). Above 201 different numbers, they are rounded to 1/200 of their range.
+        """Grid point of each numeric category, (q,), and the points' values from 0 to 1, (points,).
+        Above 201 different numbers, they are rounded to 1/200 of their range.
         """
         position = on_unit_scale(self.values)
         if self.q <= MOST_POINTS_OF_GRID:
@@ -422,9 +424,10 @@ class Coded:
         """
         return number_terms(self.values) if self.is_number else np.eye(self.q)
 
-    def spread(self, codes: Integers) -> Array:
+    def terms_of(self, codes: Integers) -> Array:
         """Return the terms of labels with these codes (...), (..., terms); 0 where missing."""
-        return np.asarray(np.vstack([self.terms, 0.0 * self.terms[:1]])[codes])  # -1: the last
+        zeros = 0.0 * self.terms[:1]  # the last row, which the code -1 of a missing label selects
+        return np.asarray(np.vstack([self.terms, zeros])[codes])
 
     @property
     def q(self) -> int:
@@ -458,7 +461,7 @@ class Coded:
         """Return the columns of the raters of one kind."""
         return tuple(column for column, other in enumerate(self.kinds) if other == kind)
 
-    def people_beside(self, grader: int) -> tuple[int, ...]:
+    def humans_not_copied(self, grader: int) -> tuple[int, ...]:
         """Return the columns of the humans to compare a grader with: those it does not copy."""
         copied = {copy.duplicate_of for copy in self.copies if copy.rater == grader}
         return tuple(human for human in self.members("human") if human not in copied)
@@ -476,8 +479,8 @@ class LabelMatrix:
     By label, (units, raters): `codes` are categories, -1 missing. `positive` are probabilities of
     the affirmative categories and `confidence` those of the likeliest category, NaN if unknown;
     verdicts are affirmative if `positive` is at least `thresholds`. `assigned` is the mask of the
-    units assigned to each rater, `withheld` that of graders' labels that do not count
-    (`Scale.withheld`; None for none), `counted` that of the labels in agreement (None for all).
+    units assigned to each rater, `withheld` that of graders' labels that do not count (None for
+    none; see `Scale`), `counted` that of the labels that agreement is computed from (None for all).
     `distributions` are the probabilities of all categories, (units, q), NaN if unknown, by the
     column of each rater with probabilities.
 
@@ -656,7 +659,7 @@ class LabelMatrix:
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._nominal(codes, names, values, "all" + COLLAPSED)
 
-    def on_sorted(self) -> Coded:
+    def on_collapsed_or_unclear(self) -> Coded:
         """Return the labels on the coarser categories with "unclear" as the last category. If there
         are no coarser categories, these are the labels on the rubric's own categories.
         """
@@ -681,8 +684,8 @@ class LabelMatrix:
         return replace(view, values=values, level="nominal", is_number=False)
 
     def folded(self) -> tuple[LabelMatrix, Frequency]:
-        """Return the distinct units with their frequencies: a resample of units depends only on the
-        frequency of each distinct row of labels.
+        """Return the distinct units, and the frequency of each, (units,): a resample of units
+        depends only on how often it has each distinct row of labels.
 
         If a cluster has several units, a rater gave probabilities, or units rarely repeat, the
         matrix is returned unchanged, with frequencies of 1.
@@ -703,10 +706,10 @@ class LabelMatrix:
             return self, None
         from scipy.sparse import csr_array
 
-        first, kind, _ = self._distinct_units()
+        first, pattern, _ = self._distinct_units()
         if len(first) > self.n_clusters // 4:
             return self, None
-        cells = np.ones(n, dtype=np.int64), (self.clusters, kind)
+        cells = np.ones(n, dtype=np.int64), (self.clusters, pattern)
         return self._as_clusters(first), csr_array(cells, shape=(self.n_clusters, len(first)))
 
     @property
@@ -717,16 +720,16 @@ class LabelMatrix:
         return bool(np.isnan(self.positive).all() and np.isnan(self.confidence).all())
 
     def _distinct_units(self) -> tuple[Codes, Codes, Frequency]:
-        """Return the kinds' first units, each unit's kind (units,), and the kinds' frequencies."""
+        """Return patterns' first units, each unit's pattern (units,), and patterns' frequencies."""
         columns = [column.codes for column in self.slices]
         for mask in (self.withheld, self.counted):
             if mask is not None:
                 columns += list(mask.T)
         if self.weight is not None:  # identical units must have equal weights
             columns.append(np.unique(self.weight[self.clusters], return_inverse=True)[1])
-        row = np.column_stack([self.codes, self.assigned, self.subject, *columns]).astype(np.int32)
-        first, kind = distinct_bytes(row)
-        return first, kind, np.bincount(kind, minlength=len(first)).astype(np.int64)
+        rows = np.column_stack([self.codes, self.assigned, self.subject, *columns]).astype(np.int32)
+        first, pattern = distinct_bytes(rows)
+        return first, pattern, np.bincount(pattern, minlength=len(first)).astype(np.int64)
 
     def of_units(self, units: Codes) -> LabelMatrix:
         """Return the labels of the units at these positions, in the same clusters."""
@@ -739,35 +742,33 @@ class LabelMatrix:
 
     def _as_clusters(self, units: Codes) -> LabelMatrix:
         """Return the labels of the units at these positions, each as its own cluster."""
-        weight, clusters = self.weight_of(units), np.arange(len(units))
-        part = self.of_units(units)
-        return replace(part, clusters=clusters, n_clusters=len(units), weight=weight)
+        part, n = self.of_units(units), len(units)
+        return replace(part, clusters=np.arange(n), n_clusters=n, weight=self.weight_of(units))
 
 
 def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
-    """Return the first row of each kind (kinds,), sorted by bytes, and each row's kind (rows,)."""
+    """Return the first row of each pattern, sorted by bytes, and each row's pattern (rows,)."""
     rows = np.ascontiguousarray(rows)
     keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return first, kind
+    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
+    return first, pattern
 
 
 def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
     """Return the raters and units of the largest complete block of labels (units, raters), -1
     missing: that with the most comparisons, units times (raters - 1). Empty if no two raters share
-    enough units. Of more than twelve raters, those with the most labels are considered.
+    `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are considered.
     """
     labelled = codes >= 0
     raters = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
-    largest: tuple[int, tuple[int, ...]] = (0, ())
+    most_comparisons, block = 0, tuple[int, ...]()
     for size in range(2, len(raters) + 1):
         for chosen in combinations(sorted(int(rater) for rater in raters), size):
             shared = int(labelled[:, chosen].all(axis=1).sum())
-            if shared >= MIN_COMPLETE and shared * (size - 1) > largest[0]:
-                largest = (shared * (size - 1), chosen)
-    if not largest[1]:
-        return (), np.array([], dtype=np.intp)
-    return largest[1], np.flatnonzero(labelled[:, largest[1]].all(axis=1))
+            if shared >= MIN_COMPLETE and shared * (size - 1) > most_comparisons:
+                most_comparisons, block = shared * (size - 1), chosen
+    units = labelled[:, block].all(axis=1) if block else np.zeros(len(codes), dtype=bool)
+    return block, np.flatnonzero(units)
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:
@@ -783,8 +784,8 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class Public:
-    """A column of annotators that explains their labels: p, and the mean kappa of annotators with
-    the same value (`within`) and with different values (`across`).
+    """A column of annotators that explains their labels (`analysis.people.slices.publics_of`): p,
+    and the mean kappa of annotators with the same value (`within`), and with others (`across`).
     """
 
     p: float
@@ -795,9 +796,9 @@ class Public:
 def sides_of(
     people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, at_least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the sides (values) of each column of annotators, with the positions of their humans in
-    the arrays of `raters`. `people` are the humans by "column=value", such as "party=left". Sides
-    have at least `at_least` humans, and columns at least two such sides.
+    """Return the sides of each column of annotators: its values, with the positions of their humans
+    in the arrays of `raters`. `people` are the humans by "column=value", such as "party=left".
+    Sides have at least `at_least` humans, and columns at least two such sides.
     """
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
     humans = [rater for rater, kind in enumerate(raters.kinds) if kind == "human"]

@@ -21,7 +21,7 @@ Origin = Literal["default", "declared", "tuned"]
 MAX_CATEGORIES = 100
 """Largest number of categories of a scale."""
 MOST_POINTS = 11
-"""Largest number of points of an interval scale that are categories; else labels are numbers."""
+"""Most points of an interval scale that are categories; on a scale of more, labels are numbers."""
 MAX_NUMBERS = 2001
 """Largest number of different labels that are numbers."""
 
@@ -43,8 +43,9 @@ def category_values(categories: Categories, level: Level = "ordinal") -> tuple[f
 
 @dataclass(frozen=True)
 class Tuning:
-    """Basis of a tuned threshold, which replaces that of `instead_of`: it has the best `objective`
-    in these `clusters` (ids, as `cluster_id`), against the `reference` ("humans", or a rater).
+    """Basis of a tuned threshold, which replaces the threshold `instead_of`: it has the best
+    `objective` in these `clusters` (their `cluster_id`) against the `reference` ("humans", or the
+    name of a rater).
     """
 
     clusters: frozenset[str]
@@ -60,7 +61,7 @@ class Scale:
     - `categories`: in their order. `level`: the level of measurement.
     - `affirmative`: categories that count as a positive verdict; if none, there is no binary label.
     - `unclear`: categories that mean that no decision is possible.
-    - `collapse`: the other categories in each coarser category.
+    - `collapse`: by coarser category, the categories in it, without the unclear ones.
     - `favours`: by category, the side of a pair that it favours, "a" or "b".
     - `threshold`: probability from which a verdict is affirmative. `thresholds`: exceptions by
       grader. `tunings`: basis of those that were tuned, by grader.
@@ -69,8 +70,8 @@ class Scale:
     - `part_of`: rubric whose labels are sets of options, if this scale is yes/no for one option.
     - `withheld`: by grader, units whose labels do not count, because the grader was made from
       people's labels of them (`evenhand improve`).
-    - `number`: True if labels are numbers even with few points.
-    - `ordered`: weights of the deciding kappa for ordered labels.
+    - `number`: True if labels are declared to be numbers, even with few points (see `is_number`).
+    - `ordered`: weights of the kappa that verdicts use for ordered labels.
     - `ids`: ids of raters with display names, by display name; raters are sorted by id.
 
     >>> Scale("helpful", ("1", "2", "3"), "ordinal", frozenset({"3"})).affirmative_codes
@@ -96,15 +97,14 @@ class Scale:
     ids: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for fault in self._faults():
+        if fault := next(self._faults(), ""):
             raise InputError(f"{f'scale {self.name!r}' if self.name else 'the scale'}: {fault}")
 
     def _faults(self) -> Iterator[str]:
         """Yield a sentence for each fault of the declaration."""
-        keys = ", ".join(self.categories)
-        if not self.categories or len(set(self.categories)) < len(self.categories):
+        keys, n_categories = ", ".join(self.categories), len(self.categories)
+        if not self.categories or len(set(self.categories)) < n_categories:
             yield f"the categories must be at least one and all different, not {keys or 'none'}"
-        n_categories = len(self.categories)
         if self.is_number and n_categories > MAX_NUMBERS:
             yield (
                 f"{n_categories} different numbers, more than {MAX_NUMBERS}; round them, "
@@ -116,8 +116,7 @@ class Scale:
                 "differ from item to item are no categories of a scale"
             )
         if self.level not in get_args(Level):
-            levels = ", ".join(get_args(Level))
-            yield f"the level is {self.level!r}; it must be one of {levels}"
+            yield f"the level is {self.level!r}; it must be one of {', '.join(get_args(Level))}"
         for unknown in sorted(self.affirmative - set(self.categories)):
             yield f"affirmative names {unknown!r}, which is none of the categories {keys}"
         for category, side in self.favours.items():
@@ -126,7 +125,7 @@ class Scale:
                     f"{category!r} is said to favour side {side!r}; it must be one of {keys}, and "
                     "the side a or b"
                 )
-        for grader, threshold in {"": self.threshold, **self.thresholds}.items():
+        for grader, threshold in {"": self.threshold, **self.thresholds}.items():  # "": default
             if not 0 <= threshold <= 1:
                 of_grader = f" of {grader}" if grader else ""
                 yield f"the threshold{of_grader} is {threshold}; it must lie between 0 and 1"
@@ -176,9 +175,7 @@ class Scale:
     @property
     def affirmative_codes(self) -> tuple[int, ...]:
         """Codes of the affirmative categories."""
-        return tuple(
-            code for code, category in enumerate(self.categories) if category in self.affirmative
-        )
+        return tuple(code for code, name in enumerate(self.categories) if name in self.affirmative)
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -23,6 +23,7 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
@@ -105,13 +106,12 @@ def selection_of(
     codes = np.where(is_shared[:, None], coded.codes[:, people], -1)
     n_labels = (codes >= 0).sum(axis=1)
     frequency = resamples.frequency[coded.clusters]
-    unit, person = np.nonzero(codes >= 0)
+    unit, person = np.nonzero(codes >= 0)  # of each label
     labels_by_person = np.bincount(person, frequency[unit], len(people))
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
-    if is_random or labels.weight is not None or has_few_units or is_uniform:
-        return Selection()
-    if not _is_selected(coded, codes, resamples, rng):
+    is_untested = is_random or labels.weight is not None or has_few_units or is_uniform
+    if is_untested or not _is_selected(coded, codes, resamples, rng):
         return Selection()
 
     # Use labels that were not selected by labels: the first ones, or those of complete annotators.
@@ -131,8 +131,7 @@ def selection_of(
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
     if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
         return Selection("tie_break")
-    has_min = is_shared & (n_labels == min_labels)
-    has_more = is_shared & ~has_min
+    has_min, has_more = is_shared & (n_labels == min_labels), is_shared & (n_labels > min_labels)
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
 
 
@@ -146,9 +145,9 @@ def _is_selected(
     one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
     if 1 in n_labels and selection_p(coded, codes, one_or_more, resamples, rng) <= LEVEL_SINGLE:
         return True
-    several = n_labels >= 2
-    codes = np.where(several[:, None], codes, -1)
-    return selection_p(coded, codes, n_labels * several, resamples, rng) <= LEVEL_MORE
+    has_several = n_labels >= 2
+    codes, two_or_more = np.where(has_several[:, None], codes, -1), n_labels * has_several
+    return selection_p(coded, codes, two_or_more, resamples, rng) <= LEVEL_MORE
 
 
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
@@ -173,9 +172,8 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
         few, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
         for at, units in ((few, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
-            about = About(a="humans", b=coded.raters[grader], at=at)
-            values = out.share(mean, compared)
-            out.add(BY_LABELS, values, compared, reason="no_pairable_units", **about)
+            add = partial(out.add, a="humans", b=coded.raters[grader], reason="no_pairable_units")
+            add(BY_LABELS, out.share(mean, compared), compared, at=at)
 
 
 def add_contested_rows(view: View) -> None:
@@ -192,10 +190,10 @@ def add_contested_rows(view: View) -> None:
     agreement = 1.0 - distance(categories[:, None], categories)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        counts = label_counts(coded, coded.people_beside(grader))  # without people it copies
+        counts = label_counts(coded, coded.humans_not_copied(grader))  # without people it copies
         n_labels = counts.sum(axis=1)
         units = (n_labels >= 3) & (grades >= 0)
-        n_others = np.maximum(n_labels - 1.0, 1.0)
+        n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
         # By class (of CONTESTED) and unit: the share of the annotators for whom the unit is of this
         # class, and the agreement of these annotators, and of the grader, with the others.
         size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
@@ -250,9 +248,9 @@ def _distance_of(coded: Coded) -> Distance:
 
 def _comparable_view(labels: LabelMatrix) -> Coded:
     """Return the categories, or the binary verdicts, if any, where no grader gave a category."""
-    if (labels.codes[:, list(labels.models)] >= 0).any() or not labels.has_verdicts:
-        return labels.on_categories()
-    return labels.on_verdicts()
+    has_categories = (labels.codes[:, list(labels.models)] >= 0).any()
+    is_binary = labels.has_verdicts and not has_categories
+    return labels.on_verdicts() if is_binary else labels.on_categories()
 
 
 def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
@@ -265,7 +263,8 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
     last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
     if (np.isfinite(next_time) & (last_time >= next_time)).any():
         return None  # two labels have the same time
-    return np.asarray(is_labelled & (np.argsort(order, axis=1, kind="stable") < number))
+    rank = np.argsort(order, axis=1, kind="stable")  # from 0, of each label of a unit
+    return np.asarray(is_labelled & (rank < number))
 
 
 def selection_p(
@@ -274,43 +273,43 @@ def selection_p(
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
     `codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2 or more,
-    0 leaves a unit out. The p value is 1 where all units have one number, or no score varies.
+    0 leaves a unit out. The p value is 1 if all units have the same number, or no score varies.
     """
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
-    frequency = resamples.frequency[coded.clusters].astype(float)
-    scores = np.stack(list(_scores(coded, codes, n_labels.astype(float), frequency)), axis=1)
-    sums, times = resamples.signed(resamples.cluster_sums(coded.clusters, scores))  # by cluster
-    spread = np.sqrt(times @ sums**2)
+    unit_frequency = resamples.frequency[coded.clusters].astype(float)
+    scores = np.stack(list(_scores(coded, codes, n_labels.astype(float), unit_frequency)), axis=1)
+    sums, frequency = resamples.signed(resamples.cluster_sums(coded.clusters, scores))  # by cluster
+    spread = np.sqrt(frequency @ sums**2)
     sums = (sums / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
-    observed = np.abs(times @ sums).max()
+    observed = np.abs(frequency @ sums).max()
     n_beyond, step = 0, max(1, _SIGNS_AT_ONCE // len(sums))
     for start in range(0, _DRAWS, step):
         size = min(step, _DRAWS - start), len(sums)
         # The sum of as many random signs as a cluster occurs in the data.
-        signs = (2 * rng.binomial(times, 0.5, size) - times).astype(np.float32)
+        signs = (2 * rng.binomial(frequency, 0.5, size) - frequency).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
     return (1 + n_beyond) / (_DRAWS + 1)
 
 
 def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> Iterator[Array]:
     """Yield scores (units,), whose sums are covariances of a unit's number of labels, `n_labels`
-    (units,), with labels and their distances. Each unit has its `frequency` (units,) in the data.
+    (units,), with labels and their distances. A unit occurs `frequency` (units,) times in the data.
     """
     units = np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)
     label_codes = codes[unit, person].astype(np.intp)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
     labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
-    has_own_group = labels_by_person >= pairwise.INDIVIDUAL_SHARE * frequency[units].sum()
-    group = np.where(has_own_group, np.cumsum(has_own_group), 0)[person]
+    has_many = labels_by_person >= pairwise.INDIVIDUAL_SHARE * frequency[units].sum()
+    group = np.where(has_many, np.cumsum(has_many), 0)[person]
     distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
         values = np.eye(coded.q)[:, int(coded.q == 2) :]
     weight = 1.0 / (codes >= 0).sum(axis=1)[unit]  # a unit's labels add up to 1
 
     def covariance_scores(group: Codes, unit: Codes, entries: Array, weight: Array) -> Array:
-        """Return scores of `n_labels` with entries of units, both centred within each group."""
+        """Return scores of `n_labels` with `entries`, labels or distances, centred by group."""
         mass = weight * frequency[unit]
         total = np.maximum(np.bincount(group, mass), 1e-300)
 
@@ -410,7 +409,7 @@ def add_recoded_rows(view: View) -> None:
             recoded = _recoded(coded, grader, new_codes)
             recoded_mean = with_and_among_humans(kappas, recoded, grader).with_humans
             if recoded_mean is not None and recoded_mean.values[0] - mean.values[0] >= GAIN:
-                by_people = coded.labelled_by_any(coded.people_beside(grader))
+                by_people = coded.labelled_by_any(coded.humans_not_copied(grader))
                 units = view.count(coded.labelled[:, grader] & by_people)
                 note = ", ".join(
                     f"{coded.categories[old]} as {coded.categories[new]}"
@@ -436,7 +435,7 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
         yield LOWER, np.maximum(codes - 1, 0)
         yield HIGHER, np.minimum(codes + 1, coded.q - 1)
         return
-    people = coded.people_beside(grader)
+    people = coded.humans_not_copied(grader)
     tables = (pairwise.data_table(coded, grader, person, data) for person in people)
     table = sum(tables, np.zeros(()))
     if table.ndim == 2:  # else there are no people, and so no tables
@@ -446,19 +445,19 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
 
 
 ANNOTATOR_KAPPA = "annotator_kappa"
-AS_GIVEN, PERHAPS = "as_given", "perhaps_"
+AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # at: labels as given; prefix of an unsure recoding
 LEVEL = 0.001
 """Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
 """Score of an annotator's covariance with the others above which they clearly agree."""
 MIN_SHARED_WITH_OTHERS = 10
-"""Units that an annotator must share with others than the one with whom they share most."""
+"""Fewest units that an annotator shares with annotators other than the one who shares most."""
 
 
 class Opposed(NamedTuple):
-    """An annotator whose labels contradict those of the `others` (names): the rows with the mean
-    kappa with them `as_given` and `recoded`. `recoding` is reversed or exchanged. Unless `is_sure`,
-    the others are equally many, and may be the ones who reverse the scale.
+    """An annotator whose labels contradict those of the `others` (names). `as_given` and `recoded`
+    are the rows with the mean kappa with them; `recoding` is reversed or exchanged. Unless
+    `is_sure`, the others are equally many, and may be the ones who reverse the scale.
     """
 
     annotator: str
@@ -476,7 +475,7 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # added in pairs
         # A row's note, read back as its remarks, has the others' names (`add_annotator_rows`).
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
-        is_sure = recoding == recoded["at"]
+        is_sure = not recoded["at"].startswith(PERHAPS)
         opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
     return opposed
 
@@ -491,7 +490,7 @@ def add_annotator_rows(view: View) -> None:
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
-    if not opposed or len(opposed) > len(others):
+    if not opposed or len(opposed) > len(others):  # or those opposed are the majority
         return
     is_sure = len(opposed) < len(others)
     if is_sure:  # the others have to agree clearly
@@ -503,7 +502,7 @@ def add_annotator_rows(view: View) -> None:
     recoding = ("" if is_sure else PERHAPS) + (REVERSED if _has_direction(coded) else EXCHANGED)
     name = pairwise.deciding_kappa(coded)
     before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
-    # Recoded labels must agree with the others at least half as well as these among themselves.
+    # Recoded labels must agree with the others at least half as well as the others with each other.
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
     names = ", ".join(coded.raters[person] for person in others)
     for annotator in opposed:
@@ -580,8 +579,8 @@ def _shared_with_others(
         units = labelled[:, column] & (n_labels >= 2)
         n_shared = labelled[units].sum(axis=0)
         n_shared[column] = 0
-        n_with_others = n_shared.sum() - n_shared.max(initial=0)
-        shares_with_one = len(people) > 2 and n_with_others < MIN_SHARED_WITH_OTHERS
+        n_beyond_one = n_shared.sum() - n_shared.max(initial=0)  # without the one who shares most
+        shares_with_one = len(people) > 2 and n_beyond_one < MIN_SHARED_WITH_OTHERS
         if shares_with_one or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
@@ -647,7 +646,7 @@ def add_gross_error_rows(view: View) -> None:
         return
     values = np.asarray(coded.values, dtype=float)
     for grader in coded.members("model"):
-        people = coded.people_beside(grader)
+        people = coded.humans_not_copied(grader)
         units, has_two = pairwise.compared_units(coded, resamples, people, grader)
         if not has_two:
             continue

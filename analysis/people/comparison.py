@@ -38,7 +38,6 @@ from evenhand.analysis.results import BASELINES, ResultRows
 from evenhand.analysis.statistics import Remark, entry_for, join_notes
 from evenhand.analysis.types import Array, Categories, Clusters, Codes, Integers, Mask
 from evenhand.analysis.writer import About, RubricView, View, Writer
-from evenhand.errors import InputError
 
 CEILING = "human_ceiling_difference"
 TOO_FEW_HUMANS = Remark("too_few_shared_by_humans", (pairwise.MIN_SHARED_UNITS,))
@@ -63,7 +62,7 @@ def add_ceiling_rows(view: View) -> None:
     """
     coded, kappas = view.coded, view.once(pairwise.KappaMeans)
     for grader in coded.members("model"):
-        if coded.people_beside(grader):
+        if coded.humans_not_copied(grader):
             means = with_and_among_humans(kappas, coded, grader)
             _add_difference(view, coded.raters[grader], means)
 
@@ -95,11 +94,13 @@ def add_baseline_rows(view: View) -> None:
     n_compared = int(coded.labelled[units][:, list(humans)].any(axis=0).sum())
     panel_note = "1 human" if n_compared == 1 else f"mean over {n_compared} humans"
     names = ["observed_agreement", "cohen_kappa", pairwise.deciding_kappa(coded)]
+    constant, _ = BASELINES
     for baseline, shares in view.once(baselines).items():
         labels_note = _baseline_in_words(coded, shares)
         for statistic, mean in _baseline_means(view, units, shares, names).items():
-            is_constant = baseline == BASELINES[0] and entry_for(statistic).own_margins
-            remark = Remark("constant_rater") if is_constant else ""
+            # Chance by a constant rater's own shares is all of its agreement: kappa is 0.
+            is_zero = baseline == constant and entry_for(statistic).own_margins
+            remark = Remark("constant_rater") if is_zero else ""
             about = About(a="humans", b=baseline, note=join_notes(remark, labels_note, panel_note))
             view.add(statistic, mean.values, units, undefined=mean.undefined, **about)
 
@@ -126,7 +127,7 @@ def with_and_among_humans(
     30 units; the humans' is also None where few units have two humans' labels.
     """
     resamples, kappa = kappas.resamples, pairwise.deciding_kappa(coded)
-    people = coded.people_beside(grader)
+    people = coded.humans_not_copied(grader)
     units, has_two = pairwise.compared_units(coded, resamples, people, grader, min_people)
     if resamples.count(coded.clusters, units)[0] < pairwise.MIN_SHARED_UNITS:
         return CeilingMeans(units, None, None)
@@ -137,7 +138,7 @@ def with_and_among_humans(
 
 def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Return the baselines' shares of the categories (q,), computed from the humans' labels. The
-    constant one gives the humans' most frequent category, of numbers that nearest to their mean.
+    constant one gives the humans' most frequent category or, of numbers, the nearest to their mean.
     """
     humans = coded.members("human")
     if not coded.labelled_by_any(humans).any():
@@ -162,8 +163,8 @@ def _baseline_means(
     panel = measurement.statistics()
     statistics = {name: panel[name] for name in names if name in panel}
     overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
-    any_codes = np.zeros(len(units), dtype=np.intp)  # of the tables only the humans' counts matter
-    chunks = overlap.tables_with_rater(any_codes, len(resamples))
+    # From the tables with any rater, the humans' counts are used; the rater's labels do not matter.
+    chunks = overlap.tables_with_rater(np.zeros(len(units), dtype=np.intp), len(resamples))
     expected = (measurement.expected_cells(features, shares) for features in chunks)
     return pairwise.means_of(overlap, expected, resamples, statistics)
 
@@ -176,10 +177,12 @@ def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
         reason = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
         view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
-    kind = "unweighted" if coded.level == "nominal" else coded.ordered  # "linear", "quadratic"
-    with_humans = ", ".join(filter(None, (f"{mean.values[0]:.4g}", mean.pairs_in_words)))
-    between_humans = ", ".join(filter(None, (f"{among.values[0]:.4g}", among.pairs_in_words)))
-    kappas = f"{kind} kappa: with humans {with_humans}; between humans {between_humans}"
+    with_humans, between_humans = (
+        ", ".join(filter(None, (f"{kappa.values[0]:.4g}", kappa.pairs_in_words)))
+        for kappa in (mean, among)
+    )
+    weights = "unweighted" if coded.level == "nominal" else coded.ordered
+    kappas = f"{weights} kappa: with humans {with_humans}; between humans {between_humans}"
     note = join_notes(Remark("pooled_pairs") if mean.pooled else "", kappas)
     about = About(a="humans", b=grader, note=note)
     undefined = max(mean.undefined, among.undefined)  # shares of resampled values
@@ -220,9 +223,7 @@ def human_ceiling(
     """
     people = encoding.encode_labels(humans, categories)
     grades = encoding.encode_column(grader, categories)
-    encoding.same_length(people, grades)
-    if not people.shape[1]:
-        raise InputError("there is no human to compare with; give labels (units, raters)")
+    encoding.check_same_length(people, grades)
     coded = encoding.coded_raters(people, grades[:, None], categories, level)
     coded = replace(coded, clusters=encoding.cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
@@ -281,13 +282,13 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     compared = np.asarray(majority >= 0)
     only_first = compared & matches & ~other_matches
     only_second = compared & other_matches & ~matches
-    wins = (only_first * 1.0 - only_second)[:, None]
+    wins = (only_first * 1.0 - only_second)[:, None]  # 1 for the first, -1 for the second
     wins_by_cluster = resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))
-    n_first, n_second = view.count(only_first)[0], view.count(only_second)[0]
-    note = f"with the humans' majority only the first {n_first}, only the second {n_second}"
-    about = About(a=coded.raters[first], b=coded.raters[second])
-    about["note"] = join_notes(note, view.as_sampled)
-    view.add("mcnemar_p", significance.sign_flip(wins_by_cluster[:, 0]), compared, **about)
+    (n_first, _), (n_second, _) = view.count(only_first), view.count(only_second)  # units
+    matched = f"with the humans' majority only the first {n_first}, only the second {n_second}"
+    a, b, note = coded.raters[first], coded.raters[second], join_notes(matched, view.as_sampled)
+    p = significance.sign_flip(wins_by_cluster[:, 0])
+    view.add("mcnemar_p", p, compared, a=a, b=b, note=note)
 
 
 def add_leniency_rows(view: View) -> None:
@@ -335,18 +336,18 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
     """
     coded = view.coded
     for grader in coded.members("model"):
-        people, grades = coded.people_beside(grader), coded.codes[:, grader]
+        people, grades = coded.humans_not_copied(grader), coded.codes[:, grader]
         if not people:
             continue
         compared_with = coded.raters[coded.members("human")[0]] if reference else "humans"
         counts = coefficients.label_counts(coded, people)
         tied, majority = coefficients.is_tied(counts), coefficients.majority_codes(counts)
-        n_tied = _items_in_words(view, tied & (grades >= 0), "tied and left out")
+        tied_note = _items_in_words(view, tied & (grades >= 0), "tied and left out")
         for code, name in enumerate(REFERENCE if reference else MAJORITY):  # code 0: affirmative
             units = (majority == code) & (grades >= 0)
             has_one_label = units & (counts.sum(axis=1) == 1)
             by_one = _items_in_words(view, has_one_label, "labelled by one annotator")
-            note = join_notes(n_tied, "" if reference else by_one)
+            note = join_notes(tied_note, "" if reference else by_one)
             rate = Interval.undefined("no_labels")
             if view.count(units)[0]:
                 part_and_whole = np.column_stack([units & (grades == code), units])
@@ -421,9 +422,9 @@ class AltTest:
 class _Comparisons(NamedTuple):
     """Comparisons of a grader with each of `n_humans` humans on each unit, (comparisons,) each.
 
-    `unit` and `human` are positions. Expected over the grader's labels are `grader_wins` (it is at
-    least as close to the other humans as this human), `difference`, the human's win minus the
-    grader's, and `squared_difference`.
+    `unit` and `human` are positions. The others are expected values over the grader's labels:
+    `grader_wins` (1 if it is at least as close to the other humans as this human is, else 0),
+    `difference`, the human's win minus the grader's, and `squared_difference`.
     """
 
     n_humans: int
@@ -496,7 +497,8 @@ def _test_of(
     is_flat, excess = variance < _ROUNDING, mean - epsilon
     # A one-sided t test that the mean is below epsilon; without variance, p is 0 or 1 by the sign.
     t = excess / np.sqrt(np.where(is_flat, 1.0, variance) / n)
-    p = np.where(is_flat, np.where(excess < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
+    p_if_flat = np.where(excess < -_ROUNDING, 0.0, 1.0)
+    p = np.where(is_flat, p_if_flat, stdtr(n - 1.0, t))
     return AltTest(
         annotators=tuple(eligible.tolist()),
         n=n.astype(np.int64),
@@ -589,7 +591,7 @@ def alt_test(
     """
     people = encoding.encode_labels(humans, categories)
     grades = encoding.encode_column(grader, categories)
-    encoding.same_length(people, grades)
+    encoding.check_same_length(people, grades)
     values = None if level == "nominal" else np.asarray(category_values(categories, level))
     comparisons = _compare(people, _one_hot(grades, len(categories)), values)
     return _test_of(comparisons, np.ones(len(people)), epsilon, min_units)

@@ -86,8 +86,8 @@ MOST_COUNTED = 5
 @dataclass(frozen=True)
 class GraderDisagreement:
     """A unit that a grader labelled differently from humans. `people` are the humans' labels by
-    rater. `parts` has the unit's value in each column of the units. `key` is that of the results
-    row with the `size` of the disagreement, None where it has no row.
+    rater, `parts` the unit's values by units column. `key` is that of the results row with the
+    `size` of the disagreement (`add_disagreement_rows`), None where it has no row.
     """
 
     rubric: str
@@ -159,7 +159,7 @@ def _disagreement_sizes(labels: LabelMatrix, distance: Array | None) -> dict[int
         values = np.array(labels.scale.values)
         distance = np.abs(values[:, None] - values) / max(np.ptp(values), 1e-12)
     humans, n = np.asarray(labels.humans), len(labels.codes)
-    unit, person = np.nonzero(labels.codes[:, humans] >= 0)
+    unit, person = np.nonzero(labels.codes[:, humans] >= 0)  # of each label
     human_codes = labels.codes[unit, humans[person]].astype(np.intp)
     n_humans, among_humans, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
     for first, second in label_pairs(unit):
@@ -207,8 +207,8 @@ def add_clarity_rows(view: RubricView) -> None:
     labels, scale = view.labels, view.labels.scale
     if not (scale.unclear and scale.collapse and labels.humans):
         return
-    coded, with_unclear = labels.on_collapsed(), labels.on_sorted()  # code q: unclear, last
-    out = view.seen_as(coded)
+    coded = labels.on_collapsed()
+    with_unclear, out = labels.on_collapsed_or_unclear(), view.seen_as(coded)  # code q: unclear
     add_group_rows(out, ["humans"])
     add_humans_rows(out)
     add_ceiling_rows(out)
@@ -233,8 +233,8 @@ def add_clarity_rows(view: RubricView) -> None:
 
 
 # ---- Trial of a wording --------------------------------------------------------------------------
-ALPHA, DIFFERENCE = "rewording_alpha", "rewording_difference"
-FILLED = "rewording_filled"
+TRIAL_ALPHA, TRIAL_DIFFERENCE = "rewording_alpha", "rewording_difference"
+TRIAL_FILLED = "rewording_filled"
 MIN_TRIAL = 30
 """Fewest clusters with two labels under each wording for which there is an outcome."""
 
@@ -280,15 +280,15 @@ def add_trial_rows(
         panel = group_panel(counts * has_pair[:, None], coded, resamples)
         alpha = panel[f"krippendorff_alpha_{coded.level}"]
         if has_pair.any():
-            out.add(ALPHA, alpha, has_pair, a="humans", at=name)
+            out.add(TRIAL_ALPHA, alpha, has_pair, a="humans", at=name)
         alphas.append(alpha)
         pairable.append(has_pair)
-    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording  # its keys: old, new
+    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording.keys()
     share = n_filled / (trial.raters * n_units)
-    out.add(FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
+    out.add(TRIAL_FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
     if all(units.any() for units in pairable):
         old, new = alphas
-        out.add(DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
+        out.add(TRIAL_DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
 
 
 Outcome = Literal["better", "worse", "inconclusive"]
@@ -296,8 +296,8 @@ Outcome = Literal["better", "worse", "inconclusive"]
 
 class TrialOutcome(NamedTuple):
     """Outcome of a trial of a wording. `size` is the number of clusters with which a trial would
-    show, with a chance of 80%, whether people agree better under the new wording: None where no
-    realistic number would, 0 where none is needed. `filled` is the share of labels given.
+    show, with a chance of 80%, whether people agree better under the new wording: None if no
+    realistic number would, 0 if no larger trial is needed. `filled` is the share of labels given.
     """
 
     outcome: Outcome

@@ -1,9 +1,9 @@
 """Main figures repeated: in slices of the units, for subgroups of humans, with other clusters.
 
-A grader can agree well overall and fail the units about one group, source or topic. For every value
-of a units column there are the main figures and their difference from the other units; for groups
-balanced accuracy against the majority of humans (as in Tables 4 and 12 of Feng, Park, Liu &
-Tsvetkov 2023) and its difference from the other groups.
+A grader can agree well overall and fail on the units about one group, source or topic. For every
+value of a units column, the main figures are repeated, with the difference from the other units;
+for every group there is balanced accuracy against the majority of humans (as in Tables 4 and 12 of
+Feng, Park, Liu & Tsvetkov 2023), with its difference from the other groups.
 
 *Publics* (`publics_of`): annotators of two sides may read items differently, and kappa among all of
 them is then low although the rubric is clear. A column of a table of annotators explains their
@@ -89,9 +89,10 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         inside = column.codes[:, None] == np.arange(len(column.values))
         for k, grader in enumerate(graders):
             sums = view.sums(inside * is_compared[:, [k]], inside * agreement[:, [k]])
-            size, agreed = np.split(sums, 2, axis=1)
-            others = (values.sum(axis=1, keepdims=True) - values for values in (agreed, size))
-            difference = ratio(agreed, size) - ratio(*others)
+            size, agreed = np.split(sums, 2, axis=1)  # (rows, slices) each
+            size_outside = size.sum(axis=1, keepdims=True) - size
+            agreed_outside = agreed.sum(axis=1, keepdims=True) - agreed
+            difference = ratio(agreed, size) - ratio(agreed_outside, size_outside)
             for code, value in enumerate(column.values):
                 units = view.count(inside[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(pairwise.few_units_note(units), column_notes[code][k])
@@ -105,7 +106,7 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
     units, else 0. The agreement of two labels is 1 or 0; of ordered labels and numbers 1 minus
     their distance as a share of the largest (the linear weights of Cohen 1968).
     """
-    counts = coefficients.label_counts(coded, coded.people_beside(grader))
+    counts = coefficients.label_counts(coded, coded.humans_not_copied(grader))
     grades = coded.codes[:, grader]
     if coded.is_number:
         values = np.asarray(coded.values)
@@ -131,30 +132,27 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
         return
     reference = coefficients.majority_codes(coefficients.label_counts(coded, humans))
     notes = max_t_notes([_hits_above_mean(view, column, reference) for column in columns])
-    q = coded.q
+    q, accuracy = coded.q, coefficients.balanced_accuracy
     for k, grader in enumerate(coded.members("model")):
         name, grades = coded.raters[grader], coded.codes[:, grader]
         for column, column_notes in zip(columns, notes, strict=True):
-            both = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
-            cells = np.zeros((len(grades), q * q))
-            cells[np.flatnonzero(both), (reference * q + grades)[both]] = 1.0
+            compared = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
+            cells = np.zeros((len(grades), q * q))  # each unit's cell of the table, 1 there
+            cells[np.flatnonzero(compared), (reference * q + grades)[compared]] = 1.0
             whole, groups = view.sums(cells).reshape(-1, q, q), []  # tables in all resamples
             for code, value in enumerate(column.values):
-                units = both & (column.codes == code)
+                units = compared & (column.codes == code)
                 if units.any():
                     table = view.sums(cells * units[:, None]).reshape(-1, q, q)
                     out = view.on(coded.part(f"{column.name}={value}"))
                     add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
                     few_note = pairwise.few_units_note(view.count(units))
-                    add(BALANCED, coefficients.balanced_accuracy(table), note=few_note)
+                    add(BALANCED, accuracy(table), note=few_note)
                     groups.append((add, table, column_notes[code][k]))
             if len(groups) < 2:
                 continue
             for add, table, note in groups:
-                difference = coefficients.balanced_accuracy(table) - coefficients.balanced_accuracy(
-                    whole - table
-                )
-                add("group_difference", difference, note=note)
+                add("group_difference", accuracy(table) - accuracy(whole - table), note=note)
 
 
 def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
@@ -251,7 +249,7 @@ MIN_GAIN = 0.1
 _PERMUTATIONS, _STEPS = 499, 20
 """Permutations of the test, and steps that numbers are rounded to for distances among people."""
 _MAX_PAIRS = 50_000_000
-"""Pairs of people in all permutations together; more pairs have fewer permutations, at least 99."""
+"""Most pairs of people in all permutations: fewer permutations of many people, but at least 99."""
 
 
 def publics_of(
@@ -272,10 +270,10 @@ def publics_of(
     table = table.reindex([coded.raters[human] for human in humans])
     for name in table:
         cells = table[name].fillna("").astype(str)
-        size = cells[cells != ""].value_counts()
-        if len(size) <= MOST_SIDES and (size >= 2).sum() >= 2:
-            large = cells.where(cells.map(size) >= 2, "")
-            sides_by_column[str(name)] = UnitColumn.of(str(name), large.tolist()).codes
+        n_people = cells[cells != ""].value_counts()  # by side
+        if len(n_people) <= MOST_SIDES and (n_people >= 2).sum() >= 2:
+            large_sides = cells.where(cells.map(n_people) >= 2, "").tolist()
+            sides_by_column[str(name)] = UnitColumn.of(str(name), large_sides).codes
     codes = coded.codes[:, humans]
     codes = codes[(codes >= 0).sum(axis=1) >= 2]
     publics, stratum = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
@@ -285,14 +283,10 @@ def publics_of(
     n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
     while sides_by_column:
         # (orders, columns, 2): within and across sides; the first order is that of the data.
-        distances = np.array(
-            [
-                [among.by_sides(side[order]) for side in sides_by_column.values()]
-                for order in _orders(stratum, n_permutations, seed)
-            ]
-        )
-        gain = (distances[..., 1] - distances[..., 0]) / among.chance
-        gain -= gain[1:].mean(axis=0)
+        sides, orders = sides_by_column.values(), _orders(stratum, n_permutations, seed)
+        distances = np.array([[among.by_sides(side[order]) for side in sides] for order in orders])
+        gain = (distances[..., 1] - distances[..., 0]) / among.chance  # in kappa
+        gain -= gain[1:].mean(axis=0)  # standardised by the permutations, all but the first
         spread = gain[1:].std(axis=0)
         score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
@@ -302,8 +296,9 @@ def publics_of(
         name = list(sides_by_column)[best]
         kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across
         publics[name] = Public(p, *kappas.tolist())
-        both = np.stack([stratum, sides_by_column.pop(name)])
-        stratum = np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
+        # Other columns are then permuted within the sides of this one.
+        stratum_and_side = np.stack([stratum, sides_by_column.pop(name)])
+        stratum = np.unique(stratum_and_side, axis=1, return_inverse=True)[1].reshape(-1)
     return publics
 
 
@@ -321,9 +316,10 @@ def add_side_kappa_rows(view: RubricView) -> None:
 
 class _DistancesAmong(NamedTuple):
     """Distances of people's labels of the same unit, minus the mean distance on the unit: the
-    `sums` over pairs of labels of every two people, and the numbers of these `pairs`, sparse
-    (people, people). A pair of a unit with m labels has the weight 1 / (m - 1). `mean` is the mean
-    distance of two labels of a unit, `chance` that of any two labels.
+    `sums` over pairs of labels of every two people, and the numbers of these `pairs`, both sparse
+    (people, people). A pair on a unit with m labels has the weight 1 / (m - 1), so that a unit
+    counts as often as it has labels. `mean` is the mean distance of two labels of a unit, `chance`
+    that of any two labels.
     """
 
     sums: Any
@@ -333,7 +329,7 @@ class _DistancesAmong(NamedTuple):
 
     @classmethod
     def of(cls, codes: Labels, coded: Coded) -> _DistancesAmong:
-        """Return the distances of codes (units, people) of the labels `coded`."""
+        """Return the distances among codes (units, people), which are some of those of `coded`."""
         from scipy import sparse
 
         unit, person = np.nonzero(codes >= 0)
@@ -341,8 +337,8 @@ class _DistancesAmong(NamedTuple):
         code = codes[unit, person].astype(np.intp)
         distances = pairwise.measurement_of(coded).distances
         if coded.is_number:  # rounded to steps of the range: many points would need much memory
-            points, point_values = coded.grid
-            code = np.rint(_STEPS * point_values[points[code]]).astype(np.intp)
+            point_of_code, point_values = coded.grid
+            code = np.rint(_STEPS * point_values[point_of_code[code]]).astype(np.intp)
             steps = np.arange(_STEPS + 1) / _STEPS
             distances = np.abs(steps[:, None] - steps) ** (2 if coded.ordered == "quadratic" else 1)
         (n, people), q, ones = codes.shape, len(distances), np.ones(len(unit))
@@ -354,9 +350,9 @@ class _DistancesAmong(NamedTuple):
         labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
         cells = ((unit * q)[:, None] + np.arange(q)).ravel(), np.repeat(person, q)
         weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
-        by_label = sparse.csr_array((weighted, cells), (n * q, people))
+        to_categories = sparse.csr_array((weighted, cells), (n * q, people))
         labelled = sparse.csr_array((ones, (unit, person)), (n, people))
-        sums = labels.T @ by_label
+        sums = labels.T @ to_categories
         sums -= labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
         pairs = labelled.T @ weight @ labelled
         sums, pairs = (

@@ -58,7 +58,7 @@ from scipy.special import ndtri
 from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.bootstrap.intervals import Interval, Reach, Z
 from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
-from evenhand.analysis.labels.encoding import cluster_codes, same_length, units_of_both_sides
+from evenhand.analysis.labels.encoding import check_same_length, cluster_codes, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
@@ -379,7 +379,7 @@ def ppi_plus_plus(
 def _unit_features(reference: Column[float], grades: Column[float], rest: Column[float]) -> Array:
     """Return the features (units, 7) of the labelled units, then of the rest, after checks."""
     people, grades = np.asarray(reference, dtype=float), np.asarray(grades, dtype=float)
-    same_length(people, grades)
+    check_same_length(people, grades)
     all_grades = np.concatenate([grades, np.asarray(rest, dtype=float)])
     if not np.isin(all_grades, (0, 1)).all() or not ((people >= 0) & (people <= 1)).all():
         raise InputError(

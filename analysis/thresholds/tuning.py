@@ -472,7 +472,7 @@ def tune_threshold(
     (0.3, 1.0, 0.333, 'tuned')
     """
     scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
-    encoding.same_length(scores, verdicts)
+    encoding.check_same_length(scores, verdicts)
     if objective not in OBJECTIVES:
         names = ", ".join(OBJECTIVES)
         raise InputError(f"the objective is {objective!r}; it must be one of {names}")
@@ -1081,7 +1081,7 @@ def score_probabilities(
     (0.0125, 0.0)
     """
     scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
-    encoding.same_length(scores, affirmed)
+    encoding.check_same_length(scores, affirmed)
     if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
         raise InputError("probabilities are needed for every item, each between 0 and 1")
     graded = Graded(scores, affirmed, encoding.cluster_codes(clusters, len(scores)))
@@ -1160,7 +1160,7 @@ def confident_grades(view: RubricView) -> Iterator[ConfidentGrades]:
     labels = view.labels
     if not labels.humans:
         return
-    coded = labels.on_sorted()
+    coded = labels.on_collapsed_or_unclear()
     majority = majority_codes(label_counts(coded, labels.humans))
     for grader in labels.models:
         grades, confidence = coded.codes[:, grader], labels.confidence[:, grader]

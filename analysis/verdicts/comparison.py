@@ -107,7 +107,7 @@ def with_missing_as_wrong(
     error rate: it is the worst case of a comparison that is made anyway.
     """
     coded, grader = view.coded, view.grader
-    people = list(coded.people_beside(grader))
+    people = list(coded.humans_not_copied(grader))
     missing = labels.assigned_to(grader) & ~labels.scored[:, grader] & coded.labelled_by_any(people)
     if not missing.any():
         return None
@@ -301,7 +301,7 @@ class Comparator:
         subtracted = (1.0 - share) * people_kappas  # to get the tested quantity (`Comparison`)
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
-        overlap = Overlap.of(coded, jackknife, coded.people_beside(grader), units)
+        overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
         support = Support.of(overlap, jackknife, [grader])
         minority, chance_agreement = _minority_and_chance(overlap, jackknife, sizes)
         effective = effective_size(sizes) if sizes.any() else 0.0

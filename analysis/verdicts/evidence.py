@@ -605,7 +605,7 @@ def add_part_rows(
         view_rows = []
         for name, inside, part_comparator in parts:
             coded = view.coded.only(inside, view.coded.part(name))
-            people = coded.people_beside(view.grader)
+            people = coded.humans_not_copied(view.grader)
             both = coded.labelled[:, view.grader] & coded.labelled_by_any(people)
             counts = part_comparator.jackknife.count(coded.clusters, both)
             part = GraderView(coded, view.grader, view.at)

@@ -185,7 +185,7 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
 
 def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
-    names = disagreements.ALPHA, disagreements.DIFFERENCE, disagreements.FILLED
+    names = disagreements.TRIAL_ALPHA, disagreements.TRIAL_DIFFERENCE, disagreements.TRIAL_FILLED
     # Figures by wording. The old wording has no difference.
     alphas, differences, filled = ({row.at: row for row in figures.select(name)} for name in names)
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")

@@ -164,9 +164,9 @@ def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
 
 
 def test_parts_are_values_or_fifths():
-    assert shift.divide(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
-    assert shift.divide(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
-    tied = shift.divide(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert shift.parts_of(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
+    assert shift.parts_of(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
+    tied = shift.parts_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
     assert (tied.sum(axis=0) > 0).all()
     assert (tied.sum(axis=1) == 1).all()
 
@@ -382,8 +382,8 @@ def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
 
     found = curves.at(a, b)
     assert np.allclose(found.residuals(), by_hand(a, b), atol=1e-9)
-    assert np.allclose(found.slope_of_mean(), found.slopes()[0][0], rtol=1e-12)
-    step, slopes = 1e-5, np.array(found.slopes())
+    assert np.allclose(found.slope_of_mean(), found.slopes().mean_by_a, rtol=1e-12)
+    step, slopes = 1e-5, np.reshape(found.slopes(), (2, 2, ROWS))
     along_a = np.subtract(by_hand(a + step, b), by_hand(a - step, b)) / (2.0 * step)
     along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
     assert np.allclose(slopes[:, 0], along_a, atol=1e-7)
@@ -428,7 +428,7 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng):
     assert fits.all()
     assert np.abs(curves.at(a, b).residuals()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
-    found = shift.excess_calls(people.n, grader, both, law, free=True)
+    found = shift.excess_calls(people.n, grader, both, law, fit_sharpness=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
@@ -437,9 +437,9 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     people, grader, both = _sums(tau, ndtr(ndtri(tau)), rng)
     law = shift.ScoreDistribution.of(people, third=False)
-    assert shift.excess_calls(people.n, grader, both, law, free=True).fits
+    assert shift.excess_calls(people.n, grader, both, law, fit_sharpness=True).fits
     # Of three people one is itself.
     copied = people.person3 / 3.0 + 2.0 / 3.0 * people.two2
-    found = shift.excess_calls(people.n, people.person3, copied, law, free=True)
+    found = shift.excess_calls(people.n, people.person3, copied, law, fit_sharpness=True)
     assert not found.fits
     assert np.isnan(found.share).all()

@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.intervals import share_bounds
-from evenhand.analysis.people.disagreements import ALPHA, DIFFERENCE, FILLED, MOST_COUNTED
+from evenhand.analysis.people import disagreements as module
 from evenhand.analysis.report.files import section_of
 from evenhand.analysis.report.source import ReportContext, Source
 from evenhand.analysis.request import TriedWording
@@ -46,8 +46,8 @@ def test_the_widest_come_first_and_are_bounded():
     # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
     assert listed(analysis) == [("u0", 1.0), ("u1", 0.75), ("u2", 0.5), ("u4", 0.25), ("u6", 0.25)]
     # u7 is as far as u6, and has no row: the results hold the very widest only.
-    assert [each.unit_id for each in analysis.disagreements][MOST_COUNTED:] == ["u7"]
-    assert len(rows_of(analysis, "disagreement")) == len(listed(analysis)) == MOST_COUNTED
+    assert [each.unit_id for each in analysis.disagreements][module.MOST_COUNTED :] == ["u7"]
+    assert len(rows_of(analysis, "disagreement")) == len(listed(analysis)) == module.MOST_COUNTED
 
 
 def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
@@ -201,10 +201,10 @@ def test_each_wording_has_its_own_units_and_no_earlier_ones(rng):
     ratings = study(rng)
     rows = analysed(ratings).results.set_index(["statistic", "at"])
     for name in ("r", "r-2"):
-        row = rows.loc[(ALPHA, name)]
+        row = rows.loc[(module.TRIAL_ALPHA, name)]
         assert row["estimate"] == pytest.approx(alpha(ratings, name))
         assert row["n_units"] == 60
-    difference = rows.loc[(DIFFERENCE, "r-2")]
+    difference = rows.loc[(module.TRIAL_DIFFERENCE, "r-2")]
     assert difference["rubric"] == "r"
     assert difference["n_units"] == 120
     assert difference["estimate"] == pytest.approx(alpha(ratings, "r-2") - alpha(ratings, "r"))
@@ -243,7 +243,7 @@ def test_labels_under_a_wording_that_a_unit_was_not_dealt_to_do_not_count(rng):
     stray = ratings[(ratings["unit_id"].isin(OLD)) & (ratings["rater_kind"] == "human")]
     stray = stray.assign(rubric="r-2", label="1")
     every = (analysed(each).results for each in (pd.concat([ratings, stray]), ratings))
-    own = (rows[rows["statistic"].isin((ALPHA, DIFFERENCE, FILLED))] for rows in every)
+    own = (rows[rows["statistic"].str.startswith("rewording_")] for rows in every)
     with_them, without = (rows.reset_index(drop=True) for rows in own)
     assert len(without) == 4
     pd.testing.assert_frame_equal(with_them, without)
