@@ -563,7 +563,7 @@ def kinds_spelled(
 ) -> str:
     """Return options that declare raters' kinds (`kind_of`, else guessed by name); `*` for many."""
     by_kind: dict[str, list[str]] = {"human": [], "model": []}
-    for rater in raters:
+    for rater in dict.fromkeys(raters):
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
         by_kind[(kind_of or {}).get(rater, guess)].append(rater)
     for names in by_kind.values():
