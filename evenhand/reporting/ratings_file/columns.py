@@ -592,8 +592,8 @@ def roles_in(
     kinds that cannot be inferred are left as they are. Raises InputError if neither a tool's
     `export` nor a name shows a rater's kind.
     """
-    table, columns = _as_long(table, options)
-    items = options.columns.get("unit_id") or columns.get("unit_id", "")
+    table, roles = _as_long(table, options)
+    items = options.columns.get("unit_id") or roles.get("unit_id", "")
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
@@ -605,7 +605,7 @@ def roles_in(
         return table, options, items
     rater_kinds = raters.map(lambda _: "") if of_tool is None else table["rater_kind"]
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
-    rater_column = options.columns.get("rater_id") or columns.get("rater_id", "")
+    rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
     kinds = _kinds_by_name(without_kind, are_people=people_column(rater_column))
     unknown = [rater for rater in without_kind if rater not in kinds]
     if unknown and of_tool is not None:
