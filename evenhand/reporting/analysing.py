@@ -56,9 +56,9 @@ def analyse_source(
     if is_study(source):
         from evenhand.study import open_study
 
-        settings: dict[str, Any] = {"verify": False, **switches, **options.settings}
+        arguments: dict[str, Any] = {"verify": False, **switches, **options.settings}
         with open_study(source) as study:
-            return analyse_study(study, **settings)
+            return analyse_study(study, **arguments)
     return analyse_file(source, options, **switches)
 
 
@@ -94,8 +94,8 @@ def analyse_study(
         for figure in published.figure
     ]
     published = published.model_copy(update={"figure": tuple(figures)})
-    _add_published_cuts(dataset, analysis, published)
-    return analysis, replace(context, replication=_with_published(study, dataset, published))
+    _add_at_thresholds(dataset, analysis, published)
+    return analysis, replace(context, replication=_replication(study, dataset, published))
 
 
 def analyse_file(
@@ -139,9 +139,7 @@ def _study_context(
     quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
-        """Return values with names in place of ids in their keys, which are (rubric, unit id), or
-        (rubric, unit id, grader).
-        """
+        """Return values with names for ids in their keys: rubric, unit id, and a grader or none."""
         return {
             (call(rubric), unit, *map(call, grader)): value  # `grader` has one element, or none
             for (rubric, unit, *grader), value in values.items()
@@ -235,14 +233,14 @@ def published_figures(study: Study) -> PublishedFigures:
     return published
 
 
-def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
-    """Add to the analysis the figures that were published at another threshold of probabilities:
-    with that threshold for every grader with probabilities, as `spearman_at_threshold` and others.
+def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: PublishedFigures) -> None:
+    """Add to the analysis the statistics that were published at a threshold of their own, computed
+    with this threshold for every grader with probabilities, as `spearman_at_threshold` and others.
     """
     from evenhand.analysis.report.source import ALL_BINARY
 
-    cuts = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
-    for rubric, threshold in sorted(cuts):
+    keys = {(figure.rubric, figure.threshold) for figure in published.figure if figure.threshold}
+    for rubric, threshold in sorted(keys):
         rows = dataset.ratings[dataset.ratings["rubric"] == rubric]
         has_probabilities = (rows["rater_kind"] == "model") & (rows["prob_method"] != "")
         graders = sorted(rows.loc[has_probabilities, "rater_id"].unique())
@@ -261,7 +259,7 @@ def _add_published_cuts(dataset: Dataset, analysis: Analysis, published: Publish
                 analysis.rows.append({**row, "statistic": name, "at": repr(threshold)})
 
 
-def _with_published(study: Study, dataset: Dataset, published: PublishedFigures) -> Replication:
+def _replication(study: Study, dataset: Dataset, published: PublishedFigures) -> Replication:
     """Return the published figures with sentences on differences of design."""
     from evenhand.analysis.report.source import Replication
     from evenhand.study.prompts.pairs import prompts_noun
@@ -279,9 +277,10 @@ def _with_published(study: Study, dataset: Dataset, published: PublishedFigures)
             texts = {"here": names or written("reproduction.none"), "there": published_names}
             notes.append(written(f"reproduction.{role}_differ", **texts))
     n_sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
-    # Where the number of responses alone is published, it still shows how large the study was.
+    # A published number of responses is always a note: it, too, shows how large the study was.
     for name, count in (("prompts", design.prompts), ("responses", design.responses)):
-        if count and (name, count) != ("prompts", n_sampled):
+        is_equal = name == "prompts" and count == n_sampled
+        if count and not is_equal:
             numbers = {"here": n_sampled, "there": count}
             notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
     labels_only = ", ".join(grader for grader in graders if grader not in with_probabilities)
@@ -376,13 +375,13 @@ def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
 
 
 def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
-    """Return sentences on a `run` of `improve`, as its `_store_result` stored it: the kappa of each
-    candidate in its last round, the old grader's first; then the choice and its test. `call`
-    returns a grader's name.
+    """Return sentences on a stored `run` of `improve` (`reporting.improving`): the kappa of each
+    grader in the last round that it met, the old grader's first; then the choice and its test.
+    `call` returns a grader's name.
 
-    A choice that was tested (`look` is its number) ends in its `outcome`. One that was not tested
-    gave way to another (`gives_way`), had no significance level left (`no_level`), or is futile:
-    a proof is unlikely.
+    A choice that was tested has the number of this analysis (`look`) and an `outcome`. One that was
+    not tested failed the audit (`gives_way` says how), had no error rate left (`no_level`), or is
+    futile: it gained too little for a test to be worthwhile.
     """
     last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}
     for stage in run["rounds"]:
@@ -429,8 +428,7 @@ def audits_of(study: Study, grader: str) -> list[Audit]:
     return grader_audits
 
 
-UnitTexts = dict[tuple[str, str], dict[str, str]]
-"""Texts of a unit by name or rater, by (rubric, unit id)."""
+UnitTexts = dict[tuple[str, str], dict[str, str]]  # by (rubric, unit id): texts by name or rater
 _UNITS_PER_QUERY = 400  # units that are read from the store at a time
 
 
@@ -443,7 +441,7 @@ def quoted_texts(study: Study, disagreements: list[GraderDisagreement]) -> UnitT
     quoted: UnitTexts = {}
     for start in range(0, len(units), _UNITS_PER_QUERY):
         batch = units[start : start + _UNITS_PER_QUERY]
-        questions = [Question(unit, study.rubrics[name], "ab") for name, unit in batch]
+        questions = [Question(unit, study.rubrics[name], order="ab") for name, unit in batch]
         for question, key, values in zip(questions, batch, study.values_of(questions), strict=True):
             blocks = text_blocks(question.rubric.variables, question.rubric.blocks, values)
             texts = values | {block.variable: block.text for block in blocks}
@@ -457,7 +455,7 @@ def text_title(variable: str) -> str:
 
 
 def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
-    """Return each person's latest reason for a label or a flag, by (rubric, unit id)."""
+    """Return each annotator's latest reason for a label or a flag, by (rubric, unit id)."""
     from evenhand.study.store.store import remarks_table, without_withdrawn
 
     keys = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
@@ -473,7 +471,7 @@ def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) ->
 def quoted_marks(
     study: Study, disagreements: Sequence[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return (rater, marked words) by (rubric, unit id), for raters whose labels are compared."""
+    """Return (rater, mark) by (rubric, unit id), of annotators whose labels are compared."""
     from evenhand.study.store.store import marks_on
 
     people = {(case.rubric, case.unit_id): case.people for case in disagreements}
@@ -490,8 +488,8 @@ def quoted_marks(
 def quoted_replies(
     study: Study, disagreements: list[GraderDisagreement]
 ) -> dict[tuple[str, str, str], list[str]]:
-    """Return the latest reply of each grader to each order and draw, by (rubric, unit id, grader),
-    as long as the rubric has its present text; equal replies are listed once.
+    """Return the latest reply of each grader to each order and draw, by (rubric, unit id, grader).
+    Replies to texts of the rubric that no longer count are left out; equal ones are listed once.
     """
     from evenhand.study.store.logs.replies import raw_replies
 

@@ -14,9 +14,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,15 +28,9 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
 from evenhand.lazy import pa, pc
+from evenhand.reporting.ratings_file import labels
 from evenhand.reporting.ratings_file.columns import everybody_of, refuse_missing
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
-from evenhand.reporting.ratings_file.labels import (
-    NO_LABEL,
-    RatingsInput,
-    declared_scales,
-    keep_named_raters,
-    refuse_sets,
-)
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import INCLUSION, folded, listed
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, split_ratings
@@ -77,7 +71,7 @@ _REPEATED = ("unit_id", "rater_id", "order", "draw")
 
 def analyse_at_scale(
     source: str | Path,
-    scale: ScaleOptions,
+    options: ScaleOptions,
     *,
     engine: str,
     units: Path | None = None,
@@ -92,25 +86,24 @@ def analyse_at_scale(
     the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
     """
     progress = on_stage or (lambda _: None)
-    name, connected = formats.source_name(str(source)), _connector(engine)
-    is_local = "://" not in str(source)
-    options = {**vars(scale), **changes, "units": units}
-    options["sidecar"] = is_local and sidecar_path(Path(source)).is_file()
-    _refuse(name, options)
-    reading, pieces = _reading(str(source), name, scale, str(changes.get("cluster", "pair")))
-    with connected() as client:
+    name, connect = formats.source_name(str(source)), _connector(engine)
+    has_sidecar = "://" not in str(source) and sidecar_path(Path(source)).is_file()
+    _refuse(name, {**vars(options), **changes, "units": units, "sidecar": has_sidecar})
+    reading, pieces = _reading(str(source), name, options, str(changes.get("cluster", "pair")))
+    with connect() as client:
         submit = partial(client.submit, pure=False)  # without hashing arguments to reuse results
         progress("reading the labels")
         n_rows = sum(piece.rows for piece in pieces)
         n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
         read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
-        piece_facts = client.gather([submit(itemgetter(0), task) for task in read_tasks])
+        piece_facts = client.gather([submit(attrgetter("facts"), task) for task in read_tasks])
         part_tasks = [[submit(one_part, task, i) for task in read_tasks] for i in range(n_parts)]
         del read_tasks  # so that workers can free the pieces
-        if not any(piece_facts):
+        known_facts = [facts for facts in piece_facts if facts is not None]
+        if not known_facts:
             raise InputError(f"{name} has a header but no ratings")
-        facts = Facts.all_of([entry for entry in piece_facts if entry])
-        plan, notes = _plan(reading, facts, scale)
+        facts = Facts.all_of(known_facts)
+        plan, notes = _plan(reading, facts, options)
         progress("counting patterns of labels")
         plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
         reduced = [submit(reduce_part, tasks, plan_task) for tasks in part_tasks]
@@ -145,8 +138,8 @@ def _refuse(source: str, options: Mapping[str, object]) -> None:
 
 
 def _connector(engine: str) -> Callable[[], Any]:
-    """Return a function that connects to the named cluster, or to one of this machine's processes,
-    and raises InputError if none answers. Raises InputError without the libraries.
+    """Return a function that connects to the cluster at the address in `engine`, or to one of this
+    machine's processes, or raises InputError if none answers. Raises InputError without Dask.
     """
     kind, _, address = engine.partition(":")
     if kind != "dask":
@@ -161,13 +154,13 @@ def _connector(engine: str) -> Callable[[], Any]:
     local = {"n_workers": cores, "threads_per_worker": 1, "dashboard_address": loopback}
     remote = {"address": address, "timeout": _TIMEOUT}
 
-    def connected() -> Any:
+    def connect() -> Any:
         try:
             return Client(**(remote if address else local))  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise InputError(f"no Dask scheduler answers at {address}: {error}") from None
 
-    return connected
+    return connect
 
 
 @dataclass(frozen=True)
@@ -179,7 +172,7 @@ class Reading:
     source: str
     theirs: Mapping[str, str]
     cluster: str = ""
-    no_label: frozenset[str] = NO_LABEL
+    no_label: frozenset[str] = labels.NO_LABEL
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -207,15 +200,19 @@ class Facts:
         return cls(cells.set_index(formats.ROW), filled, sum(entry.rows for entry in facts))
 
 
-FactsAndParts = tuple[Facts | None, "list[pa.Table]"]
-"""The facts about a piece, None without rows, and its rows by part, [] without rows."""
+class FactsAndParts(NamedTuple):
+    """The facts about a piece, None without rows, and its rows by part, [] without rows."""
+
+    facts: Facts | None
+    parts: list[pa.Table]
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Instructions for reducing parts: every rubric's scale, and raters by kind. If the source
-    `is_unnamed`, without rubrics, all ratings are on the only one. `kinds` are those of all raters;
-    if raters `are_named` in the options, others are left out.
+    """Instructions for reducing parts: by rubric, the scale and the kinds of its raters, in their
+    order; the columns that are `filled`; and the `kinds` of all raters. If raters `are_named` in
+    the options, others are left out. If the source `is_unnamed`, without rubrics, all ratings are
+    on the only one.
     """
 
     reading: Reading
@@ -228,35 +225,36 @@ class Reduction:
 
 
 def _reading(
-    source: str, name: str, scale: ScaleOptions, cluster: str
+    source: str, name: str, options: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[formats.Piece]]:
-    """Return the instructions for reading the source, and its pieces."""
+    """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
-    categories = {label.casefold() for label in scale.categories}
-    no_label = NO_LABEL - categories | {folded(label).casefold() for label in scale.missing}
-    reading = Reading(name, dict(scale.columns), column, no_label)
+    categories = {label.casefold() for label in options.categories}
+    codes = {folded(code).casefold() for code in options.missing}
+    reading = Reading(name, dict(options.columns), column, labels.NO_LABEL - categories | codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
-        columns += ["rater_kind"] if scale.kinds else []
-        if scale.kinds and "rater_id" not in columns:
+        columns += ["rater_kind"] if options.kinds else []  # the options give it
+        if options.kinds and "rater_id" not in columns:
             raise InputError(
                 f"{piece.name} has no column 'rater_id': with --engine a row is a rating; name its "
                 "column with --columns, or leave --engine out"
             )
-        refuse_missing(pd.DataFrame(columns=columns), piece.name, scale)
+        refuse_missing(pd.DataFrame(columns=columns), piece.name, options)
         if cluster not in ("pair", "unit") and column not in columns:
             raise InputError(f"{piece.name} has no column {column!r} to cluster by")
     return reading, pieces
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return the instructions for reducing all parts, and notes; `facts.cells` are read as rows."""
-    labels = RatingsInput(reading.source, everybody_of(options, facts.cells["rater_id"].unique()))
-    table, notes = keep_named_raters(facts.cells, labels)
+    """Return the instructions for reducing parts, and notes; `facts.cells` are read as ratings."""
+    options = everybody_of(options, facts.cells["rater_id"].unique())
+    ratings_input = labels.RatingsInput(reading.source, options)
+    table, notes = labels.keep_named_raters(facts.cells, ratings_input)
     _check_consistent(table, reading.source)
-    refuse_sets(table, stored_scales={}, reading=labels)  # a sidecar was refused
-    scaled = declared_scales(table, labels, stored_scales={})
+    labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
+    scaled = labels.declared_scales(table, ratings_input, stored_scales={})
     has_numbers = any(scale.is_number for scale in scaled.scales.values())
     _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
     is_unnamed = bool((table["rubric"] == "").all())
@@ -315,15 +313,15 @@ def read_parts(piece: formats.Piece, reading: Reading, n_parts: int) -> FactsAnd
         n_bytes, n_rows = n_bytes + table.nbytes, n_rows + len(table)
         formats.check_part(n_bytes, n_rows, formats.PIECE_ROWS, piece.name)
     if not n_rows:
-        return None, []
+        return FactsAndParts(None, [])
     table = pa.concat_tables(tables).combine_chunks()
-    return facts_of(table), scattered(table, n_parts)
+    return FactsAndParts(facts_of(table), scattered(table, n_parts))
 
 
-def one_part(facts_and_parts: FactsAndParts, part_index: int) -> pa.Table | None:
-    """Return a copy of the rows of one part: a slice would be sent with its whole table."""
-    _, parts = facts_and_parts
-    return parts[part_index].take(np.arange(len(parts[part_index]))) if parts else None
+def one_part(piece: FactsAndParts, part_index: int) -> pa.Table | None:
+    """Return a copy of a piece's rows of one part: a slice would be sent with its whole table."""
+    part = piece.parts[part_index] if piece.parts else None
+    return None if part is None else part.take(np.arange(len(part)))
 
 
 def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:

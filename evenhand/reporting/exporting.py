@@ -1,8 +1,8 @@
 """Export a study: its tables, the sidecar of its ratings (`reporting.ratings_file.declared`), and
 material for another tool's file (`exchange.writers`).
 
-Annotators' answers about themselves are not exported, except the one with quotas, nor any text that
-a person typed about an annotator.
+Annotators' answers about themselves are not exported, except the one that has quotas (the side),
+nor any text that a person typed about an annotator.
 """
 
 import json
@@ -18,7 +18,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.labels.encoding import combine_readings, split_by_method
 from evenhand.errors import InputError
 from evenhand.exchange import writers
-from evenhand.reporting.load import from_file, from_study, looked_at
+from evenhand.reporting.load import from_file, from_study, label_hashes
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight, sides_by_rater
@@ -39,9 +39,7 @@ _LEAD_DECISION = "a decision of the study's lead"
 
 
 def exported_ratings(study: Study) -> pd.DataFrame:
-    """Return the ratings, with the language shown if others than English were, and with annotators'
-    sides in a study with quotas.
-    """
+    """Return the ratings, with languages unless all are English, and sides if these have quotas."""
     ratings = with_shown(study.store, study.ratings())
     with study.store.read() as connection:
         sides = sides_by_rater(study, connection)
@@ -71,7 +69,7 @@ def exported_decisions(study: Study) -> pd.DataFrame:
 
 
 def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
-    """Return one of these tables as the bytes of a CSV file, for use in another process."""
+    """Return the table of `make`, one of these functions, as CSV bytes, for another process."""
     return csv_bytes(make(study))
 
 
@@ -121,7 +119,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     import tomlkit
 
     dataset = from_study(study, whole=True)
-    looks = coming_looks(study.store, looked_at(study, dataset.ratings))
+    looks = coming_looks(study.store, label_hashes(study, dataset.ratings))
     # Other columns to slice raters by are annotators' answers about themselves.
     rater_slices = (study.config.side.key,) if study.config.side else ()
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")
@@ -243,8 +241,9 @@ def material_of(
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
     """Return a row for each rater and unit, with draws and orders combined as in the analysis."""
-    by_method, _ = split_by_method(ratings, rubric)
-    readings = combine_readings(by_method, scale, source)
+    # A grader whose probabilities come from several methods is a rater for each.
+    ratings, _ = split_by_method(ratings, rubric)
+    readings = combine_readings(ratings, scale, source)
     labels = np.array([*scale.categories, ""], dtype=object)  # the code of no label is -1
     probabilities = []
     for shares in readings.probabilities:
@@ -265,7 +264,7 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
 
 
 def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, ids: pd.Series) -> pd.DataFrame:
-    """Return the units of these ids, each with its one response or those of both sides."""
+    """Return the units of these ids with their responses: one if a unit has a `side`, else both."""
     units = units[units["unit_id"].isin(ids)]
     if are_comparisons(units):  # both sides have the same prompt
         units = units.assign(prompt=units["prompt_a"]).drop(columns=["prompt_a", "prompt_b"])
@@ -274,7 +273,7 @@ def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, ids: pd.Series
         for row in responses.to_dict("records")
     }
     keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    one = [texts.get((pair, subject, side), "") if side else "" for pair, subject, side in keys]
+    single = [texts.get((pair, subject, side), "") if side else "" for pair, subject, side in keys]
     side_a = ["" if side else texts.get((pair, subject, "a"), "") for pair, subject, side in keys]
     side_b = ["" if side else texts.get((pair, subject, "b"), "") for pair, subject, side in keys]
-    return units.assign(response=one, response_a=side_a, response_b=side_b)
+    return units.assign(response=single, response_a=side_a, response_b=side_b)

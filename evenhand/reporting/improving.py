@@ -37,7 +37,7 @@ from evenhand.graders.options import GradingOptions, RequestLimits
 from evenhand.graders.providers import parse_spec
 from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
-from evenhand.reporting.load import clusters_of, from_study, looked_at
+from evenhand.reporting.load import clusters_of, from_study, label_hashes
 from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.suggestions import LearnUnit, Proposals, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
@@ -557,8 +557,8 @@ class Trial:
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
-        label_hashes = looked_at(self.study, self._initial_ratings)
-        look = look_numbers(self.study.store, label_hashes, record=True).get(self.rubric.name, 1)
+        present = label_hashes(self.study, self._initial_ratings)
+        look = look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(

@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return sets of keywords with the types of their values, by name: for ratings; for tuning,
-    whose `reference` is another parameter; for a plan, with assumptions; and for items to label.
+    """Return sets of keywords, {keyword: type}, by name: for ratings; for tuning, whose `reference`
+    is another parameter; for a plan, with assumptions; and for items to label.
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
@@ -36,11 +36,11 @@ def keyword_types() -> dict[str, dict[str, str]]:
     settings["missing"] = "Names"
     reference = {"reference": settings.pop("reference")}
     overlap = {"overlap": settings.pop("overlap")}
-    labels = {
+    ratings = {
         "human": "Names",
         "model": "Names",
         "units": "Table | str | os.PathLike[str] | None",
-        **_types_of(FileOptions, several="Names"),
+        **_types_of(FileOptions, sequence="Names"),
         "level": "Level | None",
         "thresholds": "Mapping[str, float] | None",
         "columns": "Mapping[str, str] | None",
@@ -53,17 +53,17 @@ def keyword_types() -> dict[str, dict[str, str]]:
     return {
         "": {},  # for functions without `**options`
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
-        "RatingsKeywords": labels | settings | reference | overlap,
-        "TuningKeywords": labels | settings | overlap,
-        "PlanKeywords": labels | settings | reference | assumed,
+        "RatingsKeywords": ratings | settings | reference | overlap,
+        "TuningKeywords": ratings | settings | overlap,
+        "PlanKeywords": ratings | settings | reference | assumed,
         "LabelKeywords": items,
     }
 
 
-def _types_of(options: type, several: str = "str | Sequence[str]") -> dict[str, str]:
-    """Return the types of the fields of a dataclass that its constructor takes."""
-    kinds = get_type_hints(options)
-    return {field.name: _type(kinds[field.name], several) for field in fields(options)}
+def _types_of(options: type, sequence: str = "str | Sequence[str]") -> dict[str, str]:
+    """Return the types of a dataclass's fields; `sequence` is that of those with several values."""
+    hints = get_type_hints(options)
+    return {field.name: _type(hints[field.name], sequence) for field in fields(options)}
 
 
 def _given_types(options: type) -> dict[str, str]:
@@ -71,23 +71,23 @@ def _given_types(options: type) -> dict[str, str]:
     return {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
 
 
-def _type(kind: object, several: str = "str | Sequence[str]") -> str:
-    """Return the text of a keyword's type for a field's type; `several` is that of a sequence.
+def _type(hint: object, sequence: str = "str | Sequence[str]") -> str:
+    """Return the text of a keyword's type for a field's type; `sequence` is that of a sequence.
 
     >>> _type(dict[str, tuple[str, ...]]), _type(tuple[str, ...]), _type(float | None)
     ('Mapping[str, Sequence[str]]', 'str | Sequence[str]', 'float | None')
     """
-    inner = get_args(kind)
-    match get_origin(kind):
+    inner = get_args(hint)
+    match get_origin(hint):
         case None:
-            return "None" if kind is NoneType else cast(type, kind).__name__
+            return "None" if hint is NoneType else cast(type, hint).__name__
         case origin if origin is Literal:
             return f"Literal[{', '.join(map(repr, inner))}]"
         case origin if origin in (dict, Mapping):
             return f"Mapping[str, {_type(inner[1], 'Sequence[str]')}]"
         case origin if origin in (tuple, Sequence):
-            return several
-    return " | ".join(_type(part, several) for part in inner)
+            return sequence
+    return " | ".join(_type(part, sequence) for part in inner)  # a union
 
 
 @cache
@@ -98,8 +98,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     from evenhand.reporting.planning import STATISTICS
     from evenhand.study.settings.analysis import Rules
 
-    kinds = {name: field.annotation for name, field in Rules.model_fields.items()}
-    settings = {name: get_args(kind) for name, kind in kinds.items() if get_origin(kind) is Literal}
+    hints = {name: field.annotation for name, field in Rules.model_fields.items()}
+    settings = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
     settings.pop("overlap")  # a number in a plan
     further = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
     return settings | further
@@ -114,7 +114,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "Mapping": (Mapping, "a dict"),
     "Sequence": (Collection, "a list"),
 }
-"""Types of values by type hint, with the words for them; labels and tables are checked later."""
+"""Classes of values by type hint, with the words for them; labels and tables are checked later."""
 _MOST_QUOTED = 60  # the most characters of a value that a message quotes
 
 
@@ -148,7 +148,7 @@ def taking(keywords: str = "") -> Callable[[Callable[Params, Result]], Callable[
 
 
 def _check(function: str, options: Mapping[str, object], types: Mapping[str, str]) -> None:
-    """Raise InputError if a keyword is unknown, or its value is of another type or not allowed."""
+    """Raise InputError if a keyword is unknown, or its value of another type or not allowed."""
     for name, value in options.items():
         if name not in types:
             raise InputError(f"{function} has no argument {name}{did_you_mean(name, types)}")
@@ -171,11 +171,12 @@ def _expected_kind(value: object, hint: str) -> str:
     ('a whole number', '', '')
     """
     names = [part.partition("[")[0] for part in hint.split(" | ")]
-    if (value is None and "None" in names) or not {"None", *_KINDS} >= set(names):
-        return ""  # or not checked here: labels, tables and types of ours
+    is_checked = {"None", *_KINDS} >= set(names)  # not labels, tables and classes of ours
+    if not is_checked or (value is None and "None" in names):
+        return ""
     kinds = [_KINDS[name] for name in names if name != "None"]
-    is_bool = isinstance(value, bool) and "bool" not in names
-    if not is_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
+    is_wrong_bool = isinstance(value, bool) and "bool" not in names  # it is an Integral, too
+    if not is_wrong_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
         return ""
     return " or ".join(in_words for _, in_words in kinds)
 

@@ -40,18 +40,10 @@ from evenhand.errors import InputError, did_you_mean
 from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
+from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.criteria import rubric_read, shared_columns, with_scores
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
-from evenhand.reporting.ratings_file.declared import (
-    ScaleOptions,
-    Sidecar,
-    Table,
-    named_file,
-    prices_of,
-    read_sidecar,
-    sidecar_path,
-)
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
@@ -74,16 +66,15 @@ if TYPE_CHECKING:
     from evenhand.reporting.ratings_file.labels import RatingsInput, ScaledRatings
     from evenhand.study import Study
 
-Source: TypeAlias = "Path | Table | Dataset"
+Source: TypeAlias = "Path | declared.Table | Dataset"
 """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
-DEFAULTS = ScaleOptions()
-_ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}
-"""Levels in words, for notes."""
+DEFAULTS = declared.ScaleOptions()
+_ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}  # in notes
 
 
 def load(
-    source: Source, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
+    source: Source, options: declared.ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a study's folder, a file or folder of ratings, or a table (`from_study`, `from_file`,
     `from_table`). A `Dataset` is returned with the settings of `options`.
@@ -103,10 +94,10 @@ def load(
 
 def is_study(source: Path) -> bool:
     """Return True for a study's folder, False for a file or folder of ratings."""
-    if not source.is_dir() or (source / "study.toml").exists():
-        return source.is_dir()
-    # Another folder is one of ratings if a tool's format is recognised.
-    return format_of(FileSource(source)) == TABLE
+    if not source.is_dir():
+        return False
+    # A folder without study.toml is one of ratings if a tool's format is recognised.
+    return (source / FILE_NAME).exists() or format_of(FileSource(source)) == TABLE
 
 
 def id_in(source: Source | str, name: str) -> str:
@@ -118,7 +109,7 @@ def id_in(source: Source | str, name: str) -> str:
     if (source / FILE_NAME).is_file():
         names = read_config(source).names
     else:
-        names = sidecar.names if (sidecar := read_sidecar(source)) else {}
+        names = sidecar.names if (sidecar := declared.read_sidecar(source)) else {}
     return next((id_ for id_, display_name in names.items() if display_name == name), name)
 
 
@@ -197,8 +188,8 @@ def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFac
         excluded={rater: exclusion.reason for rater, exclusion in exclusions.items()},
         raters=raters_with_languages(study),
         usage=usage,
-        prices=prices_of(usage),
-        looks=look_numbers(study.store, looked_at(study, ratings), record=look),
+        prices=declared.prices_of(usage),
+        looks=look_numbers(study.store, label_hashes(study, ratings), record=look),
         sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_cases(study)),
         attacked=attacked_table(study.store, hashes),
         rewordings=tried_wordings,
@@ -252,9 +243,11 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         by_rater = ratings.groupby("rater_id")["unit_id"]
         graded = {str(rater): frozenset(units) for rater, units in by_rater}
         withheld_units: dict[str, frozenset[str]] = {}
-        for rater, units in graded.items():  # winners and proposed prompts; then graders of parts
+        for rater, units in graded.items():
+            # A winner, or a grader with a proposed prompt.
             tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
+            # A grader that was asked about some parts only.
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
             if rater in first_graded_here and is_in_parts:
                 omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
@@ -290,7 +283,8 @@ def without_withheld(dataset: Dataset) -> Dataset:
         for grader in scale.withheld:
             graded = set(remaining.loc[remaining["rater_id"] == grader, "unit_id"])
             if not graded:
-                removed_graders += [grader] if grader in affected_graders else []
+                if grader in affected_graders:
+                    removed_graders.append(grader)
                 continue
             key = "withheld" if grader in affected_graders else "not_asked"
             names = {"rubric": dataset.name_of(rubric), "grader": dataset.name_of(grader)}
@@ -306,11 +300,11 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit, by the column `by` or, if "", that of the settings."""
     ids = sorted(set(dataset.units["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    codes = zip(ids, clusters.codes, strict=True)
-    return {unit: str(clusters.values[code]) for unit, code in codes}
+    coded_units = zip(ids, clusters.codes, strict=True)
+    return {unit: str(clusters.values[code]) for unit, code in coded_units}
 
 
-def looked_at(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
+def label_hashes(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
     """Return, by rubric, a hash of the labels that an interim analysis uses. Rubrics with fewer
     pairs labelled by two annotators than a verdict needs are left out: they get no verdict, so
     analysing them spends no error rate.
@@ -363,20 +357,20 @@ def study_scales(study: Study) -> dict[str, Scale]:
 
 
 def from_file(
-    file: Path, options: ScaleOptions = DEFAULTS, *, scales: Scales | None = None
+    file: Path, options: declared.ScaleOptions = DEFAULTS, *, scales: Scales | None = None
 ) -> Dataset:
     """Load a ratings file on the scale of `options`, with its sidecar
     (`reporting.ratings_file.declared`). `scales` replace those of the sidecar: only their rubrics
     are read, and no file that the sidecar names. Raises InputError, naming file and row.
     """
-    sidecar, attacked, units = read_sidecar(file), None, options.units
+    sidecar, attacked, units = declared.read_sidecar(file), None, options.units
     if sidecar is not None:
         options = sidecar.file.completing(options)
         options = replace(options, rubric=options.rubric and id_in(file, options.rubric))
         if scales is None:
             advice = "put it there or give --units FILE"
-            units = units or named_file(file, "units", sidecar.units, advice)
-            audit = named_file(file, "injection audit", sidecar.attacked, "put it there")
+            units = units or declared.named_file(file, "units", sidecar.units, advice)
+            audit = declared.named_file(file, "injection audit", sidecar.attacked, "put it there")
             attacked = read_attacked(audit) if audit else None
         if (codes := sidecar.analysis.missing) and not options.missing:
             options = replace(options, settings={**options.settings, "missing": codes})
@@ -388,7 +382,9 @@ def from_file(
         )
 
 
-def from_table(table: Table, options: ScaleOptions, *, scales: Scales | None = None) -> Dataset:
+def from_table(
+    table: declared.Table, options: declared.ScaleOptions, *, scales: Scales | None = None
+) -> Dataset:
     """Load a table of ratings of any library. Raises InputError naming the row's index."""
     units = None if options.units is None else units_table(options.units)
     return from_rows(*rows_of_table(table, options), units=units, scales=scales)
@@ -400,7 +396,7 @@ def naming_sidecar(file: Path) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        path = sidecar_path(file)
+        path = declared.sidecar_path(file)
         if not path.exists():
             raise
         raise InputError(f"{error} ({path.name} was read too)") from None
@@ -411,7 +407,7 @@ def from_rows(
     reading: RatingsInput,
     *,
     units: tuple[pd.DataFrame, str] | None = None,
-    sidecar: Sidecar | None = None,
+    sidecar: declared.Sidecar | None = None,
     attacked: pd.DataFrame | None = None,
     scales: Scales | None = None,
 ) -> Dataset:
@@ -422,11 +418,13 @@ def from_rows(
     ratings, unit_table = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
+    units_source = source  # the name of the table that has the columns of units
     if units is not None:
-        unit_table = with_units(unit_table, *units)
-    check_asked_for(changes, unit_table, rows, source if units is None else units[1])
+        columns, units_source = units
+        unit_table = with_units(unit_table, columns, units_source)
+    check_setting_columns(changes, unit_table, rows, units_source)
     # A default sidecar; without validation, as building the validator would take long.
-    stored = sidecar or Sidecar.model_construct()
+    stored = sidecar or declared.Sidecar.model_construct()
     for fault in unknown_ids(stored.names, ratings, stored.scales):
         raise InputError(fault)
     # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
@@ -453,7 +451,8 @@ def from_rows(
     if sidecar is None:
         notes.append(_reading_note(reading.items, scaled))
     else:
-        key, file = "sidecar_of" if stored.study else "sidecar", sidecar_path(Path(source)).name
+        key = "sidecar_of" if stored.study else "sidecar"
+        file = declared.sidecar_path(Path(source)).name
         notes.insert(0, written(f"reading.{key}", study=stored.study, file=file))
     titles = {name: stored.names.get(name, scale.title) for name, scale in stored.scales.items()}
     dataset = Dataset(
@@ -488,7 +487,7 @@ def check_sides(
         cells = annotators[column].fillna("").astype(str)
         sides = cells[cells != ""].value_counts()
         if (sides >= 2).sum() < 2 and (sides == 1).any():
-            side = str(sides.index[-1])
+            side = str(sides.index[-1])  # the rarest
             annotator = annotators.loc[cells == side, "rater_id"].iloc[0]
             position = int((rows["rater_id"] == annotator).to_numpy().argmax())
             raise InputError(
@@ -531,8 +530,7 @@ _PURPOSES = {
 }
 """The purpose, in messages, of each setting that names columns of units."""
 MIN_FILLED = 0.9  # the smallest share of filled cells in a column that identifies items
-_MOST_NESTED_CHECKED = 100
-"""Different cells of a column that are checked for lists and nested values."""
+_MOST_NESTED_CHECKED = 100  # different cells of a column that are checked for nested values
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
 MIN_TEXTS = 10  # the fewest different cells of a column of texts or names
 TEXT_LENGTH = 20  # median length, in characters, from which different cells are texts
@@ -568,7 +566,7 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
     return units.merge(rated[added], on="unit_id", how="left").fillna("")
 
 
-def check_asked_for(
+def check_setting_columns(
     settings: Mapping[str, Any], units: pd.DataFrame, rows: pd.DataFrame, source: str
 ) -> None:
     """Raise InputError if a setting names a column that `units` lacks, listing its columns.
@@ -579,7 +577,7 @@ def check_asked_for(
         for column in (value,) if isinstance(value, str) else value:
             if column in units or (setting == "cluster" and column in ("pair", "unit")):
                 continue
-            if column in rows and column not in RATINGS_COLUMNS:
+            if column in rows and column not in RATINGS_COLUMNS:  # it varies within some unit
                 first = rows.groupby("unit_id", sort=False)[column].transform("first")
                 unit = rows.loc[rows[column] != first, "unit_id"].iloc[0]
                 raise InputError(
@@ -592,7 +590,7 @@ def check_asked_for(
 
 
 def clustered_by_items(
-    units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: ScaleOptions
+    units: pd.DataFrame, ratings: pd.DataFrame, cluster: str | None, options: declared.ScaleOptions
 ) -> tuple[pd.DataFrame, str | None, list[str]]:
     """Return the units, the column that is their cluster (None: as in the settings), and notes.
     `cluster` is the user's setting, or None. Raises InputError if units declared to be independent
@@ -611,8 +609,8 @@ def clustered_by_items(
     response_column = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
     if name := item_column(rated[shared_columns(rated)], ratings) or response_column:
         cells = texts(units[name])
-        own_cluster = "(" + units["unit_id"].astype(str) + ")"
-        units = units.assign(**{name: cells.where(cells != "", own_cluster)})
+        cluster_of_one = "(" + units["unit_id"].astype(str) + ")"  # if the cell is empty
+        units = units.assign(**{name: cells.where(cells != "", cluster_of_one)})
         items, rows = units.loc[is_rated, name].nunique(), len(rated)
         return units, name, [written("reading.items", column=name, items=items, rows=rows, **fixes)]
     if COPIES not in units and (row_numbers := _copied_rows(rated, ratings)) is not None:
@@ -632,7 +630,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
     >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
     'Item'
     """
-    by_name, repeating = {}, {}
+    by_name, repeating = {}, {}  # the number of different cells in each candidate, by column
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
@@ -666,7 +664,8 @@ def _is_function_of_labels(units: pd.DataFrame, column: str, ratings: pd.DataFra
     shared = patterns.index.intersection(cells.index)
     pairs = list(zip(patterns[shared], cells[shared], strict=True))
     n_patterns = len({pattern for pattern, _ in pairs})
-    return len(pairs) - n_patterns >= MIN_TEXTS and len(set(pairs)) == n_patterns
+    n_repeats = len(pairs) - n_patterns  # a few repeats may have the same cell by chance
+    return n_repeats >= MIN_TEXTS and len(set(pairs)) == n_patterns
 
 
 def _are_names(values: pd.Index) -> bool:
@@ -693,6 +692,7 @@ def _copied_rows(units: pd.DataFrame, ratings: pd.DataFrame) -> np.ndarray | Non
     np.add.at(unit_hash, position, pd.util.hash_pandas_object(contents, index=False).to_numpy())
     if columns := [name for name in units if name != "unit_id"]:
         column_hash = pd.util.hash_pandas_object(units[columns].astype(str), index=False)
+        # An odd factor, so that the hash of ratings and that of columns cannot change places.
         unit_hash = np.asarray(unit_hash * np.uint64(31) + column_hash.to_numpy(), dtype=np.uint64)
     _, group, counts = np.unique(unit_hash, return_inverse=True, return_counts=True)
     n_copies = int(np.gcd.reduce(counts))

@@ -47,7 +47,7 @@ def changing_settings(study: Study) -> Iterator[None]:
 
 
 def note_edits(study: Study, done_by: str = "") -> None:
-    """Log that study.toml has changed, if it has."""
+    """Log that study.toml has changed, if it has; `done_by` is the author, "" if not known."""
     from evenhand.study.settings.study_toml import FILE_NAME
     from evenhand.study.store.logs.decisions import note_settings
 

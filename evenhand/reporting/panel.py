@@ -1,6 +1,4 @@
-"""Results as sentences and plain tables, for a terminal, a string or a notebook, and the last lines
-that `report` prints.
-"""
+"""Results as sentences and plain tables for terminals and notebooks; the last lines of `report`."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ _BETWEEN_CELLS = "   "
 
 
 class Printable:
-    """A result that prints as its command and shows itself in notebooks: `notes`, then `lines`."""
+    """A result that prints what its command prints, also in notebooks: `notes`, then `lines`."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -101,7 +99,7 @@ def blocks_of(
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """Return notes, advice on each rubric, verdicts with their limits, and labels to trust."""
+    """Return notes, advice by rubric, verdicts, what they do not cover, and labels to trust."""
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
     from evenhand.analysis.verdicts.judge import limits_of, recommendations
@@ -118,8 +116,9 @@ def verdict_lines(analysis: Analysis) -> list[str]:
 
 
 def last_lines(analysis: Analysis) -> list[str]:
-    """Return a report's conclusions in a few short lines: the advice on each rubric, the limits of
-    all verdicts, and the number of notes in the report.
+    """Return a report's conclusions in a few short lines, at most `MOST_LINES` if the limits leave
+    room: the advice on each rubric, the limits of all verdicts (what they do not cover), and the
+    number of notes in the report.
     """
     from evenhand.analysis import rank_graders
     from evenhand.analysis.verdicts.judge import limits_of, recommendations
@@ -131,10 +130,11 @@ def last_lines(analysis: Analysis) -> list[str]:
     n_free_lines = MOST_LINES - len(limits) - 1  # the last line counts the notes
     lines: list[str] = []
     for n_done, rubric_lines in enumerate(advice.values()):
-        is_last = n_done == len(advice) - 1
+        n_left = len(advice) - n_done
         # Before the last rubric a line is kept free for the number of rubrics left out.
-        if len(lines) + len(rubric_lines) > n_free_lines - (not is_last):
-            lines.append(written("ending.rubrics", count=len(advice) - n_done))
+        n_kept_free = 1 if n_left > 1 else 0
+        if len(lines) + len(rubric_lines) + n_kept_free > n_free_lines:
+            lines.append(written("ending.rubrics", count=n_left))
             break
         lines += rubric_lines
     n_notes = len(analysis.notes)

@@ -110,10 +110,10 @@ def call_on(folder: Path, function: Callable[..., Result], arguments: Sequence[o
 
 def count_look(folder: Path) -> None:
     """Count an interim analysis of the present labels, so that the next figures have verdicts."""
-    from evenhand.reporting.load import looked_at
+    from evenhand.reporting.load import label_hashes
 
     with open_study(folder) as study:
-        look_numbers(study.store, looked_at(study, study.ratings()), record=True)
+        look_numbers(study.store, label_hashes(study, study.ratings()), record=True)
 
 
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:

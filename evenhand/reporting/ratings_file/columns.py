@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, compress, product
+from itertools import combinations, product
 from typing import NamedTuple
 
 from evenhand.errors import InputError
@@ -62,11 +62,12 @@ _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
-    """Return True if a column's cells are possible in our column `ours`, or there are none."""
+    """Return True if a column's cells are possible in our column `ours`, or a table has no rows."""
     if table.empty:
         return True
     values = texts(table[column]).unique()
     cells = list(filter(None, (str(value).strip() for value in values[:_MOST_CELLS])))
+    is_tiny = len(table) < 3  # two rows do not show whether items and raters have several
     if not cells:
         return False
     if all(map(is_nested, cells)):
@@ -76,13 +77,13 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     if all(map(_DATE.fullmatch, cells)):
         return False
     if ours == "unit_id":  # of a long table, in which items have several rows
-        return len(table) < 3 or len(values) < len(table)  # two rows show nothing
+        return is_tiny or len(values) < len(table)
     if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
         return False
     are_numbers = all(map(_NUMBER.fullmatch, cells))
     if ours == "rater_id":
         has_fractions = are_numbers and any("." in cell for cell in cells)
-        return not has_fractions and (len(table) < 3 or 2 * len(values) <= len(table))
+        return not has_fractions and (is_tiny or 2 * len(values) <= len(table))  # two ratings each
     if ours == "label":
         return len(cells) <= MAX_LABELS or (are_numbers and not _MEASURE.search(column))
     return True
@@ -108,7 +109,7 @@ class _LabelGroup(NamedTuple):
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be the labels of several raters on one question: the largest
-    group of columns that share labels, or [] if two groups are the largest.
+    group of columns that share labels, else scores; [] if two groups are largest, or for counts.
     """
     groups: list[_LabelGroup] = []
     for column in label_columns(table, columns):
@@ -140,7 +141,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if the columns count annotators by label: whole numbers with one sum."""
+    """Return True if the columns are numbers of annotators by label, with one sum in all rows."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     sums, has_zero = np.zeros(len(table), dtype=int), False
@@ -223,10 +224,11 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     if rater not in table:
         return roles
     if "unit_id" in absent and "unit_id" not in roles:
-        items = [  # whose names, but for "id" or "ids", are of no fact, as "session_ids" is
+        items = [
             column
             for column in possible_columns("unit_id")
             if not table.duplicated([column, rater]).any()
+            # Any id is a fact by name, so the rest of the name decides: "session" in "session_ids".
             and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
             and not (texts(table[column]) == "").any()
         ]
@@ -250,7 +252,14 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
 
-NameParts = tuple[str, str]  # the two parts of a column's name, or its rater and its rubric
+NameParts = tuple[str, str]  # the first and second part of a column's name
+
+
+class RaterAndRubric(NamedTuple):
+    """The rater and the rubric of a column of labels."""
+
+    rater: str
+    rubric: str
 
 
 @dataclass(frozen=True)
@@ -262,19 +271,19 @@ class Grid:
     """
 
     pattern: str
-    columns: Mapping[str, NameParts]
+    columns: Mapping[str, RaterAndRubric]
     is_sure: bool = True
     unlabelled: tuple[str, ...] = ()
 
     @property
     def raters(self) -> list[str]:
         """The names of the raters."""
-        return list(dict.fromkeys(rater for rater, _ in self.columns.values()))
+        return list(dict.fromkeys(column.rater for column in self.columns.values()))
 
     @property
     def rubrics(self) -> list[str]:
         """The names of the rubrics."""
-        return list(dict.fromkeys(rubric for _, rubric in self.columns.values()))
+        return list(dict.fromkeys(column.rubric for column in self.columns.values()))
 
 
 def named_grid(
@@ -283,8 +292,9 @@ def named_grid(
     """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
     are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
     """
-    pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)  # texts and fields in turn
-    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:  # [2] is the mark between
+    # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
+    pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
+    if sorted(pieces[1::2]) != [RATER, RUBRIC] or not pieces[2]:
         raise InputError(
             f"--wide is {pattern!r}; write {RATER} and {RUBRIC} once each with a mark between "
             f"them, such as {RATER}_{RUBRIC}"
@@ -294,13 +304,13 @@ def named_grid(
     label_names = _possible_labels(table, columns)
     if not raters:
         names = _largest_product(_splits(label_names, before, separator, after))
-        return Grid(pattern, _rater_first(names, is_rater_last))
+        return Grid(pattern, {key: _rater_and_rubric(names[key], is_rater_last) for key in names})
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
-        pairs = [pair[::-1] if is_rater_last else pair for pair in splits]
-        pairs = [(rater, rubric) for rater, rubric in pairs if rater in raters]
+        pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
+        pairs = [pair for pair in pairs if pair.rater in raters]
         if pairs and column in label_names:
-            labels[column] = max(pairs, key=lambda pair: len(pair[0]))  # the longest rater name
+            labels[column] = max(pairs, key=lambda pair: len(pair.rater))
         elif pairs:
             unlabelled.append(column)
     return Grid(pattern, labels, unlabelled=tuple(unlabelled))
@@ -310,27 +320,28 @@ def guessed_grid(
     table: pd.DataFrame, columns: Sequence[str], raters: Collection[str] = ()
 ) -> Grid | None:
     """Return the grid of the columns of labels whose names combine every rater with every rubric;
-    None if no names do. With `raters`, the grid has the columns of these raters alone.
+    with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
     """
     label_names = _possible_labels(table, columns)
     best: dict[str, NameParts] = {}
     separator, after = "", ""
-    for marks in [*_BRACKETS, *((mark, "") for mark in _SEPARATORS)]:
-        grid_names = _largest_product(_splits(label_names, "", *marks))  # no text before the parts
-        if len(grid_names) > len(best):
-            best, (separator, after) = grid_names, marks
+    for mark, end in (*_BRACKETS, *((mark, "") for mark in _SEPARATORS)):
+        names = _largest_product(_splits(label_names, before="", separator=mark, after=end))
+        if len(names) > len(best):
+            best, separator, after = names, mark, end
     if not best or (not raters and all(map(plain_kind, best))):
         return None  # if all names are plainly raters', such as "gpt-4", no part is a rubric
-    is_rater_last, is_sure = _rater_side(table, best, raters)
-    first_parts, second_parts = zip(*best.values(), strict=True)
-    for parts in (first_parts, second_parts):  # numbers may count anything
-        is_sure = is_sure and not all(map(str.isdecimal, parts))
+    sides = zip(*best.values(), strict=True)
+    has_numbers = any(all(map(str.isdecimal, side)) for side in sides)  # they may count anything
+    is_rater_last = _is_rater_last(table, best, raters)
+    is_sure = is_rater_last is not None and not has_numbers
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
-    grid = Grid(pattern, _rater_first(best, is_rater_last), is_sure)
+    pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
+    grid = Grid(pattern, pairs, is_sure)
     if not raters:
         return grid
-    of_raters = {column: pair for column, pair in grid.columns.items() if pair[0] in raters}
+    of_raters = {column: pair for column, pair in grid.columns.items() if pair.rater in raters}
     return Grid(pattern, of_raters) if set(raters) <= set(grid.raters) else None
 
 
@@ -381,18 +392,19 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
     return {column: parts[column] for column in splits if column in parts}
 
 
-def _rater_first(parts: Mapping[str, NameParts], is_rater_last: bool) -> dict[str, NameParts]:
-    """Return the rater and rubric of each column from the parts of its name."""
-    return {column: pair[::-1] if is_rater_last else pair for column, pair in parts.items()}
+def _rater_and_rubric(parts: NameParts, is_rater_last: bool | None) -> RaterAndRubric:
+    """Return the rater and rubric that are the two parts of a column's name."""
+    first, second = parts
+    return RaterAndRubric(second, first) if is_rater_last else RaterAndRubric(first, second)
 
 
-def _rater_side(
+def _is_rater_last(
     table: pd.DataFrame, parts: Mapping[str, NameParts], raters: Collection[str]
-) -> tuple[bool, bool]:
-    """Return True if the second part of the names is the rater, and True if that is sure."""
+) -> bool | None:
+    """Return True if the second part of the names is the rater; None if that is not known."""
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
-        return not set(raters) & firsts, True
+        return not set(raters) & firsts
     # Three signs that the first parts, and that the second parts, are raters: the names of models,
     # and questions or labels that show the other parts to be rubrics.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
@@ -400,14 +412,12 @@ def _rater_side(
     by_label = [_is_rubric_by_labels(table, parts, other_side) for other_side in (1, 0)]
     for is_first_rater, is_second_rater in (by_model, by_question, by_label):
         if is_first_rater != is_second_rater:
-            return is_second_rater, True
-    return False, False
+            return is_second_rater
+    return None
 
 
 def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns share labels exactly if they share this part of their names: the first
-    (`side` 0) or the second (1).
-    """
+    """Return True if columns share labels exactly if they share part `side` (0, 1) of the name."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
@@ -445,7 +455,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in foreign or column == "label"]
-        _refuse_wide(table, name, wide, rater=likely.get("rater_id"), options=options)
+        _refuse_wide(table, name, wide, likely.get("rater_id"), options)
     fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         fault = f"{name} has no column 'rater_kind'"
@@ -453,11 +463,11 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 
 
 def _refuse_wide(
-    table: pd.DataFrame, name: str, columns: list[str], rater: str | None, options: ScaleOptions
+    table: pd.DataFrame, name: str, columns: list[str], raters: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels, unless `rater` names raters."""
+    """Raise InputError if columns seem to be raters' labels, unless `raters` is one of names."""
     labels = rater_label_columns(table, columns)
-    if rater not in (None, *labels):
+    if raters is not None and raters not in labels:
         return  # a column of raters' names, not of labels: the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
@@ -503,19 +513,19 @@ def _remedies(
 ) -> list[str]:
     """Return remedies for absent columns: name `likely` ones, `{ours: theirs}`; declare or add."""
     hint, unknown = "", {*absent} - likely.keys()
-    if len(table) and "rater_id" not in unknown:  # a rater's ratings are known
+    if len(table) and "rater_id" not in unknown:  # raters' ratings may show labels and rubrics
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
         if unit in table:  # a column with one value for each item has no labels
-            varies = [(table.groupby(unit)[column].nunique() > 1).any() for column in labels]
-            labels = list(compress(labels, varies))
+            by_unit = table.groupby(unit)
+            labels = [column for column in labels if (by_unit[column].nunique() > 1).any()]
         questions = criteria(labels) or labels
         if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
         key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-            rubrics = [  # columns that distinguish several ratings of one unit by one rater
+            rubrics = [  # columns that distinguish ratings of one unit by one rater
                 column
                 for column in free
                 if not table.duplicated([*key, column]).any()
@@ -551,18 +561,15 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return options that declare raters' kinds: of `kind_of`, else guessed; `*` for many."""
-    kinds = {}
-    for rater in raters:
+    """Return options that declare raters' kinds (`kind_of`, else guessed by name); `*` for many."""
+    by_kind: dict[str, list[str]] = {"human": [], "model": []}
+    for rater in dict.fromkeys(raters):
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
-        kinds[rater] = (kind_of or {}).get(rater, guess)
-    people = [name for name, kind in kinds.items() if kind == "human"]
-    models = [name for name, kind in kinds.items() if kind == "model"]
-    if len(people) > MAX_LISTED:
-        people = ["*"]
-    elif len(models) > MAX_LISTED:
-        models = ["*"]
-    by_kind = {"human": people, "model": models}
+        by_kind[(kind_of or {}).get(rater, guess)].append(rater)
+    for names in by_kind.values():
+        if len(names) > MAX_LISTED:
+            names[:] = [EVERYBODY]
+            break  # only one kind can be that of all others
     declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]
     if options.in_python:
         example = f", such as {', '.join(declared)}" if declared else ""
@@ -582,30 +589,30 @@ def roles_in(
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
     """Return a table, called `name` in messages, with our names of columns; the options with the
     kinds of its raters; and the name of the column of items, "" if items are rows. Columns and
-    kinds that cannot be inferred are left as they are. Raises InputError if neither an `export` nor
-    a name shows a rater's kind.
+    kinds that cannot be inferred are left as they are. Raises InputError if neither a tool's
+    `export` nor a name shows a rater's kind.
     """
-    table, columns = _as_long(table, options)
-    items = options.columns.get("unit_id") or columns.get("unit_id", "")
+    table, roles = _as_long(table, options)
+    items = options.columns.get("unit_id") or roles.get("unit_id", "")
     if "rater_id" not in table:
         table, items = _with_items(table, options, items)
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    needs_kinds = export is not None and export.by_unit  # of a tool, which may leave kinds ""
+    of_tool = export if export is not None and export.by_unit else None  # it may leave kinds ""
     options = everybody_of(options, raters)
-    if options.kinds or ("rater_kind" in table and not needs_kinds):
+    if options.kinds or ("rater_kind" in table and of_tool is None):
         return table, options, items
-    rater_kinds = table["rater_kind"] if needs_kinds else raters.map(lambda _: "")
+    rater_kinds = raters.map(lambda _: "") if of_tool is None else table["rater_kind"]
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
-    rater_column = options.columns.get("rater_id") or columns.get("rater_id", "")
+    rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
     kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
     unknown = [rater for rater in without_kind if rater not in kinds]
-    if unknown and export is not None and needs_kinds:
+    if unknown and of_tool is not None:
         raise InputError(
             f"{name} does not say which raters are annotators and which are graders "
             f"({listed(unknown)}); say so with "
-            + _unknown_spelled(table, unknown, options, by_score=export.by_score)
+            + _unknown_spelled(table, unknown, options, by_score=of_tool.by_score)
         )
     if unknown or not without_kind:
         return table, options, items
@@ -615,14 +622,14 @@ def roles_in(
 
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a long table with our names for columns that are recognised beyond doubt, and
-    `{ours: theirs}`; the table as it is, and {}, if one of them is not or it may be a wide table.
+    `{ours: theirs}`; the table as it is, and {}, if one is in doubt or the table may be wide.
     """
     absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
     if "item_id" in table:
         absent = [column for column in absent if column != "unit_id"]
     names = [str(column) for column in table]
-    # Raters are known already, or declared to be columns: nothing is to be recognised.
-    if "rater_id" not in absent or options.wide or {*options.kinds} & {*names} or not len(table):
+    raters_are_columns = options.wide or {*options.kinds} & {*names}  # as the user declares
+    if "rater_id" not in absent or raters_are_columns or not len(table):
         return table, {}
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
     roles = ratings_columns(table, foreign, absent)
@@ -632,24 +639,24 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
     key = [column if column in table else "item_id" for column in key]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
-        return table, {}
+        return table, {}  # a rater rates an item once
     if "rater_kind" not in table:
         roles |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
     return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
 
 
 def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
-    """Return a wide table whose column of unique ids is `unit_id`, and the name that it had."""
+    """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
             return table, items or column_of_ids
-    settings: set[str] = set()  # in them, names of columns that describe units
+    in_settings: set[str] = set()  # all values, of which some name columns that describe units
     for value in options.settings.values():
-        settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
+        in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
     for column in unit_columns(map(str, table)):
         cells = texts(table[column])
         are_short = len(cells) and cells.str.len().max() <= LONGEST_KEY
-        is_declared = column in options.kinds or column in settings
+        is_declared = column in options.kinds or column in in_settings
         if are_short and cells.is_unique and (cells != "").all() and not is_declared:
             return table.rename(columns={column: "unit_id"}), column
     return table, ""
@@ -668,7 +675,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
             return everybody_of(options, grid.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
-            raters = label_columns(table, columns)  # no column of labels is left out
+            raters = label_columns(table, columns)  # with those that share no labels with others
         return everybody_of(options, raters)
     if options.kinds:
         return options
@@ -678,12 +685,9 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     else:
         raters = rater_label_columns(table, columns)
         kinds = _kinds_by_name(raters)
-        unassigned_raters = [
-            column
-            for column in label_columns(table, columns)
-            if column not in raters and kind_by_word(column)
-        ]
-        is_known = len(kinds) == len(raters) > 1 and not unassigned_raters  # no column is in doubt
+        others = [column for column in label_columns(table, columns) if column not in raters]
+        is_in_doubt = any(map(kind_by_word, others))  # a rater by name, not by labels
+        is_known = len(kinds) == len(raters) > 1 and not is_in_doubt
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
@@ -716,7 +720,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare kinds; raters' names only if these are not scores' names."""
+    """Return options that declare kinds, with raters' names unless these seem to be of scores."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]

@@ -21,7 +21,7 @@ from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.labels import sharing
 from evenhand.study.prompts.items import PROMPT_ID
-from evenhand.study.prompts.pairs import CRITERIA as COLUMNS
+from evenhand.study.prompts.pairs import CRITERIA as CRITERIA_COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
 from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, loose, shortened, unit_columns
 from evenhand.study.tables.formats import row_number
@@ -30,10 +30,9 @@ from evenhand.texts import written
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
 """Columns of units: a criterion's text, its points, and their sign."""
-CRITERIA, SCORE = "criteria", "score"
-"""Names of the two rubrics of a file that names none."""
-_NAMES, _RATERS = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
-_RESPONSES = (RESPONSE_ID, "completion_id")
+CRITERIA, SCORE = "criteria", "score"  # names of the two rubrics of a file that names none
+_NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
+_ID_NAMES = (RESPONSE_ID, "completion_id", "unit_id", "item_id")  # of responses, likeliest first
 _MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
 _KINDS = (
     *("axis", "criterion_kind", "criterion_type", "criterion_category"),
@@ -62,11 +61,11 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if not points:
         return table
     if not criterion:
-        unit_names, rater_names = (*_RESPONSES, "unit_id", "item_id"), ("rater_id", *_RATERS)
-        units = [by_name[name] for name in unit_names if name in by_name]
-        # Several ratings of a unit by a rater (the first column of each) are of several criteria.
-        key = units[:1] + [by_name[name] for name in rater_names if name in by_name][:1]
-        if not rated or "rubric" in table or len(key) < 2 or not table.duplicated(key).any():
+        units = [by_name[name] for name in _ID_NAMES if name in by_name]
+        raters = [by_name[name] for name in ("rater_id", *_RATER_NAMES) if name in by_name]
+        # Several ratings of a unit by a rater are of several rubrics, or of several criteria.
+        may_repeat = not rated or "rubric" in table or not units or not raters
+        if may_repeat or not table.duplicated([units[0], raters[0]]).any():
             return table
         raise InputError(
             f"{name} has points ({points!r}) and no column of criteria; add one called "
@@ -84,6 +83,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if (points_of_row < 0).any():
         is_sign = [points_of_row > 0, points_of_row < 0]
         table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
+    # The model is a fact about the response, so a column of it must have one value for each.
     subjects = [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table]
     if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
         table = table.rename(columns={subjects[0]: "subject"})
@@ -106,18 +106,20 @@ def _with_response_ids(
     ids = texts(table[first])
     if not is_single or ids.str.len().max() > _MOST_CHARACTERS:
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
-    if first.strip().casefold() not in (*_NAMES["prompt"], *_NAMES["response"]):
-        is_dropped = is_single or PROMPT_ID in table  # as `unit_id`, below
-        table = table.rename(columns={first: "unit_id" if is_dropped else PROMPT_ID})
-    table = table.drop(columns=["unit_id", "item_id"], errors="ignore")
-    return table.assign(**{RESPONSE_ID: ids})
+    omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
+    is_text = first.strip().casefold() in (*_NAMES["prompt"], *_NAMES["response"])
+    if not is_text and (is_single or PROMPT_ID in table):
+        omitted.append(first)
+    elif not is_text:  # responses to one prompt share the id
+        table = table.rename(columns={first: PROMPT_ID})
+    return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, str]) -> list[str]:
     """Return the columns that identify a response: an id that several criteria share, with columns
     of the model and the text if these differ within it; else the texts.
     """
-    likely = [names[name] for name in (*_RESPONSES, "unit_id", "item_id") if name in names]
+    likely = [names[name] for name in _ID_NAMES if name in names]
     likely += [name for name in unit_columns(map(str, table)) if name != criterion]
     subject, response, prompt = (  # a column each, in a list, or [] without one
         [names[word] for word in _NAMES[role] if word in names][:1]
@@ -163,7 +165,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     labels, met and not met.
     """
     units = dataset.units
-    if not {*COLUMNS} <= {*units} or dataset.ratings.empty:
+    if not {*CRITERIA_COLUMNS} <= {*units} or dataset.ratings.empty:
         return dataset
     units = units[units[CRITERION] != ""]
     _check(units, dataset.name)
@@ -180,14 +182,15 @@ def with_scores(dataset: Dataset) -> Dataset:
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        if rows.empty or met is None or scale.part_of or scale.variant_of:
+        is_derived = scale.part_of or scale.variant_of  # of another rubric, which gives the score
+        if rows.empty or met is None or is_derived:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
         rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
         scored = _scores(rows, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scored))
         derived[score] = name
-        labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)
+        labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)  # 0 and 1 are the ends
         scales[name] = replace(scale, affirmative=met)
         scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
         titles[score] = written("criteria.title", rubric=titles.get(name, name))
@@ -218,9 +221,7 @@ def with_scores(dataset: Dataset) -> Dataset:
 
 
 def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
-    """Return by unit id its `response`, its `points`, and the response's sum of `positive` points
-    and number of criteria (`n_criteria`).
-    """
+    """Return by unit its `response`, `points`, the response's `positive` sum and `n_criteria`."""
     points, response = units[POINTS].astype(float), units[RESPONSE_ID]
     table = pd.DataFrame({"response": response, "points": points})
     table["positive"] = points.clip(lower=0).groupby(response).transform("sum")
@@ -229,13 +230,12 @@ def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
 
 
 def _met_labels(scale: Scale) -> frozenset[str] | None:
-    """Return the labels of a criterion that is met: the affirmative ones, or else the word for yes;
-    None if the scale is not one of met and not met.
-    """
-    labels_by_look = {loose(label): label for label in scale.categories}
-    yes = next((yes for yes, no in TRUTH if labels_by_look.keys() <= {yes, no}), "")
-    met = scale.affirmative or frozenset({labels_by_look.get(yes, "")} - {""})
-    return met if len(labels_by_look) <= 2 and (met or yes) else None
+    """Return a met criterion's labels: affirmative, or a word for yes; None for other scales."""
+    label_of = {loose(label): label for label in scale.categories}
+    yes = next((yes for yes, no in TRUTH if label_of.keys() <= {yes, no}), "")
+    if len(label_of) > 2 or not (scale.affirmative or yes):
+        return None
+    return scale.affirmative or frozenset(label for look, label in label_of.items() if look == yes)
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:
@@ -275,9 +275,9 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns that are the same for all criteria of a response; all without criteria."""
+    """Return `unit_id` and the columns that a response's criteria share; all if there are none."""
     names = list(map(str, units))
-    if not {*COLUMNS} <= {*names}:
+    if not {*CRITERIA_COLUMNS} <= {*names}:
         return names
     differs = units.groupby(RESPONSE_ID).nunique() > 1
     return [name for name in names if name not in differs or not differs[name].any()] + ["unit_id"]

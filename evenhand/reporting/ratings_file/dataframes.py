@@ -18,6 +18,7 @@ from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.ratings_file.columns import (
     Grid,
+    RaterAndRubric,
     grid_in,
     kinds_spelled,
     refuse_missing,
@@ -32,8 +33,7 @@ from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
 Names = Hashable | Iterable[Hashable]  # one name or label, or several
-_COLUMN, _LABEL = "\ncolumn", "\nlabel"
-"""Names, which no file has, for the columns of a melted wide table: its column and the label."""
+_COLUMN, _LABEL = "\ncolumn", "\nlabel"  # columns of a melted table, with names that no file has
 
 
 def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
@@ -41,6 +41,7 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
     where it is no table, or where two columns have one name.
     """
+    kind = type(source).__name__
     if isinstance(source, pd.DataFrame):
         frame = _flat(source, name)
     elif isinstance(source, Mapping):
@@ -48,12 +49,10 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     elif isinstance(source, (list, tuple)):
         frame = _of_records(source, name)
     elif hasattr(source, "to_frame"):
-        kind = type(source).__name__
         raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
     elif isinstance(source, ArrowTable):
         frame = _of_another_library(source, name)
     else:
-        kind = type(source).__name__
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
             if hasattr(source, method):
                 fault = f"this {kind} is not computed yet; write .{method}() behind it"
@@ -118,7 +117,7 @@ def _of_records(source: Sequence[Mapping[Any, object]], name: str) -> pd.DataFra
 
 
 def _of_another_library(source: Any, name: str) -> pd.DataFrame:
-    """Read a table by Arrow, if pyarrow is installed; integer columns with nulls stay integers."""
+    """Read a table through pyarrow, or else one of polars; integers with nulls stay integers."""
     kind = type(source).__name__
     try:
         import pyarrow
@@ -130,7 +129,7 @@ def _of_another_library(source: Any, name: str) -> pd.DataFrame:
             for column in table.columns:
                 try:
                     columns.append(column.to_pandas(integer_object_nulls=True))
-                except NotImplementedError:
+                except NotImplementedError:  # a type that pandas does not have
                     columns.append(pd.Series(column.to_pylist(), dtype=object))
             empty = pd.DataFrame(index=pd.RangeIndex(table.num_rows))
             frame = pd.concat(columns, axis=1) if columns else empty
@@ -173,7 +172,9 @@ def units_table(source: Path | Table) -> tuple[pd.DataFrame, str]:
     else:
         name, table = "units", _with_unit_ids(frame_of(source, "units"))
         table = _with_texts(table, table.columns)
-    return table.assign(unit_id=fold(table["unit_id"])) if "unit_id" in table else table, name
+    if "unit_id" in table:
+        table = table.assign(unit_id=fold(table["unit_id"]))
+    return table, name
 
 
 def _refuse_sheet(sheet: str) -> None:
@@ -201,8 +202,8 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an index by which messages, which add FIRST_ROW (`row_number`), name rows
-    as the user does: by the user's own index, if it consists of different integers, or else from 0.
+    """Return a table with an index that makes messages, which add FIRST_ROW (`row_number`), name
+    rows as the user does: by the user's index, if it is of different integers, or else from 0.
     """
     is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if is_numbered else pd.RangeIndex(len(table))
@@ -216,13 +217,13 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a long or wide ratings file, or of an export of another tool. In a wide
-    one a blank cell is no rating, and a unit without a name goes by its row.
+    one a blank cell is no rating, and without a column of items each row is one.
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
     table = with_criteria(table, file.name)  # gives weighted criteria, if it has such, ids of units
     table, options, items = roles_in(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # as `long_rows` subtracts it
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `long_rows` subtracts it again
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
     return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
@@ -235,8 +236,8 @@ def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, R
     _refuse_sheet(options.sheet)
     frame = frame_of(source, options.name)
     table = renamed(frame, options.columns, options.name)
-    numbered = with_criteria(_numbered(table), options.name)  # whose errors name rows
-    table = numbered.set_axis(table.index)  # `long_rows` numbers them again
+    numbered = with_criteria(_numbered(table), options.name)  # numbered for its errors
+    table = numbered.set_axis(table.index)  # as before: `long_rows` numbers rows itself
     table, options, items = roles_in(table, options.name, options)
     rows, reading = long_rows(table, options.name, options)
     notes = [*frame.attrs.get("notes", ()), *reading.notes]
@@ -260,7 +261,7 @@ def long_rows(
         options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
         reading = RatingsInput(name, options)
     else:
-        if "unit_id" not in table:
+        if "unit_id" not in table:  # rows are items, named by their index
             table.insert(0, "unit_id", texts(source.index.to_series()).to_numpy())
         columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
         grid = grid_in(table, columns, options)
@@ -284,7 +285,7 @@ def long_rows(
     for step in TABLE_STEPS:
         table, step_notes = step(table, reading)
         notes += step_notes
-    if reading.rows is not None:  # steps name rows by index; later errors look it up in `rows`
+    if reading.rows is not None:  # later errors look up the position of a rating in `rows`
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
     return _with_texts(table, further_columns), replace(reading, notes=notes)
@@ -326,8 +327,8 @@ def _melted(
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
             fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
             raise InputError(fault + hint)
-    rater_and_rubric = dict(grid.columns) if grid else {rater: (rater, "") for rater in kinds}
-    unit_columns = [column for column in table if column not in rater_and_rubric]
+    by_column = dict(grid.columns) if grid else {name: RaterAndRubric(name, "") for name in kinds}
+    unit_columns = [column for column in table if column not in by_column]
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
@@ -339,14 +340,14 @@ def _melted(
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(unit_columns, list(rater_and_rubric), _COLUMN, _LABEL, ignore_index=False)
+    cells = table.melt(unit_columns, list(by_column), _COLUMN, _LABEL, ignore_index=False)
     cells = cells.rename(columns={_LABEL: "label"})
     cells = cells[cells["label"].notna()]
     cells["label"] = texts(cells["label"])
     if not blanks:
         cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][0])
+    cells["rater_id"] = cells[_COLUMN].map(lambda column: by_column[column].rater)
     cells["rater_kind"] = cells["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map(lambda column: rater_and_rubric[column][1])
+        cells["rubric"] = cells[_COLUMN].map(lambda column: by_column[column].rubric)
     return cells

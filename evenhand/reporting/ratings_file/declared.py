@@ -129,21 +129,20 @@ class ScaleOptions(FileOptions):
 class ItemOptions:
     """Options of an items file: the roles of its columns, and the question (`evenhand.label`)."""
 
-    show: Sequence[str] = ()
-    subject: Sequence[str] = ()
-    cluster: str = ""
-    judge: str = ""
-    missing: Sequence[str] = ()
-    each_turn: bool = False
+    show: Sequence[str] = ()  # columns that annotators read
+    subject: Sequence[str] = ()  # column of the model under test, or two for two responses
+    cluster: str = ""  # column of rows that belong together
+    judge: str = ""  # column of a grader's labels, which annotators never see
+    missing: Sequence[str] = ()  # the grader's codes for "no label"
+    each_turn: bool = False  # each turn of a conversation is an item
     rubric: Sequence[str] = ()
     question: str = ""
     options: Sequence[str] = ()
-    descriptions: Mapping[str, str] = field(default_factory=dict)
-    """Definitions of options, by their names."""
-    scale: str = ""
-    several: bool = False
+    descriptions: Mapping[str, str] = field(default_factory=dict)  # by option
+    scale: str = ""  # a range of labels in place of options, such as 1-5
+    several: bool = False  # any number of the options may apply
     level: Literal["nominal", "ordinal"] | None = None
-    steps: int | None = None
+    steps: int | None = None  # number of options from one of two responses to the other
     sheet: str = ""
     in_python: bool = False  # messages name keywords in place of options of the command line
 
@@ -171,9 +170,9 @@ class LabelOptions(ItemOptions):
 
 
 SUFFIX = ".scales.toml"
+# A sidecar from elsewhere must not keep a machine busy for days.
 MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
-"""The limits of a sidecar: a file from elsewhere must not keep a machine busy for days."""
 
 
 class TunedThreshold(Section):
@@ -194,7 +193,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """The work and cost of one grader (`analysis.raters`)."""
+    """The work and cost of one grader on one rubric (`analysis.raters`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -208,7 +207,7 @@ class GraderUsage(Section):
 
 
 class ScaleSection(Section):
-    """A rubric: its scale (`analysis.labels.scale.Scale`), and the facts about its ratings."""
+    """A rubric: its scale (`analysis.labels.scale`), and facts about its ratings (`StudyFacts`)."""
 
     title: Line = ""
     categories: tuple[Line, ...] = Field(min_length=1)
@@ -246,11 +245,11 @@ class ScaleSection(Section):
 
     @classmethod
     def of(cls, scale: Scale, **facts: Any) -> Self:
-        """Return the section of a scale, with further `facts` about the rubric as fields."""
+        """Return the section of a scale; `facts` are further fields, or replace the scale's."""
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
         names = ("categories", "level", "unit", "threshold")
-        fields = {name: getattr(scale, name) for name in names}
-        return cls(**{**fields, "affirmative": affirmative, **facts})
+        values = {name: getattr(scale, name) for name in names}
+        return cls(**{**values, "affirmative": affirmative, **facts})
 
     def scale(self, name: str) -> Scale:
         """Return the scale for the analysis. Raises InputError if it is inconsistent."""
@@ -281,7 +280,7 @@ class FileSection(FileOptions):
     model: tuple[Line, ...] = ()
 
     def completing(self, options: ScaleOptions) -> ScaleOptions:
-        """Return the user's options, with those of the section in place of defaults."""
+        """Return the user's options; those that have their default are taken from the section."""
         names = [option.name for option in fields(FileOptions)]
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
@@ -294,7 +293,7 @@ class FileSection(FileOptions):
 
 
 class WordingTrial(Section):
-    """A trial of another wording on annotators (`analysis.request.TriedWording`)."""
+    """A trial of another wording `of` a rubric on annotators (`analysis.request.TriedWording`)."""
 
     of: Line
     old: tuple[Line, ...]
@@ -381,7 +380,7 @@ class Sidecar(Section):
 
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the cost of 1,000 units, by rubric and grader: all attempts over the units graded."""
+    """Return the cost of 1,000 units in US dollars, failed attempts too, by rubric and grader."""
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
         for row in usage.to_dict("records")
@@ -454,7 +453,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
 
 
 def named_file(ratings: Path, kind: str, name: str, advice: str) -> Path | None:
-    """Return the path of a file that a sidecar names, or None. Raises InputError if missing."""
+    """Return the path of the file that a sidecar names, or None. Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name
@@ -473,10 +472,10 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except UnicodeDecodeError:
         raise InputError("the file is not UTF-8 text; save it as UTF-8") from None
-    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all bounds, too
+    except (ValueError, RecursionError) as error:  # also for a number or a nesting beyond limits
         raise InputError(f"the file is not valid TOML ({error}); export the study again") from None
 
 
-def printable(fault: str, most: int = 300) -> str:
-    """Return a text of a file, shortened and without control characters, for the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in fault[:most])
+def printable(text: str, most: int = 300) -> str:
+    """Return a text of a file for the terminal: at most `most` characters, `?` for control ones."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:most])

@@ -77,8 +77,7 @@ _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 
 Scales = Mapping[str, Scale]  # scales by rubric
 Options = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
-RatingsAndNotes = tuple[pd.DataFrame, list[str]]
-"""Ratings as a step corrected them, and its notes on what it changed."""
+RatingsAndNotes = tuple[pd.DataFrame, list[str]]  # corrected ratings, and notes on the changes
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,10 @@ class RatingsInput:
     """A ratings file or table while it is read: its name in messages (`source`), the user's
     options, the column of `items` ("" if items are rows), and notes on how it was read.
 
-    For messages, `rows` and `columns` give the row number and column of a wide table by the index
-    of its long form; a long table has its rows as index. `units` give the items of an export, which
-    has no rows. `permitted` are the labels of a known scale, () to take those in the file; with
-    `numbers` labels are numbers.
+    Messages name the place of a rating by its position in `rows` and `columns`, the row numbers and
+    columns of a wide table, or in `units`, the items of a tool's export, which has no rows; else by
+    its index, the row of a long table. `permitted` are the labels of a known scale, () to take
+    those in the file; with `numbers` labels are numbers.
     """
 
     source: str
@@ -203,8 +202,8 @@ def _lookalike_names(
 
 
 def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
-    """Keep the rows of raters who are named in the options, and of kinds of raters of which none is
-    named. Without names, and in a wide table, all rows are kept.
+    """Keep the rows of raters named in the options, and of kinds of raters of which none is named;
+    all rows without names, or of a wide table. Raises InputError if one has no row or another kind.
     """
     source, options, declared_kinds = reading.source, reading.options, reading.options.kinds
     if not declared_kinds or reading.rows is not None:  # a wide table
@@ -366,8 +365,9 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
     """
     labelled = ratings[ratings["label"] != ""]
     options, counts = reading.options, _label_counts(ratings)
-    are_numbers = all(map(plain_number, counts)) and min(map(float, counts), default=0) >= 0
-    if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS or are_numbers:
+    if "unit_id" not in ratings or not 2 <= len(counts) <= MAX_LABELS:
+        return []  # with Dask there are no units
+    if all(map(plain_number, counts)) and min(map(float, counts)) >= 0:
         return []  # a number of a scale may be rare
     n_labels = labelled["rater_id"].value_counts()
     frequent_raters = n_labels[n_labels >= _FEWEST_LABELS].index
@@ -384,9 +384,10 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
     has_people, notes = (labelled["rater_kind"] == "human").any(), []
     for label in counts:
         users = uses[uses["label"] == label]
-        raters = users["rater_id"].tolist()
+        raters = users["rater_id"].tolist()  # the most frequent user first
         only_graders = has_people and set(users["rater_kind"]) == {"model"}
-        if (len(raters) > 1 and not only_graders) or raters[0] not in frequent_raters:
+        is_usual = len(raters) > 1 and not only_graders
+        if is_usual or raters[0] not in frequent_raters:
             continue
         times = int(users["times"].max())
         if times > _MOST_ALONE and times > _SHARE_ALONE * n_labels[raters[0]]:
@@ -445,7 +446,7 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
         return []
     ordered = sorted(labels, key=float)
     values = [float(label) for label in ordered]
-    if values[0] < 0 <= values[1] and values[0] != -values[-1]:
+    if values[0] < 0 <= values[1] and values[0] != -values[-1]:  # -1 to 1 is a symmetric scale
         return [ordered[0], *_numbers_apart(ordered[1:])]
     if whole_numbers_in_a_row(labels):
         return []
@@ -457,6 +458,7 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
         codes, scale_gaps = high, gaps[: n_low - 1]
     else:
         codes, scale_gaps = low, gaps[n_low:]
+    # At least 3, and three times the gaps of the scale; one number alone shows no scale.
     is_wide = widest >= max(3 * max(scale_gaps, default=widest), 3)
     is_half_the_range = 2 * widest >= values[-1] - values[0]
     return codes if is_wide and is_half_the_range and len(codes) <= 2 else []
@@ -501,18 +503,18 @@ def _variants(
     >>> _variants({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
     {'TRUE': 'yes', '0': 'no'}
     """
-    forms: dict[str, Counter[str]] = defaultdict(Counter)
+    spellings_by_look: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        forms[loose(label)][label] += counts.get(label, 0)
+        spellings_by_look[loose(label)][label] += counts.get(label, 0)
     counts_by_look = Counter({loose(label): 0 for label in permitted})
     for label, count in counts.items():
         counts_by_look[loose(label)] += count
     truth_words = _usual_truth_words(counts_by_look, [loose(label) for label in permitted])
     variants = {}
     for label in unknown:
-        key = loose(label)
-        spellings = forms.get(truth_words.get(key, key), Counter())
-        if spellings and (len(spellings) == 1 or not permitted):
+        look = loose(label)
+        spellings = spellings_by_look.get(truth_words.get(look, look), Counter())
+        if spellings and (len(spellings) == 1 or not permitted):  # permitted ones may look alike
             main_label = commonest(spellings, spellings)
             if main_label != label:
                 variants[label] = main_label
@@ -572,14 +574,14 @@ def scales_of(
         set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()
     if scales is None:
-        scales = sidecar.known_scales()
-        without_level = {name for name, scale in sidecar.scales.items() if scale.level is None}
-        set_options |= {name: s.categories for name, s in sidecar.scales.items() if s.several}
+        scales, stored = sidecar.known_scales(), sidecar.scales.items()
+        without_level = {name for name, section in stored if section.level is None}
+        set_options |= {name: section.categories for name, section in stored if section.several}
     is_set = ratings["rubric"].isin(list(set_options))
     sets = None
     if is_set.any():
         sets = _declared_sets(ratings[is_set], set_options, reading)
-        if is_set.all() or options.rubric in set_options:  # no single labels are asked for
+        if is_set.all() or options.rubric in set_options:  # single labels are not asked for
             return sets
         ratings = ratings[~is_set]
         scales = {name: scale for name, scale in scales.items() if name not in set_options}
@@ -637,9 +639,9 @@ def declared_scales(
 def _corrected(
     rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput
 ) -> tuple[pd.DataFrame, int, list[str]]:
-    """Return the rows of one rubric, whose known `scale` declared categories override, with
-    corrected labels, the same object if none is changed; the number of labels that were joined with
-    others; and notes.
+    """Return the rows of one rubric with corrected labels, the same object if none is changed; the
+    number of labels that were joined with others; and notes. Declared categories override those of
+    the known `scale`.
     """
     options = reading.options
     numbers = options.level == "interval" if scale is None else scale.is_number
@@ -693,7 +695,7 @@ def _scale(
     """
     options = reading.options
     notes: list[str] = []
-    if options.categories:  # a new scale, which the known one's level is not of
+    if options.categories:  # a new scale, without the level of the known one
         scale, has_level = Scale(name, options.categories), False
     elif scale is None:
         scale, has_level = _scale_from_labels(name, labels, reading), False
@@ -754,7 +756,7 @@ def _scale_from_labels(name: str, labels: Collection[str], reading: RatingsInput
 
 
 def _note_on(scale: Scale, options: ScaleOptions) -> str:
-    """Return a note on a scale made of the labels in the file, which are no numbers."""
+    """Return a note on a scale of the labels in the file: it is nominal, or its ends are unsure."""
     note = "ends_rubric" if scale.name else "ends"
     if options.level == "nominal" or not ordered_scale(scale.categories):
         note = "nominal_rubric" if scale.name else "nominal"
@@ -896,7 +898,7 @@ def _joined_in(sets: Mapping[str, Sequence[str]]) -> list[str]:
     in_sets = {option for chosen in joined.values() for option in chosen}
     singles = {chosen[0] for cell, chosen in sets.items() if cell not in joined}
     has_two_orders = len({frozenset(chosen) for chosen in joined.values()}) < len(joined)
-    # One label in each JSON list is nested rather than a set: `join_labels` refuses it.
+    # JSON lists (without ') of one label are nested rather than sets: `join_labels` refuses them.
     are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
     are_mostly_labels = not lists and 2 * len(in_sets & singles) > len(in_sets)
     return [*joined] if has_two_orders or are_lists or are_mostly_labels else []
@@ -931,16 +933,14 @@ def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
             scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
-            of_rubric = {rater: usd for (key, rater), usd in facts.prices.items() if key == name}
-            prices |= {(part, grader): usd for grader, usd in of_rubric.items()}
+            by_rater = {rater: usd for (key, rater), usd in facts.prices.items() if key == name}
+            prices |= {(part, rater): usd for rater, usd in by_rater.items()}
     facts = replace(sharing(facts, origins), prices=prices)
     return replace(dataset, ratings=pd.concat(tables), scales=scales, facts=facts, titles=titles)
 
 
 def sharing(facts: StudyFacts, origins: Mapping[str, str]) -> StudyFacts:
-    """Return facts in which derived rubrics have the hashes and the number of interim analyses of
-    the rubric that each is derived from, its origin.
-    """
+    """Return facts in which rubrics derived from an origin have its hashes and interim analyses."""
     fields: dict[str, Any] = {"looks": facts.looks, "rubric_hashes": facts.rubric_hashes}
     for name, values in fields.items():
         if values:

@@ -72,7 +72,7 @@ def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(folder, engin
 @pytest.mark.thorough
 def test_a_worker_that_is_killed_costs_time_and_no_result(folder: Path, engine: str) -> None:
     distributed = pytest.importorskip("distributed")
-    check = partial(lambda *a, **k: analyse_at_scale(*a, **k)[0], scale=SCALE, **SETTINGS)
+    check = partial(lambda *a, **k: analyse_at_scale(*a, **k)[0], options=SCALE, **SETTINGS)
     undisturbed = check(folder / "whole.csv", engine=engine)
     killed = []
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}

@@ -13,7 +13,7 @@ import pytest
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
-from evenhand.reporting.load import load, looked_at
+from evenhand.reporting.load import label_hashes, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
@@ -71,7 +71,7 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
         assert found is not None
         looks.append(found.scales["refusal"].look)
         with open_study(folder) as study:
-            present = looked_at(study, study.ratings())
+            present = label_hashes(study, study.ratings())
             assert look_numbers(study.store, present, record=False) == {"refusal": 0}
             look_numbers(study.store, {"refusal": f"other labels {len(looks)}"}, record=True)
     assert looks == [1, 2]
