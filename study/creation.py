@@ -475,7 +475,7 @@ def _category_shares(
     if len(categories) == 2 and len(rubric.affirmative) == 1:
         if math.isnan(p_positive):
             p_positive = shares.get(rubric.affirmative[0], 0.0) if shares else threshold
-        if p_positive < threshold:
+        if p_positive < threshold or threshold == 1.0:
             share = 0.5 * p_positive / threshold
         else:
             share = 1 - 0.5 * (1 - p_positive) / (1 - threshold)

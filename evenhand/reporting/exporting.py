@@ -208,8 +208,10 @@ def material_of(
             responses = study.store.responses()
             units = _with_responses(exported_units(study), responses, ratings["unit_id"])
     else:
-        # Rows are exported: without `independent` a column would be taken for their clusters.
-        dataset = from_file(source, replace(options or declared.ScaleOptions(), independent=True))
+        # Rows are exported, whatever column may be their clusters.
+        options = options or declared.ScaleOptions()
+        by_row = {**options.settings, "cluster": "unit"}
+        dataset = from_file(source, replace(options, settings=by_row))
         ratings, units, name = dataset.ratings, dataset.units, source.name
     if ratings.empty:
         raise InputError(f"{name} has no ratings yet")

@@ -539,14 +539,15 @@ def pairs(source: src.Source) -> ItemTable | None:
         return None
     records = source.records(source.columns)
     comparisons = list(_comparisons(records))
-    if len({pair.unit for pair in comparisons}) == len(records) and source.document is None:
+    units = ["/".join((pair.question_id, pair.turn, *pair.answers)) for pair in comparisons]
+    if len({*units}) == len(records) and source.document is None:
         return ItemTable(read_table(source.path))
     rows = ItemRows(source, users_fields=True)
-    for pair in comparisons:
+    for unit, pair in zip(units, comparisons, strict=True):
         (model_a, answer_a), (model_b, answer_b) = pair.answers.items()
         texts = {"question": pair.question, "answer_a": answer_a, "answer_b": answer_b}
         models = {"model_a": model_a, "model_b": model_b}
-        rows.add(pair.unit, texts, cluster=pair.question_id, about=models)
+        rows.add(unit, texts, cluster=pair.question_id, about=models)
     return _compared_items(rows, written("exchange.pair_votes_pairs"), source)
 
 
@@ -568,11 +569,6 @@ class _Comparison(NamedTuple):
     turn: str
     question: str
     answers: dict[str, src.Text]
-
-    @property
-    def unit(self) -> str:
-        """QUESTION/TURN/MODEL/MODEL."""
-        return "/".join((self.question_id, self.turn, *self.answers))
 
 
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:

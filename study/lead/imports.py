@@ -70,7 +70,8 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
                 f"{source}, row {row}: the rubric is empty and the study has several "
                 f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
             )
-        ratings = ratings.assign(rubric=next(iter(study.rubrics)))
+        only = next(iter(study.rubrics))
+        ratings = ratings.assign(rubric=ratings["rubric"].where(~has_no_rubric, only))
     # Without a hash ratings would count under any later text as well: they get the present one.
     present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
     default_hashes = ratings["rubric"].map(present_hashes).fillna("")
