@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.analysis.verdicts.wording import Title
 
-SYNTHETIC = " (synthetic)"
-"""Suffix of captions of simulated data."""
+SYNTHETIC = " (synthetic)"  # suffix of captions of simulated data
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,7 @@ HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
 """Raters, graders or subjects that a chart draws; its note names the others."""
 
-_FONT_SIZE = 12
-"""In pixels as Vega lays the text out."""
+_FONT_SIZE = 12  # in pixels as Vega lays the text out
 _MAX_LETTERS = 30  # length of a name on an axis
 _MAX_TICKS = 6  # steps between the ticks of an axis
 _ROUNDING = 1e-9  # share of a step by which a bound may lie beyond a tick, as numbers are inexact
@@ -210,8 +209,7 @@ _FONT_SCALE = 0.88
 """Text is drawn smaller than Vega laid it out: the reader's font may be wider than the one that
 Vega measured with, and nothing must be cut off."""
 _MANY_PLACES = re.compile(r"-?\d+\.\d{3,}")
-_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
-"""Letters in a line of a caption, and of the smaller note."""
+_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84  # in a line of a caption, and of the smaller note
 _SURROGATE_PAIRS = re.compile("[\U00010000-\U0010ffff]")
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}  # a rectangle without size
 

@@ -81,8 +81,7 @@ TOPICS = {
 }
 """Sections by their anchor, in reading order."""
 
-METHODS = "methods"
-"""Anchor and file name of the paragraph to paste."""
+METHODS = "methods"  # anchor and file name of the paragraph to paste
 _MAX_NAME = 110  # letters of a figure's or a table's name
 
 
@@ -163,13 +162,11 @@ def plain_name(text: str) -> str:
 
 # Files
 
-SCHEMA = 1
-"""Version of the fields of report.json."""
+SCHEMA = 1  # version of the fields of report.json
 PUBLISHED = "published.csv"
 """File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCALE = 2
-"""Pixels of a PNG per pixel of the figure, so that it is sharp in print."""
+_SCALE = 2  # pixels of a PNG per pixel of the figure, so that it is sharp in print
 # Signs of markup; the // of a URL; at the start "- " and the like, not "-0.5", or the "." of "1. ".
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
@@ -230,10 +227,9 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
     for row in analysis.rows:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
         values = {name: _finite(value) for name, value in row.items() if name in RESULTS_COLUMNS}
-        named = ["rubric", "rater_a", "rater_b"]
-        if row["statistic"].startswith("rewording_"):  # at a wording, the name of a rubric
-            named.append("at")
-        key = {name: ids.get(row[name], row[name]) for name in named}
+        key = {name: ids.get(row[name], row[name]) for name in ("rubric", "rater_a", "rater_b")}
+        if row["statistic"].startswith("rewording_"):  # at a wording, which is a rubric's name
+            key["at"] = ids.get(row["at"], row["at"])
         rows.append(values | key | {"note": note})
     return rows
 

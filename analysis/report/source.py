@@ -4,9 +4,6 @@ A `Figure` is a results row rounded for display, with the number of its row in r
 `Source` holds the figures of an analysis, its verdicts, and facts about the study
 (`ReportContext`). A section works on the `RubricFigures` of one rubric at a time, which selects
 figures (`get`, `select`, ...) and makes blocks of them (`table`, `chart`).
-
-The parts, in this order: figures; tables of figures; the study, names of raters and joined
-sentences; rows and columns of tables; sources.
 """
 
 from __future__ import annotations
@@ -41,8 +38,7 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 
 # Figures
 
-_FIRST_LINE = 2
-"""Line of the first row of results.csv, below the header."""
+_FIRST_LINE = 2  # of the rows of results.csv, below the header
 
 
 class Key(NamedTuple):
@@ -224,8 +220,7 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 FigureRow = tuple[str, Sequence[Figure | None] | None]
 """Title of a row, and a figure for each column; without figures, a heading of the rows below."""
 
-_MAX_REASON = 28
-"""Length of a reason in a cell; a longer one goes below the table, to keep columns narrow."""
+_MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table, keep it narrow
 
 
 @dataclass(frozen=True)
@@ -432,8 +427,7 @@ def subject_title(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-MAX_NAMED = 3
-"""Most items that an answer lists; the others are in tables."""
+MAX_NAMED = 3  # the most items that an answer lists; the others are in tables
 
 
 def join_sentences(*sentences: Sequence[object]) -> list[object]:
@@ -718,12 +712,10 @@ class RubricFigures:
         headed_columns = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
         for title, key in row_specs:
-            if key is None:
-                figure_rows.append((title, None))
-                continue
-            # Two raters need no statistic: the columns have it.
-            full_key = key if isinstance(key, Key) else self.key("", *key, subset)
-            figure_rows.append((title, [cell(full_key) for _, cell in headed_columns]))
+            if key and not isinstance(key, Key):  # two raters, as columns have the statistic
+                key = self.key("", *key, subset)
+            figures = [figure_of(key) for _, figure_of in headed_columns] if key else None
+            figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
         headings = [heading for heading, _ in headed_columns]
         return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)

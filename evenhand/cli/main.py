@@ -123,9 +123,7 @@ def _verb_tables() -> dict[str, Any]:
 
 
 def shared_options(name: str) -> dict[str, Any]:
-    """Return the options of a set that verbs share: by their declarations, such as "--name VALUE",
-    their help or tables. A set may include others.
-    """
+    """Return the options of a set that verbs share: each declaration with its help or table."""
     options: dict[str, Any] = {}
     for declaration, spec in _verb_tables()["shared"][name].items():
         options |= shared_options(declaration) if spec == "shared" else {declaration: spec}
@@ -283,9 +281,7 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
 
 
 def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, Any]) -> None:
-    """Add the options of a table of `verbs.toml`, whose head explains its entries, to a `target`:
-    the parser, or a group in it.
-    """
+    """Add the options of a table of `verbs.toml` (see its head) to a parser or a `target` in it."""
     for declaration, spec in table.items():
         if declaration == "settings":
             add_analysis_options(parser, **spec)

@@ -141,9 +141,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Return True if the user agrees to the costs. Without a terminal, a `budget` is agreement.
-    Raises InputError without either.
-    """
+    """Ask for a yes. Without a terminal a budget counts as one; without either raise InputError."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

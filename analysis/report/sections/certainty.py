@@ -267,9 +267,9 @@ def render_thresholds_text(
     source, by_rubric = src.Source(analysis, context), []
     for figures in source.rubrics:
         tables = _tuned_table(figures, [objective])
-        tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
+        marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
-        by_rubric.append((tables, [_threshold_sentence(figures, row) for row in thresholds]))
+        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in thresholds]))
     return by_rubric
 
 

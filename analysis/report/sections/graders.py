@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
-_PEOPLE = "people"
-"""Kind of a forest plot's datum with human-human kappa; other kinds are grader and baseline."""
+_PEOPLE = "people"  # kind of a forest plot's datum with human-human kappa
 
 
 def verdicts_section(source: src.Source) -> blocks.ReportSection:
@@ -224,7 +223,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
     limit = -figures.analysis.settings.margin
     short_names = [datum["grader"] for datum in values]
-    # Colours repeat from the seventh grader on, with the shape of the next one.
+    # From the seventh grader on colours repeat, each with the shape of the next colour.
     colours, shapes = charts.SERIES * 2, charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1]
     return figures.chart(
         "price", values, figures.table("chart.price_table", rows, columns),
@@ -296,9 +295,11 @@ def _as_text(table: Table) -> TextTable:
 
 # Audits
 
-_DETAILS = ("bias_order_flips", "bias_order_first")
-"""Statistics of the bias audit that are listed in the appendix."""
+_DETAILS = ("bias_order_flips", "bias_order_first")  # statistics that the appendix lists
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
+_STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
+_STATUSES |= {"inconclusive": "open"}
+"""End of the key of an audit's sentence, by the audit's status."""
 
 
 def bias_part(figures: src.RubricFigures) -> Part:
@@ -399,10 +400,9 @@ def injection_part(figures: src.RubricFigures) -> Part:
     answers, lines = [], []
     for audit in audited:
         outcome, bound = audit.deciding_outcomes(bounds)[0]
-        worst, status = outcome.worst(bound), audit.status(bounds)
-        key = "injection_open" if status == "inconclusive" else f"injection_{status}"
+        worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
         fields = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
-        answers.append(in_pieces(f"report.{key}", grader=audit.grader, **fields))
+        answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **fields))
         rows = src.lines_of(map(figures.of_row, audit.rows(bounds)))
         lines.append(with_lines(audit.sentence(bounds), rows))
     attacks = figures.table("injection.caption", src.rows_of(figures.select_all(UNSCORED), title))

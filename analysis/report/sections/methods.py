@@ -45,13 +45,8 @@ def section(source: src.Source) -> blocks.ReportSection:
     )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     uses_holm = source.analysis.decision.across_rubrics == "holm"
-    about = (
-        written("methods.intervals"),
-        written("methods.verdicts", rule=source.analysis.rule),
-        written("methods.level_holm" if uses_holm else "methods.level"),
-        written("methods.chance"),
-        written("methods.files"),
-    )
+    keys = ("intervals", "verdicts", "level_holm" if uses_holm else "level", "chance", "files")
+    about = tuple(written(f"methods.{key}", rule=source.analysis.rule) for key in keys)
     answers = (blocks.Answer((written("report.methods"),)),)
     appendix = (blocks.Part(title=terms.title, folded=(terms,)),)
     title = written("methods.title")
@@ -200,9 +195,10 @@ def _grading(source: src.Source) -> Iterator[str]:
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
+        origin = "declared" if used.origin == "declared" else "default"
+        key = "tuned" if used.tuning else origin
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
-        text = written(f"methods_text.threshold_{used.origin}", **about)
-        yield _on_rubric(source, used.rubric, text)
+        yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
 
 def _agreement(source: src.Source) -> Iterator[str]:

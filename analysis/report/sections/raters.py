@@ -258,11 +258,10 @@ def group_part(figures: src.RubricFigures) -> Part:
 # Disagreements
 
 Disagreements = Sequence[GraderDisagreement]
-_MAX_UNITS = 3
-"""Units of each rubric in the report; the text of the section has this number, too."""
+_MAX_UNITS = 3  # of each rubric in the report; the text of the section has this number, too
 PAGE = "disagreements.html"
-NOT_SORTED = ""
-"""Kind of a disagreement that the lead has not sorted."""
+NOT_SORTED = ""  # kind of a disagreement that the lead has not sorted
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")  # that the lead sorts disagreements as
 
 
 def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -368,11 +367,10 @@ def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedU
     marked = {}
     for variable in sorted({mark.text for _, mark in marks} & title_by_variable.keys()):
         title = title_by_variable[variable]
-        marked[title] = pieces(texts[title], [pair for pair in marks if pair[1].text == variable])
-    return blocks.DisagreedUnit(
-        first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items()),
-        people, graders, side_by_side(texts, marked), marked,
-    )  # fmt: skip
+        text_marks = [(rater, mark) for rater, mark in marks if mark.text == variable]
+        marked[title] = pieces(texts[title], text_marks)
+    about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
+    return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts, marked), marked)
 
 
 def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple[blocks.Texts, ...]:

@@ -25,10 +25,8 @@ from evenhand.texts import DASH, in_pieces, written
 _PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
 _CORRECTED_WIN_RATE = "win_rate_ppi"
 _SIDE_DIFFERENCE, _CORRECTED_SHARE = "rate_side_difference_ppi", "prevalence_ppi"
-_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
-"""Steps of shading of rates."""
-_MAX_PARTS = 40
-"""Values of a column that a chart of parts shows."""
+_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]  # of the shading of rates
+_MAX_PARTS = 40  # values of a column that a chart of parts shows
 
 
 def overall_part(figures: src.RubricFigures) -> Part:
@@ -427,12 +425,11 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     single_answers = _columns_of_single_answers(figures)
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
+    keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
     by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
     parts = chain.from_iterable(figures.parts(rates.statistic).values())
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
-    for name in ("parts", "parts_by_side"):
-        key = name if is_corrected else f"{name}_plain"
-        is_by_side = name == "parts_by_side"
+    for key, is_by_side in zip(keys, (False, True), strict=True):
         part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
