@@ -83,8 +83,7 @@ def run_annotate(arguments: Namespace) -> int:
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
     main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    # Names that the user typed must be valid before any study is opened; of others, such as copies
-    # in a folder of studies, those that can be served.
+    # Typed names must be valid before any study is opened; others, if theirs can be served.
     check_names(folder.name for folder in folders if folder in typed_folders)
     folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
     check_names(folder.name for folder in folders)

@@ -318,7 +318,7 @@ def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
-    kind, reason, *other_remarks = recommended.remarks  # in the order of `add_threshold_rows`
+    kind, reason, *other_remarks = recommended.remarks  # as `add_threshold_rows` writes them
     default_at = figures.default_threshold(recommended.raters)
     default = written("thresholds.default")
     if default_at:
