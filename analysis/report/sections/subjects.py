@@ -314,7 +314,7 @@ def rate_part(figures: src.RubricFigures) -> Part:
 def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' rates and means as every grader gives them, without correction."""
     figures, all_units = rates.figures, written("rates.all_units")
-    rows: list[src.RowSpec] = []
+    rows: list[src.RowSpec] = []  # with the keys of rates, by which the means are found as well
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
