@@ -147,15 +147,11 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
         return StudyPlan(items=items, rubrics=rubrics, sample=200, seed=ITEMS_SEED, **common), {}
     reworded = load_rubric(_shipped("demo_stance_reworded.toml"))
     plan = StudyPlan(
-        propositions=_shipped("demo_propositions.csv"),
-        wordings=_shipped("demo_wordings.csv"),
-        repeats=2,
-        rubrics=[*usual_rubrics(propositions=True), reworded],
+        propositions=_shipped("demo_propositions.csv"), wordings=_shipped("demo_wordings.csv"),
+        repeats=2, rubrics=[*usual_rubrics(propositions=True), reworded],
         sample=40,  # prompts; with four subjects 160 responses
-        stratify=("leaning", "proposition"),
-        seed=STANCE_SEED,
-        **common,
-    )
+        stratify=("leaning", "proposition"), seed=STANCE_SEED, **common,
+    )  # fmt: skip
     return plan, {"groups": ["leaning"]}
 
 
@@ -176,11 +172,12 @@ def make_demo(study: str, folder: Path, progress: Progress) -> None:
     def shipped(table: str) -> pd.DataFrame:
         return pd.read_parquet(_shipped(f"demo_{study}_{table}.parquet"))
 
+    plan, analysis_settings = demo_plan(study, folder)
     with TemporaryDirectory(dir=unused_folder(folder).parent, prefix=f".{folder.name}.") as scratch:
-        new_folder, (plan, analysis) = Path(scratch) / "study", demo_plan(study, folder)
+        new_folder = Path(scratch) / "study"
         progress(0, _STEPS, "sampling prompts")
         create_study(new_folder, plan)
-        change_config(new_folder, {"analysis": analysis})
+        change_config(new_folder, {"analysis": analysis_settings})
         with open_study(new_folder) as demo_study:
             if plan.items is None:
                 progress(1, _STEPS, "adding synthetic responses")

@@ -40,9 +40,9 @@ _FINISH_REASONS = {"max_tokens": "length", "model_length": "length"}
 """A chat completion's `finish_reason` for Inspect's `stop_reason`, where they differ."""
 _TOP_LOGPROBS = 20  # the most alternatives to a token whose probabilities providers return
 _METADATA_FIELDS = (
-    *("rater_id", "rubric", "rubric_hash", "order", "p_positive", "probabilities"),
-    *("prob_method", "unscored_reason"),
-)
+    "rater_id", "rubric", "rubric_hash", "order", "p_positive", "probabilities", "prob_method",
+    "unscored_reason",
+)  # fmt: skip
 """Columns of a grade in the score's metadata."""
 
 
@@ -104,7 +104,7 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
     values = {name: str(metadata[name]) for name in rubric.variables if name in metadata}
     if rubric.unit == "response":
         cells = {"prompt": state.input_text, **values}
-        texts = {"a": values.get("response", state.output.completion)}
+        texts = {"a": values.get("response", state.output.completion)}  # a response is a side a
         return presented_values(rubric, ("", "", "a"), order, cells, texts)  # (pair, subject, side)
     if rubric.unit == "comparison":  # the prompt is the sample's input
         values = {"prompt": state.input_text, **values}

@@ -12,7 +12,7 @@ _PORTS_TRIED = 100
 
 
 def app_port(port: int | None) -> int:
-    """Return the user's port, or the first free one from 8501. Raises InputError if it is none."""
+    """Return the user's port, or the first free one from 8501. Raises InputError if not valid."""
     if port is not None:
         if not 0 < port < 65536:
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
@@ -22,11 +22,11 @@ def app_port(port: int | None) -> int:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", candidate))
             return candidate
-    return DEFAULT_PORT  # taken too, as the app will say
+    return DEFAULT_PORT  # not free either: the app will print the error
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Open a page in a browser once the app answers on its port, if in a minute; do not wait."""
+    """Start a process that opens a page in a browser once the app answers, for up to a minute."""
     program = (
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"

@@ -94,25 +94,18 @@ class Reproduction:
         def full_name(name: str) -> str:
             return graders.parse_spec(name, providers).text
 
-        to_ask = self.asked_subjects
-        return replace(
-            self,
-            subjects=[full_name(name) if name in to_ask else name for name in self.subjects],
-            graders=[full_name(grader) for grader in self.graders],
-        )
+        to_ask = self.asked_subjects  # others, which have responses in the file, may be no models
+        subjects = [full_name(name) if name in to_ask else name for name in self.subjects]
+        return replace(self, subjects=subjects, graders=[*map(full_name, self.graders)])
 
     def plan(self) -> StudyPlan:
         """Return the plan of the study."""
+        design = self.published.design
+        raters = self.raters or design.settings.annotation.raters_per_unit
         return self.published.plan(
-            self.prompts,
-            self.wordings,
-            repeats=self.repeats or self.published.design.repeats,
-            responses=self.responses,
-            sample=self.sample,
-            seed=self.seed,
-            raters_per_unit=self.raters
-            or self.published.design.settings.annotation.raters_per_unit,
-        )
+            self.prompts, self.wordings, repeats=self.repeats or design.repeats,
+            responses=self.responses, sample=self.sample, seed=self.seed, raters_per_unit=raters,
+        )  # fmt: skip
 
     @property
     def chosen_scope(self) -> str:
@@ -143,9 +136,9 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     begin, where a key or, under a budget, a price is missing.
     """
     _check_variables_sent(options)
-    with _rehearse(options) as (study, existing):
+    with _rehearse(options) as (study, existing):  # the first is temporary
         if existing is not None and existing.config.published:
-            published_figures(existing)
+            published_figures(existing)  # only for its InputError
         providers, batch = study.config.providers, options.batch
         options = options.resolved(providers)
         subjects = options.asked_subjects
@@ -224,7 +217,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
 
 @dataclass(frozen=True)
 class Collection:
-    """The summaries of a run, of all models and of graders alone, and sentences on its subjects."""
+    """Summaries of what all models did (`run`) and graders alone, and sentences on subjects."""
 
     run: RunSummary
     grades: RunSummary
@@ -248,18 +241,18 @@ def collect(
         lines.append(summary.line)
         if run.over_budget:
             break
-    incomplete = set()
+    waiting_for = set()  # subjects asked whose responses are incomplete
     subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
     for subject, unanswered in study.unanswered(subjects, scope).items():
         if unanswered and subject in options.asked_subjects:
-            incomplete.add(subject)
+            waiting_for.add(subject)
         if unanswered:
-            key = "waits" if subject in incomplete else "short"
+            key = "waits" if subject in waiting_for else "short"
             lines.append(written(f"reproduce.{key}", subject=subject, missing=len(unanswered)))
     if options.graders and not run.over_budget:
         all_units = [unit for units in study.units_by_kind(scope).values() for unit in units]
-        ready_units = {unit for unit in all_units if parse_unit_id(unit).subject not in incomplete}
-        grading = replace(options.grading(), units=ready_units if incomplete else None)
+        ready_units = {unit for unit in all_units if parse_unit_id(unit).subject not in waiting_for}
+        grading = replace(options.grading(), units=ready_units if waiting_for else None)
         if ready_units:
             names, batch = options.graders, options.batch
             with show(written("reproduce.grades")) as progress:
@@ -289,18 +282,20 @@ def _check_variables_sent(options: Reproduction) -> None:
 
 @contextmanager
 def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
-    """Yield a temporary study as it would be made, and the existing one in the folder or None."""
+    """Yield a temporary study as it would be made, and the existing one in the folder or None,
+    whose settings, rubrics and responses the temporary one has.
+    """
     folder = options.folder
     exists = (folder / study_toml.FILE_NAME).is_file()
     opened = open_study(folder) if exists else nullcontext()
     with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
         if existing is None:
-            unused_folder(folder)
+            unused_folder(folder)  # only for its InputError
         rehearsal = Path(scratch) / "study"
         create_study(rehearsal, options.plan())
         config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
         text = config.read_text("utf-8-sig")
-        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the study's own
+        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the existing store
         text = study_toml.with_values(text, changes)
         (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
         if existing is not None:

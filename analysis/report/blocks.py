@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.verdicts.judge import Verdict
     from evenhand.analysis.verdicts.wording import Title
 
-SYNTHETIC = " (synthetic)"
-"""Suffix of captions of simulated data."""
+SYNTHETIC = " (synthetic)"  # suffix of captions of simulated data
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Block:
 
 @dataclass
 class Table(Block):
-    """Numbers with row headings under `stub`. `name` (anchor and file) is set at the end."""
+    """Numbers with row headings under `stub`. `sections_of` sets its `name` (anchor and file)."""
 
     caption: str
     stub: str
@@ -170,34 +169,34 @@ class Definitions(Block):
 
 @dataclass(frozen=True)
 class Card:
-    """A `verdict` with its `title`, the title of its `rubric`, grader-human and human-human kappa
-    (None where unknown), the price of 1,000 units, and the titles and cells of its evidence.
+    """A `verdict` with its `title`, the title of its `rubric`, grader-human and human-human kappa,
+    the price of 1,000 units (each None where unknown), and its evidence as (title, cell).
     """
 
     verdict: Verdict
     title: Title
     rubric: str
-    kappas: tuple[Cell | None, Cell | None]
+    grader_kappa: Cell | None
+    human_kappa: Cell | None
     price: Cell | None
     evidence: tuple[tuple[str, Cell], ...]
 
     @property
     def lines(self) -> list[int]:
         """The rows of results.csv that the kappas and the price are from."""
-        return [cell.line for cell in (*self.kappas, self.price) if cell]
+        return [cell.line for cell in (self.grader_kappa, self.human_kappa, self.price) if cell]
 
     @property
     def compared(self) -> str:
         """The two kappas in words; empty where the grader's is unknown.
 
-        >>> kappas = Cell("0.77"), Cell("0.82")
-        >>> Card({}, None, "", kappas, price=None, evidence=()).compared
+        >>> Card({}, None, "", Cell("0.77"), Cell("0.82"), price=None, evidence=()).compared
         'κ 0.77 vs 0.82'
         """
-        grader, people = self.kappas
-        if grader is None:
+        if self.grader_kappa is None:
             return ""
-        return f"κ {grader.text} vs {people.text}" if people else f"κ {grader.text}"
+        human_kappa = f" vs {self.human_kappa.text}" if self.human_kappa else ""
+        return f"κ {self.grader_kappa.text}{human_kappa}"
 
 
 @dataclass(frozen=True)
@@ -212,9 +211,9 @@ class Advice:
 
 @dataclass(frozen=True)
 class FirstPage(Block):
-    """First page of the report: `advice` on every rubric, `facts` about the data, and the verdicts.
-    `rows` give an overview, a grader's row with a card for each of the `rubrics` (or None), which
-    the `legend` explains; `cards` are all verdicts in full.
+    """First page of the report: `advice` on every rubric, `facts` about the data, an overview of
+    the verdicts, which the `legend` explains, and all of them in full (`cards`). A row of the
+    overview has a grader's name, and its card (or None) for each of the `rubrics`.
     """
 
     advice: tuple[Advice, ...]
@@ -231,9 +230,9 @@ Texts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A label of a unit by a person or a grader, and the label's name. A person may have given a
-    `reason`. A grader has its `replies`; if the lead sorted its disagreement with people, `kind` is
-    the code, as "grader_wrong", `sorted` the title of this kind, with the lead's `note`.
+    """A label of a unit by a person or a grader, and the label's `name`. A person may have given a
+    `reason`. A grader has its `replies`; if the lead sorted its disagreement with people as of a
+    kind, `kind` is that code, such as "grader_wrong", `sorted` its title, and `note` the lead's.
     """
 
     rater: str
@@ -265,7 +264,7 @@ class DisagreedUnit:
 
 @dataclass(frozen=True)
 class UnitsToRead(Block):
-    """Units to read, each with the titles and cells of figures that it is an example of."""
+    """Units to read, each with the figures that it is an example of, as (title, cell)."""
 
     title: str
     units: tuple[tuple[DisagreedUnit, tuple[tuple[str, Cell], ...]], ...]
@@ -302,9 +301,10 @@ class Answer:
 class Part:
     """Part of a section on one `rubric` (its title; empty for all rubrics).
 
-    The `answers` are sentences in pieces, ["kappa ", Figure, "."] for example. `open` blocks
-    are always visible; `folded` blocks, the evidence, unfold below the `title` or the rubric; the
-    `appendix` has what no decision needs. `about` explains how to read the blocks.
+    The `answers` are sentences in pieces, ["kappa ", Figure, "."] for example, of which the section
+    makes an `Answer` each. `open` blocks are always visible; `folded` blocks, the evidence, unfold
+    below the `title` or the rubric; the `appendix` has what no decision needs. `about` explains how
+    to read the blocks.
     """
 
     answers: Sequence[Sequence[object]] = ()
@@ -364,28 +364,29 @@ _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")  # as in "-0.1", not in "2-4"
 
 def csv_of(table: Table, *, synthetic: bool) -> str:
     """Write a table as CSV with the numbers of the page: a column for each estimate and, where it
-    has an interval, for both bounds. The last column has remarks, and "synthetic" if it applies.
+    has an interval, for both bounds. The first column has the headings over rows, if the table has
+    any; the last one remarks, and "synthetic" if it applies.
     """
     cells_of_rows = [row.cells for row in table.rows if row.cells]
     has_headings = len(cells_of_rows) < len(table.rows)
-    columns = zip(*cells_of_rows, strict=True)
-    has_bounds = [any(cell.interval for cell in column) for column in columns]
-    header = ["Group"] * has_headings + [table.stub]
-    for name, bounds in zip(table.columns, has_bounds, strict=True):
-        header += [name, f"{name}, low", f"{name}, high"] if bounds else [name]
+    cells_of_columns = zip(*cells_of_rows, strict=True)
+    has_interval = [any(cell.interval for cell in cells) for cells in cells_of_columns]
+    header = ["Group", table.stub] if has_headings else [table.stub]
+    for name, with_bounds in zip(table.columns, has_interval, strict=True):
+        header += [name, f"{name}, low", f"{name}, high"] if with_bounds else [name]
     lines, group = [[*header, "Note"]], ""
     for row in table.rows:
         if not row.cells:
             group = row.heading
             continue
-        cells = [group] * has_headings + [row.heading]
+        line = [group, row.heading] if has_headings else [row.heading]
         notes = ["synthetic"] if synthetic else []
-        for name, cell, bounds in zip(table.columns, row.cells, has_bounds, strict=True):
-            interval = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]  # "[a, b]"
-            cells += [cell.text, *interval] if bounds else [cell.text]
+        for name, cell, with_bounds in zip(table.columns, row.cells, has_interval, strict=True):
+            bounds = cell.interval[1:-1].split(", ") if cell.interval else ["", ""]  # of "[a, b]"
+            line += [cell.text, *bounds] if with_bounds else [cell.text]
             aside = "published" if cell.published else cell.aside
             notes += [f"{name}: {aside}"] if aside else []
-        lines.append([*cells, "; ".join(notes)])
+        lines.append([*line, "; ".join(notes)])
     return csv_text(lines)
 
 

@@ -31,7 +31,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @cache
 def _template(name: str) -> dict[str, Any]:
-    """Read a template, which must not be changed."""
+    """Read a template. It is cached, so callers must not change it."""
     template: dict[str, Any] = json.loads((_TEMPLATES / f"{name}.json").read_text("utf-8"))
     return template
 
@@ -46,21 +46,19 @@ HEAT = [ROLES[f"heat-{n}"] for n in range(1, 7)]
 MAX_LISTED = 12
 """Raters, graders or subjects that a chart draws; its note names the others."""
 
-_FONT_SIZE = 12
-"""In pixels as Vega lays the text out."""
-_MAX_LETTERS = 30
-"""Length of a name on an axis."""
-_MAX_TICKS = 6
-_ROUNDING = 1e-9
+_FONT_SIZE = 12  # in pixels as Vega lays the text out
+_MAX_LETTERS = 30  # length of a name on an axis
+_MAX_TICKS = 6  # steps between the ticks of an axis
+_ROUNDING = 1e-9  # share of a step by which a bound may lie beyond a tick, as numbers are inexact
 
 
 def fill_template(name: str, **values: object) -> dict[str, Any]:
     """Fill in a template: return a chart's (or part's) `spec`, its `caption`, `alt` and `note`.
 
     A string "$name" stands for a value or for a role's colour; with a dot, for a sentence of
-    texts.toml, whose fields are values as well. The key "$" of an object names a value whose
-    entries are the object's defaults. `let` names parts that a template repeats. Raises KeyError
-    for a name without a value.
+    texts.toml, whose fields are values as well. The entry {"$": "name"} of an object stands for the
+    entries of a value, which the object's other entries override. `let` names parts that a template
+    repeats. Raises KeyError for a name without a value.
 
     >>> made = fill_template("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])
     >>> made["spec"]["vconcat"]
@@ -115,7 +113,7 @@ def heat_cells(
     """
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
     axes = {"order": order, "x": x, "y": y, "across": across}
-    is_dark = f"datum.estimate >= {steps[3]}"  # where the number is in a light colour
+    is_dark = f"datum.estimate >= {steps[3]}"  # shades from the fourth on need a light number
     spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=is_dark)["spec"]
     return spec
 
@@ -203,7 +201,7 @@ _ATTRIBUTES = {
 }  # fmt: skip
 _VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
 """CSS variables of colours, by their values in a spec."""
-_DEFAULTS = {
+_DEFAULTS = {  # attributes that need not be written
     ("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal"),
     ("transform", "translate(0,0)"),
 }  # fmt: skip
@@ -211,8 +209,7 @@ _FONT_SCALE = 0.88
 """Text is drawn smaller than Vega laid it out: the reader's font may be wider than the one that
 Vega measured with, and nothing must be cut off."""
 _MANY_PLACES = re.compile(r"-?\d+\.\d{3,}")
-_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84
-"""Letters in a line of a caption, and of the smaller note."""
+_CAPTION_LETTERS, _NOTE_LETTERS = 64, 84  # in a line of a caption, and of the smaller note
 _SURROGATE_PAIRS = re.compile("[\U00010000-\U0010ffff]")
 _EMPTY_PATHS = {"", "M0,0h0v0h0Z"}  # a rectangle without size
 
@@ -308,7 +305,7 @@ def svg_in_scheme(svg: str, scheme: str) -> str:
 
 @cache
 def _colours(scheme: str) -> dict[str, str]:
-    """Return the colours of a scheme by their CSS variable, from the style sheet."""
+    """Return the colours of a scheme ("light" or "dark") by CSS variable, from the style sheet."""
     light, _, dark = _COLOURS.read_text("utf-8").partition("@media")  # of the dark scheme
     values = dict(_DECLARATION.findall(light))
     if scheme == "dark":

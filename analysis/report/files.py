@@ -81,9 +81,8 @@ TOPICS = {
 }
 """Sections by their anchor, in reading order."""
 
-METHODS = "methods"
-"""Anchor and file name of the paragraph to paste."""
-_MAX_NAME = 110
+METHODS = "methods"  # anchor and file name of the paragraph to paste
+_MAX_NAME = 110  # letters of a figure's or a table's name
 
 
 def sections_of(source: Source) -> list[ReportSection]:
@@ -91,7 +90,7 @@ def sections_of(source: Source) -> list[ReportSection]:
     by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
     leading = graders.verdicts_section(source), published_figures.section(source)
     first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
-    prefixes = [TOPICS[name].prefix for name, section in by_topic.items() if section is None]
+    prefixes = [TOPICS[anchor].prefix for anchor, section in by_topic.items() if section is None]
     keys = texts()
     if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
         omissions = blocks.Paragraph(written("report.left_out", reasons=" ".join(reasons)))
@@ -114,7 +113,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in source.rubrics]
     answers = []
     for part in all_parts:
-        for pieces in filter(None, part.answers):  # each a `Figure` or a text
+        for pieces in filter(None, part.answers):  # of a sentence: figures and texts
             cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
             answers.append(blocks.Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)
@@ -163,14 +162,12 @@ def plain_name(text: str) -> str:
 
 # Files
 
-SCHEMA = 1
-"""Version of the fields of report.json."""
+SCHEMA = 1  # version of the fields of report.json
 PUBLISHED = "published.csv"
 """File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCALE = 2
-"""Pixels of a PNG per pixel of the figure, so that it is sharp in print."""
-# Markdown's signs; // of a URL; "- " and the like, but not "-0.5"; the point of "1. ", a list.
+_SCALE = 2  # pixels of a PNG per pixel of the figure, so that it is sharp in print
+# Signs of markup; the // of a URL; at the start "- " and the like, not "-0.5", or the "." of "1. ".
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # the & of "&lt;" in a text
@@ -200,13 +197,13 @@ def write_report(
     all_blocks = (block for section in sections for block in section.every_block())
     new_folder(out)
     with ThreadPoolExecutor(1) as drawing:  # Vega draws without Python's lock, while texts are made
-        figures = (block for block in all_blocks if isinstance(block, Chart))
-        drawn = {chart.name: drawing.submit(_draw, chart) for chart in figures}
-        text = _markdown().get_template("report.md.j2")
+        all_charts = (block for block in all_blocks if isinstance(block, Chart))
+        drawings = {chart.name: drawing.submit(_draw, chart) for chart in all_charts}
+        markdown_template = _markdown().get_template("report.md.j2")
         contents = {
             "results.csv": _csv(rows, RESULTS_COLUMNS),
             "report.json": _json(source, sections, rows),
-            "report.md": text.render(context=context, sections=sections),
+            "report.md": markdown_template.render(context=context, sections=sections),
         }
         if context.replication and context.replication.published.figure:
             published_rows = published_figures.published_rows(source, context.replication)
@@ -218,7 +215,7 @@ def write_report(
         contents["report.html"] = _page(
             "report", ["downloads.js", "reading.js"], context, sections=sections,
             rubrics=list(filter(None, rubrics)), full=full, unfolded=" open" if full else "",
-            draw=lambda chart: drawn[chart.name].result(),
+            draw=lambda chart: drawings[chart.name].result(),
         )  # fmt: skip
     for name, content in contents.items():
         atomic_write(out / name, content.encode(errors=KEPT))
@@ -231,15 +228,15 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
         values = {name: _finite(value) for name, value in row.items() if name in RESULTS_COLUMNS}
         key = {name: ids.get(row[name], row[name]) for name in ("rubric", "rater_a", "rater_b")}
-        if row["statistic"].startswith("rewording_"):
+        if row["statistic"].startswith("rewording_"):  # at a wording, which is a rubric's name
             key["at"] = ids.get(row["at"], row["at"])
         rows.append(values | key | {"note": note})
     return rows
 
 
 def _csv(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> str:
-    """Write rows as CSV under the names of the columns, without numbers that are not finite."""
-    return blocks.csv_text([columns, *(map(_finite, row.values()) for row in rows)])
+    """Write the columns of rows as CSV, without numbers that are not finite."""
+    return blocks.csv_text([columns, *([_finite(row[name]) for name in columns] for row in rows)])
 
 
 def _finite(value: object) -> object:
@@ -256,7 +253,10 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
 
     def with_ids(keys: Sequence[Sequence[str]]) -> list[list[str]]:
         """Replace rubric and raters in keys of rows (`RESULTS_KEY`) by their ids."""
-        return [[id_of(key[0]), key[1], *map(id_of, key[2:4]), *key[4:]] for key in keys]
+        return [
+            [id_of(rubric), statistic, id_of(rater_a), id_of(rater_b), *others]
+            for rubric, statistic, rater_a, rater_b, *others in keys
+        ]
 
     thresholds: dict[str, dict[str, float]] = {}
     origins: dict[str, dict[str, str]] = {}
@@ -297,6 +297,7 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
 
     fields = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(render(template, **fields) for template in scripts))  # noqa: S704 - our own
+    # Of the page's Content-Security-Policy.
     style_digest, script_digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (render(f"{name}.css"), script)

@@ -4,9 +4,6 @@ A `Figure` is a results row rounded for display, with the number of its row in r
 `Source` holds the figures of an analysis, its verdicts, and facts about the study
 (`ReportContext`). A section works on the `RubricFigures` of one rubric at a time, which selects
 figures (`get`, `select`, ...) and makes blocks of them (`table`, `chart`).
-
-The parts, in this order: figures; tables of figures; the study, names of raters and joined
-sentences; rows and columns of tables; sources.
 """
 
 from __future__ import annotations
@@ -41,8 +38,7 @@ ALL, ALL_BINARY = "all", "all" + BINARY
 
 # Figures
 
-_FIRST_LINE = 2
-"""Line of the first row of results.csv, below the header."""
+_FIRST_LINE = 2  # of the rows of results.csv, below the header
 
 
 class Key(NamedTuple):
@@ -59,14 +55,22 @@ class Key(NamedTuple):
     at: str = ""
 
 
+class Exact(NamedTuple):
+    """The numbers of a figure as in results.csv, not rounded; NaN where undefined."""
+
+    low: float
+    estimate: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Figure:
     """A results row, rounded for display.
 
     `rater` and `grader` are the first and the second rater. `line` is the number of the row in
-    results.csv, where the header is row 1. `bounds` are low, estimate and high, not rounded, NaN
-    where undefined; `estimate` and `interval` are texts, the interval empty where there is none.
-    `reason` is the remark on an undefined estimate, else None; `remarks` are the others.
+    results.csv, where the header is row 1. `exact` has the numbers, `estimate` and `interval` have
+    them as text; the interval is empty where there is none. `reason` is the remark on an undefined
+    estimate, else None; `remarks` are the others.
     """
 
     rubric: str
@@ -78,7 +82,7 @@ class Figure:
     line: int
     n_units: int
     n_clusters: int
-    bounds: tuple[float, float, float]
+    exact: Exact
     estimate: str
     interval: str
     reason: Remark | None
@@ -128,7 +132,7 @@ class Figure:
     @property
     def is_clear(self) -> bool:
         """True if the interval excludes zero."""
-        return not self.bounds[0] <= 0 <= self.bounds[2]
+        return not self.exact.low <= 0 <= self.exact.high
 
     @property
     def text(self) -> str:
@@ -151,8 +155,8 @@ class Figure:
         return Cell(self.estimate, self.interval, reason, key=self.key, line=self.line)
 
     def datum(self, **fields: object) -> Datum:
-        """Return a chart's datum: `fields`, unrounded bounds or None, the row's number."""
-        low, estimate, high = (None if math.isnan(bound) else bound for bound in self.bounds)
+        """Return a chart's datum: `fields`, the exact numbers or None, and the row's line."""
+        low, estimate, high = (None if math.isnan(number) else number for number in self.exact)
         numbers = {"estimate": estimate, "low": low, "high": high, "shown": self.estimate}
         return {**numbers, "row": self.line, **fields}
 
@@ -173,18 +177,17 @@ def format_number(value: float, statistic: str = "", limits: Iterable[float] = (
 
 def _figure_of(row: ResultRow, line: int) -> Figure:
     """Round a row for display; its first remark is the reason if the estimate is undefined."""
-    key = Key(*key_of(row))
-    estimate, low, high = row["estimate"], row["low"], row["high"]
+    key, exact = Key(*key_of(row)), Exact(row["low"], row["estimate"], row["high"])
     remarks, reason = row["remarks"], None
-    if math.isnan(estimate):
+    if math.isnan(exact.estimate):
         reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
     limits = row["deciding"].limits if row["deciding"] else ()
-    low_text, high_text = (format_number(end, key.statistic, limits) for end in (low, high))
-    has_interval = not (math.isnan(low) or math.isnan(high))
+    has_interval = not (math.isnan(exact.low) or math.isnan(exact.high))
+    ends = (format_number(end, key.statistic, limits) for end in (exact.low, exact.high))
     return Figure(
-        *key, line, row["n_units"], row["n_clusters"], (low, estimate, high),
-        estimate=format_number(estimate, key.statistic),
-        interval=f"[{low_text}, {high_text}]" if has_interval else "",
+        *key, line, row["n_units"], row["n_clusters"], exact,
+        estimate=format_number(exact.estimate, key.statistic),
+        interval=f"[{', '.join(ends)}]" if has_interval else "",
         reason=reason, remarks=remarks,
     )  # fmt: skip
 
@@ -197,7 +200,7 @@ def lines_of(figures: Iterable[Figure | None]) -> str:
 def largest_first(figures: Iterable[Figure | None]) -> list[Figure]:
     """Return the figures that have an estimate, the largest first."""
     estimated = [figure for figure in figures if figure and not figure.reason]
-    return sorted(estimated, key=lambda figure: -figure.bounds[1])
+    return sorted(estimated, key=lambda figure: -figure.exact.estimate)
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -217,8 +220,7 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 FigureRow = tuple[str, Sequence[Figure | None] | None]
 """Title of a row, and a figure for each column; without figures, a heading of the rows below."""
 
-_MAX_REASON = 28
-"""Length of a reason in a cell; a longer one goes below the table, to keep columns narrow."""
+_MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table, keep it narrow
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,8 @@ def make_table(
         return []
     notes: dict[str, str] = {}  # marks of footnotes, by text
     count, table_rows = label_text(spec.count), []
-    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):  # each with the next
+    # Each row with the next one, by which a heading without rows is known.
+    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
         if figures is not None:
             row_figures = [figures[n] for n in used_columns]
             table_rows.append(Row(title, _row_cells(row_figures, count, notes, spec)))
@@ -424,8 +427,7 @@ def subject_title(subset: str) -> str:
     return written("stability.all_subjects") if subset == ALL else subset.removeprefix("subject=")
 
 
-MAX_NAMED = 3
-"""Most items that an answer lists; the others are in tables."""
+MAX_NAMED = 3  # the most items that an answer lists; the others are in tables
 
 
 def join_sentences(*sentences: Sequence[object]) -> list[object]:
@@ -503,10 +505,10 @@ class Source:
         return {figure.key: figure for figure in (_figure_of(row, line) for line, row in lines)}
 
     @cached_property
-    def families(self) -> dict[tuple[str, ...], dict[str, list[Figure]]]:
-        """All figures by rubric and statistic, then by subset."""
-        families = group_by(self.figures.values(), lambda figure: figure.key[:2])
-        return {name: group_by(family, attrgetter("subset")) for name, family in families.items()}
+    def by_statistic(self) -> dict[tuple[str, str], dict[str, list[Figure]]]:
+        """All figures by (rubric, statistic), then by subset."""
+        groups = group_by(self.figures.values(), lambda figure: (figure.rubric, figure.statistic))
+        return {key: group_by(figures, attrgetter("subset")) for key, figures in groups.items()}
 
     def rubric(self, name: str) -> RubricFigures:
         """Return the figures of one rubric."""
@@ -515,7 +517,7 @@ class Source:
     @property
     def rubrics(self) -> list[RubricFigures]:
         """The figures of every rubric, in the order of the table."""
-        return [self.rubric(name) for name in dict.fromkeys(rubric for rubric, _ in self.families)]
+        return [self.rubric(name) for name in dict.fromkeys(name for name, _ in self.by_statistic)]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -570,15 +572,15 @@ class RubricFigures:
         """Return the figure of a results row."""
         return self.source.figures[key_of(row)]
 
-    def row(
+    def by_name(
         self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
     ) -> list[Figure | None]:
-        """Return the figure of two raters (or of a group and "") for each statistic."""
+        """Return the figure of two raters (or of a group and "") for each of the statistics."""
         return [self.get(name, *raters, subset, at) for name in statistics]
 
     def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
         """Return all figures of one statistic by subset, in the order of the results."""
-        return self.source.families.get((self.rubric, statistic), {})
+        return self.source.by_statistic.get((self.rubric, statistic), {})
 
     def select(
         self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
@@ -589,8 +591,8 @@ class RubricFigures:
 
     def select_all(self, *statistics: str) -> list[Figure]:
         """Return the figures of each statistic on all subsets, in the order of the results."""
-        families = (self.by_subset(name).values() for name in statistics)
-        by_line = (sorted(chain.from_iterable(rows), key=attrgetter("line")) for rows in families)
+        subsets = (self.by_subset(name).values() for name in statistics)
+        by_line = (sorted(chain.from_iterable(rows), key=attrgetter("line")) for rows in subsets)
         return list(chain.from_iterable(by_line))
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
@@ -607,7 +609,7 @@ class RubricFigures:
 
         def sort_key(grader: str) -> float:
             figure = self.get(kappa, "humans", grader, subset)
-            return -figure.bounds[1] if figure and not figure.reason else math.inf
+            return -figure.exact.estimate if figure and not figure.reason else math.inf
 
         return sorted(graders, key=sort_key)
 
@@ -651,8 +653,8 @@ class RubricFigures:
 
     def general_statistic(self, subset: str = ALL) -> str:
         """Return the statistic of all raters with shared units: agreement, or kappa on numbers."""
-        is_of_numbers = self.select("mean_number", subset)  # which only ratings as numbers have
-        return self.kappa(subset) if is_of_numbers else "observed_agreement"
+        has_numbers = self.select("mean_number", subset)  # only numeric labels have a mean
+        return self.kappa(subset) if has_numbers else "observed_agreement"
 
     def default_threshold(self, raters: tuple[str, str]) -> str:
         """Return the declared or the rubric's threshold that tuning starts from, "" without one."""
@@ -710,9 +712,9 @@ class RubricFigures:
         headed_columns = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
         for title, key in row_specs:
-            if key and not isinstance(key, Key):  # two raters, of any statistic
+            if key and not isinstance(key, Key):  # two raters, as columns have the statistic
                 key = self.key("", *key, subset)
-            figures = key and [figure_of(key) for _, figure_of in headed_columns]
+            figures = [figure_of(key) for _, figure_of in headed_columns] if key else None
             figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
         headings = [heading for heading, _ in headed_columns]
@@ -721,8 +723,9 @@ class RubricFigures:
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
     ) -> list[tuple[str, CellFunction]]:
-        """Return each column's heading and figures. `statistics_of` has names for statistics."""
+        """Return each column's heading and the function that returns its figure in a row."""
         alphas = self.alphas(subset)
+        # Names of `tables.toml` for statistics that depend on the labels.
         statistics_of = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
         # On the binary label the rank correlation is that of subjects' scores.
         statistics_of["ranks"] = [] if subset == ALL_BINARY else ["spearman"]

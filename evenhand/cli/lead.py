@@ -41,11 +41,11 @@ def run_progress(arguments: Namespace) -> None:
     """Print the labelling progress by rubric and by annotator, and the time left."""
     with study_of(arguments) as study:
         rubrics, raters = rubric_progress(study), rater_progress(study)
-        remaining, paused = time_left(forecast(study)), oversight(study.store).paused
+        time_left_text, paused = time_left(forecast(study)), oversight(study.store).paused
     _print_frame(rubrics, "By rubric", {"median_seconds": "{:.0f}", "hours_left": "{:.1f}"})
     if len(raters):
         _print_frame(raters, "By annotator", {"median_seconds": "{:.0f}", "hours": "{:.1f}"})
-    console().print(remaining)
+    console().print(time_left_text)
     if paused:
         say("progress.paused", folder=arguments.dir)
 
@@ -96,7 +96,7 @@ def run_exclude(arguments: Namespace) -> None:
 
 
 def run_adjudicate(arguments: Namespace) -> None:
-    """Import a file of decisions, if one is named, and print or write the items to adjudicate."""
+    """Import a file of decisions if one is named, then print or write the items to adjudicate."""
     if arguments.decisions and not arguments.by:
         raise InputError("say who made these decisions: add --by NAME")
     if not arguments.decisions:
@@ -237,15 +237,9 @@ def _print_times(times: pd.DataFrame) -> None:
     if times.empty:
         say("session.nobody")
         return
-    rows = [
-        [
-            row["rater_id"],
-            row["state"],
-            str(row["units"]),
-            f"{row['active_seconds'] / 60:.1f}",
-            row["end"],
-            "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}",
-        ]
-        for row in times.to_dict("records")
-    ]
+    rows = []
+    for row in times.to_dict("records"):
+        minutes = f"{row['active_seconds'] / 60:.1f}"
+        owed = "-" if math.isnan(row["owed"]) else f"{row['owed']:.2f} {row['currency']}"
+        rows.append([row["rater_id"], row["state"], str(row["units"]), minutes, row["end"], owed])
     print_table(["annotator", "state", "items", "active minutes", "last seen", "owed"], rows)

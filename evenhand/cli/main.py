@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from evenhand.study.settings.analysis import Rules
 
 Result = TypeVar("Result")
-ReadNumber = Callable[[str], float]  # reads the value of an option
+ReadNumber = Callable[[str], float]  # from the text of an option's value
 
 # Exit codes of the program
 DONE = 0
@@ -65,9 +65,10 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
         code, message = BAD_INPUT, f"{command}: {file}{(error.strerror or str(error)).lower()}"
     except KeyboardInterrupt:
         code, message = INTERRUPTED, "stopped; what was collected is kept"
-    except SystemExit as end:  # raised by a library; with a text Python would exit with 1 as well
+    except SystemExit as end:  # raised by a library
         if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
             return end.code or DONE
+        # With a text Python would exit with 1 as well, and that would read as a failed grader.
         reason = f"a library ended the program ({end.code}); please report this"
         code, message = CRASHED, f"{command}: {reason}"
     except Exception as error:
@@ -117,11 +118,12 @@ class Verb(NamedTuple):
 
 
 def _verb_tables() -> dict[str, Any]:
+    """Return the content of `verbs.toml`, whose head explains it."""
     return table_of("evenhand.cli", "verbs.toml")
 
 
 def shared_options(name: str) -> dict[str, Any]:
-    """Return the options of a shared set: their declarations, each with its help or table."""
+    """Return the options of a set that verbs share: each declaration with its help or table."""
     options: dict[str, Any] = {}
     for declaration, spec in _verb_tables()["shared"][name].items():
         options |= shared_options(declaration) if spec == "shared" else {declaration: spec}
@@ -198,7 +200,7 @@ class Parser(ArgumentParser):
         self.verbs: dict[str, Parser] = {}
         self.replacements: dict[str, str] = {}
         """Messages for options that are not accepted here, with what to write instead."""
-        self._undeclared = verb
+        self._undeclared_verb = verb  # None once `declare` has added its options
 
     @property
     def options(self) -> list[str]:
@@ -207,7 +209,7 @@ class Parser(ArgumentParser):
 
     def declare(self) -> None:
         """Add the verb's options and actions, if that has not been done."""
-        verb, self._undeclared = self._undeclared, None
+        verb, self._undeclared_verb = self._undeclared_verb, None
         if verb is None:
             return
         if verb.actions:
@@ -283,7 +285,7 @@ def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, A
     for declaration, spec in table.items():
         if declaration == "settings":
             add_analysis_options(parser, **spec)
-        elif declaration == "source_settings":
+        elif declaration == "source_settings":  # without the options that `check` stores in a file
             add_analysis_options(parser, {*spec["without"], *CHECK_OPTIONS})
             for option in CHECK_OPTIONS:
                 parser.replacements[option] = written("options.of_file", option=option)
@@ -359,8 +361,9 @@ def trust_settings(arguments: Namespace) -> None:
     if settings_file := getattr(arguments, "settings", None):
         settings = study_toml.read_model_settings(settings_file)
         declared_by_folder[settings_file.parent] = study_toml.declarations(settings)
+    # A verb names its study as `dir` or `source`, or several as `dirs`.
     paths = getattr(arguments, "dirs", None) or [getattr(arguments, "dir", None)]
-    paths = [*paths, getattr(arguments, "source", None)]  # a verb has one of the three
+    paths = [*paths, getattr(arguments, "source", None)]
     for path in map(Path, filter(None, paths)):  # a study's folder, or a folder of studies
         files = [path / study_toml.FILE_NAME, *sorted(path.glob(f"[!.]*/{study_toml.FILE_NAME}"))]
         for folder in (file.parent for file in files if file.is_file()):
@@ -482,7 +485,7 @@ def add_analysis_options(
             options = _argparse_options(field)
             parser.add_argument(_option_name(name, field), dest=name, help=text, **options)
     add_options(parser, parser, shared_options("other_settings"))
-    parser.set_defaults(unused=without)
+    parser.set_defaults(unused=without)  # which `settings_of` refuses in --set as well
 
 
 def _settings_class() -> type[Rules]:
@@ -572,8 +575,9 @@ def scale_options(arguments: Namespace) -> ScaleOptions:
     from evenhand.study.tables.ratings import columns_in
 
     values = {name: value for name, value in vars(arguments).items() if value is not None}
-    file_options = {option.strip("-") for option in FILE_OPTIONS} - {"human", "model", "threshold"}
-    file_values = {name: value for name, value in values.items() if name in file_options}
+    # The fields of `ScaleOptions` are named like the options, except for the last three, below.
+    fields = {option.strip("-") for option in FILE_OPTIONS} - {"human", "model", "threshold"}
+    file_values = {name: value for name, value in values.items() if name in fields}
     file_values["thresholds"] = {}
     for text in values.get("threshold", ()):
         grader, _, number = text.rpartition("=")
@@ -667,12 +671,8 @@ def build_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"evenhand {__version__}")
-    parser.add_argument(
-        "--completion",
-        choices=SHELLS,
-        metavar="SHELL",
-        help=f"print the code that lets {', '.join(SHELLS)} complete verbs and options",
-    )
+    completion = f"print the code that lets {', '.join(SHELLS)} complete verbs and options"
+    parser.add_argument("--completion", choices=SHELLS, metavar="SHELL", help=completion)
     add_verbs(parser, [*chain(*GROUPS.values())], dest="verb", help=argparse.SUPPRESS)
     return parser
 

@@ -30,11 +30,11 @@ def grading_options(arguments: Namespace) -> graders.GradingOptions:
     from evenhand.graders import GradingOptions
     from evenhand.rubrics import read_own_words
 
-    # None leaves the default: options of these names on the command line mean something else.
-    values = dict.fromkeys(("orders", "shard", "units"))
-    values["rubrics"] = arguments.rubric
-    values["prompt"] = arguments.prompt and read_own_words(arguments.prompt)
-    return main.call_with(GradingOptions, arguments, **values)  # other fields: by option name
+    prompt = read_own_words(arguments.prompt) if arguments.prompt else None
+    # These three keep their defaults (None): options of their names mean something else.
+    defaults = {"orders": None, "shard": None, "units": None}
+    values = {"rubrics": arguments.rubric, "prompt": prompt, **defaults}
+    return main.call_with(GradingOptions, arguments, **values)
 
 
 def _check_batch(arguments: Namespace) -> None:
@@ -65,14 +65,14 @@ def run_annotate(arguments: Namespace) -> int:
     address, host_name = main.annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
-    # A folder that is empty but for the placeholder study of an earlier start.
-    if len(folders) == 1 and not {*folders[0].glob("*")} - {folders[0] / START}:
+    # An empty folder gets a placeholder study, or may have that of an earlier start.
+    if len(folders) == 1 and all(path.name == START for path in folders[0].glob("*")):
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
-    typed_folders = [folder.resolve() for folder in arguments.dirs]  # `folders` may lie in these
+    typed_folders = [folder.resolve() for folder in arguments.dirs]  # studies, or folders of them
     path = study_path(arguments.path) if arguments.path else ""
     has_one_study = len(typed_folders) == 1 and folders == typed_folders
-    if path or not has_one_study:  # `--url` may have this path, "" for several, and no other
+    if path or not has_one_study:  # studies have paths, so that the address must have no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
             fields = {"url": arguments.url, "address": address.removesuffix(url_path)}
@@ -83,9 +83,10 @@ def run_annotate(arguments: Namespace) -> int:
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
     main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    check_names(folder.name for folder in folders if folder in typed_folders)  # before opening any
+    # Typed names must be valid before any study is opened; others, if theirs can be served.
+    check_names(folder.name for folder in folders if folder in typed_folders)
     folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
-    check_names(folder.name for folder in folders)  # of those that can be served, wherever they lie
+    check_names(folder.name for folder in folders)
     if not folders:
         raise InputError(written("several.none_left"))
     return serve(folders, port=port, public_host=host_name)
@@ -102,7 +103,7 @@ def _prepare_several(
     from evenhand.study.settings.study_toml import START, read_config
 
     servable: list[Path] = []
-    study_by_secret: dict[bytes, str] = {}
+    study_by_secret: dict[bytes, str] = {}  # copies of one study have one secret
     for folder in folders:
         name = folder.name
         try:
@@ -253,7 +254,7 @@ def run_injection(arguments: Namespace) -> int:
 
 
 def print_run(summary: graders.RunSummary) -> None:
-    """Print a table of the run: grades known before, asked for and received, by grader."""
+    """Print a table of the numbers of grades by grader, then why some have no label."""
     from evenhand.graders.replies import REPEATED
 
     rows = []
@@ -282,13 +283,9 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     rows = []
     for row in totals.to_dict("records"):
         n_asked = row["labelled"] + row["unscored"]
-        cost, cached = row["cost_usd"], row["cached_share"]
-        numbers = [
-            f"{row['labelled'] / n_asked:.1%}",
-            str(n_asked),
-            "-" if math.isnan(cost) else f"${cost:.4f}",
-            "-" if math.isnan(cached) else f"{cached:.0%}",
-        ]
+        numbers = [f"{row['labelled'] / n_asked:.1%}", str(n_asked)]
+        numbers.append("-" if math.isnan(row["cost_usd"]) else f"${row['cost_usd']:.4f}")
+        numbers.append("-" if math.isnan(row["cached_share"]) else f"{row['cached_share']:.0%}")
         rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     models_by_grader = models_that_answered(totals)
@@ -320,18 +317,19 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[
     """Print the numbers of requests and costs of a run. `steps` are names of the forecasts where
     these are of several kinds; without them, print also warnings and one prompt of each grader.
     """
-    rows, graders_by_basis = [], dict[str, list[str]]()
+    rows = []
+    graders_by_basis: dict[str, list[str]] = {}  # a basis is a sentence on how costs are estimated
     for forecast, step in zip_longest(forecasts, steps):
-        prices = ["unknown"] * 3
+        costs = ["unknown"] * 3
         if forecast.cost is not None:
-            min_cost, max_cost = forecast.cost
-            prices = [f"${usd:.2f}" for usd in (min_cost, forecast.expected or 0.0, max_cost)]
+            at_least, at_most = forecast.cost
+            costs = [f"${usd:.2f}" for usd in (at_least, forecast.expected or 0.0, at_most)]
         names = [step, forecast.rater_id] if step else [forecast.rater_id]
-        rows.append([*names, str(forecast.already), str(forecast.new), *prices])
+        rows.append([*names, str(forecast.already), str(forecast.new), *costs])
         graders_by_basis.setdefault(forecast.basis, []).append(forecast.rater_id)
-    first_columns = ["step", "model"] if steps else ["grader"]
-    counts, costs = ["known before", "to ask"], ["cost at least", "expected", "cost at most"]
-    print_table([*first_columns, *counts, *costs], rows)
+    columns = ["step", "model"] if steps else ["grader"]
+    columns += ["known before", "to ask", "cost at least", "expected", "cost at most"]
+    print_table(columns, rows)
     for basis, graders in graders_by_basis.items():
         if basis:
             console().print(f"{', '.join(graders)}: {basis}")

@@ -148,7 +148,7 @@ def _demo_of_published(arguments: Namespace) -> int:
 
 
 def run_reproduce(arguments: Namespace) -> int:
-    """Print the forecast, ask for consent, collect what is missing, and report on it."""
+    """Repeat a published study: print the forecast, ask for consent, collect, and report."""
     from evenhand.reproduction import Reproduction, collect, forecast_costs, prepare_study
     from evenhand.study.creation import PublishedStudy
     from evenhand.study.settings.analysis import shipped_studies
@@ -188,8 +188,9 @@ def run_reproduce(arguments: Namespace) -> int:
             note(study, "export", "report.html")
             say("terminal.report", page=folder / "report" / "report.html")
     code = runs.print_end("reproduce", collected.run)
-    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script goes on
-    if code == main.DONE and arguments.raters is not None and has_terminal and not arguments.no_app:
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()  # a script must not wait for the app
+    wants_app = arguments.raters is not None and not arguments.no_app
+    if code == main.DONE and wants_app and has_terminal:
         from evenhand.annotate_app import serve
 
         address = f"http://localhost:{port}"

@@ -149,6 +149,7 @@ def run_import(arguments: Namespace) -> None:
     """Store the responses or the ratings of a file."""
     with main.study_of(arguments) as study:
         kind = arguments.kind
+        # Files of other tools hold ratings; of a table the columns tell.
         if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
             kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
@@ -319,7 +320,7 @@ def run_doctor(arguments: Namespace) -> int:
 def run_restore(arguments: Namespace) -> None:
     """Make a study's folder from a backup."""
     with working("restoring"):
-        hosts: list[str] = []
+        hosts: list[str] = []  # that the backup names; sections with them are disabled
         contents = keeping.restore_study(arguments.file, arguments.dir, on_hosts=hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     say("keep.restore", folder=arguments.dir)

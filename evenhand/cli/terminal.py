@@ -82,11 +82,11 @@ def print_table(
     from rich.measure import Measurement
 
     screen, all_indices = console(), range(len(columns))
-    filled = [0]  # the indices of columns with any content, and of the first
+    filled = [0]  # indices of the columns with any content, and of the first
     for index in all_indices[1:]:
         if any(row[index] not in ("", "-") for row in rows if index < len(row)):
             filled.append(index)
-    # Columns and the space beside their cells, in the order in which they are tried.
+    # Layouts in the order in which they are tried: indices of columns, and the padding of cells.
     layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
     if ranked:
         layouts += [(filled[:count], 0) for count in range(len(filled), _FEWEST_COLUMNS - 1, -1)]
@@ -95,7 +95,8 @@ def print_table(
         headings = [columns[index] for index in indices]
         table = text_table(headings, cells, title=title, padding=padding)
         width = Measurement.get(screen, screen.options.update(max_width=_NO_LIMIT), table).maximum
-        screen.width = screen.width if screen.is_terminal else max(width, screen.width)
+        if not screen.is_terminal:  # a file has lines of any width
+            screen.width = max(width, screen.width)
         if width <= screen.width:
             screen.print(table, soft_wrap=False)
             if hidden := [columns[index] for index in filled if index not in indices]:
@@ -124,17 +125,12 @@ def working(title: str) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
-    """Show a progress bar on stderr; silent where it is not a terminal."""
+    """Show a progress bar on stderr, if that is a terminal; yield a function that advances it."""
     from rich import progress as bars
 
     screen = console(stderr=True)
-    columns = (
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(),
-        bars.TimeRemainingColumn(),
-    )
+    numbers = (bars.MofNCompleteColumn(), bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
+    columns = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), *numbers)
     with bars.Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(visible(title), total=None)
 

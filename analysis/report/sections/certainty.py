@@ -30,34 +30,34 @@ if TYPE_CHECKING:
 
 
 def clarity_part(figures: src.RubricFigures) -> Part:
-    """Make the part on a rubric that calls a category unclear: how people and graders use it."""
+    """Make the part on a rubric with a category for unclear items: people's and graders' use."""
     answer: list[object] = []
     tables: list[Table] = []
     if clear := figures.get("clear_share", "humans", "", src.ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
         tables = figures.table("clarity.annotators", [(src.rater_title("humans"), ("humans", ""))])
         agreement = figures.select(disagreements.CLEAR_AGREEMENT, src.ALL + COLLAPSED)
-        for best in src.largest_first(agreement)[:1]:
-            best_grader = in_pieces("report.clear_best", grader=best.grader, share=best)
-            answer = src.join_sentences(answer, best_grader)
+        if by_size := src.largest_first(agreement):
+            best = in_pieces("report.clear_best", grader=by_size[0].grader, share=by_size[0])
+            answer = src.join_sentences(answer, best)
     return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
 
 
 def distribution_part(figures: src.RubricFigures) -> Part:
     """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
-    for subset, name in src.SUBSET_NAMES.items():
+    for subset, subset_name in src.SUBSET_NAMES.items():
         squared = figures.select(distributions.SQUARED, subset)
         rows = [(written("distributions.others"), ("humans", ""))]
         graders = [row.grader for row in squared if row.grader]
         rows += [(src.rater_title(grader), ("humans", grader)) for grader in graders]
-        tables += figures.table("distributions.distances", rows, on=subset, reading=name)
+        tables += figures.table("distributions.distances", rows, on=subset, reading=subset_name)
     distances = figures.select(distributions.TOTAL_VARIATION)
     by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
-    for nearest in by_distance[-1:]:
-        # The grader's distance minus that of other people.
-        excess = figures.get(distributions.EXCESS, *nearest.raters)
+    if by_distance:
+        nearest = by_distance[-1]
+        excess = figures.get(distributions.EXCESS, *nearest.raters)  # over other people's distance
         excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
         shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
         answers.append(src.join_sentences(shares, excess_sentence))
@@ -73,19 +73,19 @@ def confidence_part(figures: src.RubricFigures) -> Part:
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
     rows_at_cut = src.rows_of(declared, attrgetter("grader"))
     at_cut = figures.table("confidence.caption", rows_at_cut, columns)
-    sentences = []
+    guarantees = []
     for guaranteed, text in _cut_sentences(figures):
         sentence = written("naming.about", whom=guaranteed.grader, what=text)
-        lines = src.lines_of([guaranteed, *_above_cut(figures, guaranteed)])
-        sentences.append(with_lines(sentence, lines))
-    guarantees = items(figures.caption(written("confidence.what")), sentences)
+        lines = src.lines_of([guaranteed, *_above_cut(figures, guaranteed).values()])
+        guarantees.append(with_lines(sentence, lines))
+    guarantee_list = items(figures.caption(written("confidence.what")), guarantees)
     rows = src.rows_of(coverage, _cut_title, attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
-    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantees, *every_cut])
+    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantee_list, *every_cut])
 
 
 def _cut_title(figure: src.Figure) -> str:
-    """Round the cut of a figure, its `at`."""
+    """Return the cut that a figure is `at`, rounded for display."""
     return src.format_number(float(figure.at), tuning.CUT)
 
 
@@ -94,8 +94,7 @@ def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
     answers, without_cut = [], []
     for cut in figures.select_all(tuning.CUT):
         if above := _above_cut(figures, cut):
-            fields = dict(zip(("share", "agreement"), above, strict=True))
-            answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **fields))
+            answers.append(in_pieces("report.cut", grader=cut.grader, cut=cut, **above))
         else:
             without_cut.append([cut.grader])
     if without_cut:
@@ -114,54 +113,58 @@ def render_routing_text(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> list[src.Figure]:
-    """Return share and agreement of the labels above the cut; empty without a cut."""
-    names = (tuning.SHARE, tuning.ROUTED_AGREEMENT)
-    return list(filter(None, figures.row(names, cut.raters, cut.subset, cut.at)))
+def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Figure]:
+    """Return the `share` of labels above a cut and their `agreement`; empty without a cut."""
+    statistics = {"share": tuning.SHARE, "agreement": tuning.ROUTED_AGREEMENT}
+    above = figures.by_name(statistics.values(), cut.raters, cut.subset, cut.at)
+    return {name: figure for name, figure in zip(statistics, above, strict=True) if figure}
 
 
 def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
-    """Yield every grader's cut that guarantees an agreement, with its explanation."""
+    """Yield every grader's cut that guarantees an agreement, or is undefined, with a sentence."""
     for cut in figures.select_all(tuning.CUT):
-        target = f"{100 * float(cut.at):g}%"
+        target, reason = f"{100 * float(cut.at):g}%", cut.reason
         if above := _above_cut(figures, cut):
-            share, agreement = (row.bounds[1] for row in above)
-            below = 1.0 - cut.bounds[1]
-            places = max(3, math.ceil(-math.log10(below))) if below > 0 else 3  # 0.99996 is not 1
-            fields = {"cut": f"{cut.bounds[1]:.{places}f}", "certainty": 1 - tuning.ERROR}
-            fields |= {"target": target, "agreement": agreement, "share": share}
-            yield cut, written("confidence.trust", **fields)
-        elif cut.reason and cut.reason.code == "unequal_chances":
+            numbers = {name: figure.exact.estimate for name, figure in above.items()}
+            below_1 = 1.0 - cut.exact.estimate  # 0.99996 is not shown as 1
+            places = max(3, math.ceil(-math.log10(below_1))) if below_1 > 0 else 3
+            fields = {"cut": f"{cut.exact.estimate:.{places}f}", "certainty": 1 - tuning.ERROR}
+            yield cut, written("confidence.trust", target=target, **fields, **numbers)
+        elif reason and reason.code == "unequal_chances":
             yield cut, written("confidence.unequal", target=target)
-        elif cut.reason and cut.reason.code != "no_level":
-            units, *more = cut.reason.detail  # their number, and that of further ones if known
-            fields = {"target": target, "units": units, "more": more and more[0]}
-            yield cut, written(f"confidence.{'label_more' if more else 'out_of_reach'}", **fields)
+        elif reason and reason.code == "promise_needs_more":
+            units, more = reason.detail
+            yield cut, written("confidence.label_more", target=target, units=units, more=more)
+        elif reason and reason.code == "promise_out_of_reach":
+            (units,) = reason.detail
+            yield cut, written("confidence.out_of_reach", target=target, units=units)
 
 
 def stability_part(figures: src.RubricFigures) -> Part:
     """Make the part on kappa across variants: of subjects' answers as labelled by each rater, in a
     table for each varying column; then of every rater's labels across wordings of the rubric.
     """
-    label = entry_for(STABILITY).label
-    columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD]
-    on_binary = written("stability.binary", statistic=label)
-    columns += [(on_binary, lambda key: figures.by_key(key._replace(subset=key.subset + BINARY)))]
+
+    def on_binary(key: src.Key) -> src.Figure | None:
+        return figures.by_key(key._replace(subset=key.subset + BINARY))
+
+    binary_head = written("stability.binary", statistic=entry_for(STABILITY).label)
+    columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD, (binary_head, on_binary)]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
-    on_all = figures.select(STABILITY)
+    overall_kappas = figures.select(STABILITY)
     subsets = dict.fromkeys(row.subset for row in kappas)
     tables: list[Table] = []
-    for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
+    for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
-        for row in on_all:
-            if row.at == column and row.interval:
+        for row in overall_kappas:
+            if row.at == varying and row.interval:
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [
                     (src.subject_title(name), row.key._replace(subset=name)) for name in subsets
                 ]
-        tables += figures.table("stability.answers", rows, columns, column=column)
-    rubric_kappas = [row for row in on_all if row.at == REWORDED]
+        tables += figures.table("stability.answers", rows, columns, column=varying)
+    rubric_kappas = [row for row in overall_kappas if row.at == REWORDED]
     reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
     return Part(answers=_stability_answer(kappas), folded=tables)
@@ -174,10 +177,11 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
     subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != src.ALL]
     prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
     answers = []
-    for least in rubric_kappas[-1:]:
-        rater = src.rater_title(least.rater)
-        answers.append(in_pieces("report.reworded", rater=rater, kappa=least))
-    for least in prompt_kappas[-1:]:
+    if rubric_kappas:
+        rater = src.rater_title(rubric_kappas[-1].rater)
+        answers.append(in_pieces("report.reworded", rater=rater, kappa=rubric_kappas[-1]))
+    if prompt_kappas:
+        least = prompt_kappas[-1]
         subject = src.subject_title(least.subset)
         answers.append(in_pieces("report.answers_vary", at=least.at, subject=subject, kappa=least))
     return [src.join_sentences(*answers)]
@@ -186,69 +190,72 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
 def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
     names = disagreements.TRIAL_ALPHA, disagreements.TRIAL_DIFFERENCE, disagreements.TRIAL_FILLED
-    # Figures by wording. The old wording has no difference.
+    # Figures by wording. Differences are to the old wording, which has none itself.
     alphas, differences, filled = ({row.at: row for row in figures.select(name)} for name in names)
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
-    for name, gap in differences.items():
+    for new_wording, difference in differences.items():
         old = next(row for wording, row in alphas.items() if wording not in differences)
-        new, share = alphas[name], filled[name].bounds[1]
+        new, share = alphas[new_wording], filled[new_wording].exact.estimate
         fewest = min(old.n_clusters, new.n_clusters)
-        outcome = disagreements.trial_outcome(*gap.bounds, fewest, gap.n_clusters, filled=share)
-        numbers = in_pieces("rewording.figures", before=old, after=new, new=name, difference=gap)
-        answers.append(src.join_sentences([outcome.sentence(name, noun)], numbers))
+        outcome = disagreements.trial_outcome(
+            *difference.exact, fewest=fewest, clusters=difference.n_clusters, filled=share
+        )
+        fields = {"before": old, "after": new, "new": new_wording, "difference": difference}
+        numbers = in_pieces("rewording.figures", **fields)
+        answers.append(src.join_sentences([outcome.sentence(new_wording, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
 # Thresholds of graders that give probabilities
 
 MAIN = "kappa"
-"""The objective that the section's sentences are about."""
+"""The objective of tuning that the sentences and charts are about; tables have the others."""
 
 _OBJECTIVES = {
     name: written(f"thresholds.objective_{name}")
     for name in ("kappa", "agreement", "f1", "youden", "prevalence")
 }
-_COLUMNS = ("at_default", "tuned", "at_tuned", "held_out_gain")
 _KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
-"""Kinds of recommendations, each with a text over a panel of the chart."""
-_THRESHOLDS = ("threshold", "threshold_recommended")
-_BEST, _DEFAULT = "best", "default"
+"""Kinds of recommended thresholds, each with a text over a panel of the chart."""
+_TUNED, _RECOMMENDED = "threshold", "threshold_recommended"
+"""Statistics: the best threshold by an objective, and the one to use (it may be the default)."""
+_BEST, _DEFAULT = "best", "default"  # marks of points of a chart's curve
 _STATED, _SHARE = "reliability_probability", "reliability"
 """Statistics of calibration: a stated probability, and the affirmative share at it."""
 
 
 def threshold_part(figures: src.RubricFigures) -> Part:
     """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
-    recommended, lines = _recommended(figures, MAIN), []
+    recommended, sentences = _recommended(figures, MAIN), []
     for threshold in recommended:
         evidence = src.lines_of([threshold, *_tuned_and_gain(figures, threshold)])
-        lines.append(with_lines(_threshold_sentence(figures, threshold), evidence))
+        sentences.append(with_lines(_threshold_sentence(figures, threshold), evidence))
     briers = figures.select("brier", src.ALL_BINARY)
     rows = [(_matched_title(*row.raters), row.raters) for row in briers]
-    folded = [*items(written("thresholds.what"), lines), *threshold_curves(figures)]
+    folded = [*items(written("thresholds.what"), sentences), *threshold_curves(figures)]
     folded += [*_tuned_table(figures, [MAIN]), *figures.table("thresholds.errors", rows)]
     folded += reliability_diagrams(figures)
     others = [objective for objective in tuning.OBJECTIVES if objective != MAIN]
     appendix = _tuned_table(figures, others, "others")
-    return Part(_threshold_answers(figures, recommended), folded=folded, appendix=appendix)
+    return Part(_advice(figures, recommended), folded=folded, appendix=appendix)
 
 
-def _threshold_answers(figures: src.RubricFigures, advised: list[src.Figure]) -> list[list[object]]:
-    """State the threshold to use for each grader, preferably the one tuned to people's labels."""
-    to_people = [threshold for threshold in advised if threshold.rater == "humans"]
+def _advice(figures: src.RubricFigures, recommended: list[src.Figure]) -> list[list[object]]:
+    """State the threshold to use for each grader; if any match people's labels, only of those."""
+    to_people = [threshold for threshold in recommended if threshold.rater == "humans"]
     answers: list[list[object]] = []
-    not_tuned: dict[str, list[src.Figure]] = {}
-    for threshold in to_people or advised:
+    kept: dict[str, list[src.Figure]] = {}  # default thresholds that are kept, by their text
+    for threshold in to_people or recommended:
         _, gain = _tuned_and_gain(figures, threshold)
         if threshold.has_remark("tuned") and gain:
             fields = {"grader": threshold.grader, "threshold": threshold, "gain": gain}
             answers.append(in_pieces("report.threshold_tuned", **fields))
         else:
-            not_tuned.setdefault(threshold.estimate, []).append(threshold)
-    for same in not_tuned.values():
-        graders = src.join_listed([[row.grader] for row in same])
-        default = replace(same[0], interval="")  # the interval is that of the best threshold
+            kept.setdefault(threshold.estimate, []).append(threshold)
+    for equal in kept.values():
+        graders = src.join_listed([[threshold.grader] for threshold in equal])
+        default = replace(equal[0], interval="")  # the interval is that of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
     return [src.join_sentences(*answers)]
 
@@ -260,15 +267,15 @@ def render_thresholds_text(
     source, by_rubric = src.Source(analysis, context), []
     for figures in source.rubrics:
         tables = _tuned_table(figures, [objective])
-        tables = [replace(table, caption=source.marked(table.caption)) for table in tables]
+        marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
         thresholds = _recommended(figures, objective)
-        by_rubric.append((tables, [_threshold_sentence(figures, row) for row in thresholds]))
+        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in thresholds]))
     return by_rubric
 
 
 def _recommended(figures: src.RubricFigures, objective: str) -> list[src.Figure]:
     """Return the recommended thresholds by one objective."""
-    thresholds = figures.select("threshold_recommended", src.ALL_BINARY)
+    thresholds = figures.select(_RECOMMENDED, src.ALL_BINARY)
     return [figure for figure in thresholds if figure.at == objective]
 
 
@@ -278,22 +285,24 @@ def _tuned_table(
     """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
     def value_at(key: src.Key, at: str) -> src.Figure | None:
+        """Return the value of the row's objective, its `at`, at a threshold."""
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
 
     def at_default(key: src.Key) -> src.Figure | None:
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
     def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].bounds[1]))  # `at` is the threshold's repr
+        return value_at(key, repr(tuned[key].exact.estimate))  # `at` is the threshold's repr
 
-    cells: list[src.Column] = [at_default, {}, at_tuned, "threshold_held_out_gain"]  # {}: row's own
-    heads = (written(f"thresholds.{column}") for column in _COLUMNS)
-    thresholds = figures.select("threshold", src.ALL_BINARY)
+    columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
+    columns |= {"at_tuned": at_tuned, "held_out_gain": "threshold_held_out_gain"}
+    headed = [(written(f"thresholds.{name}"), column) for name, column in columns.items()]
+    thresholds = figures.select(_TUNED, src.ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
     rows = src.rows_of(
         tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
     )
-    return figures.table(f"thresholds.{name}", rows, zip(heads, cells, strict=True))
+    return figures.table(f"thresholds.{name}", rows, headed)
 
 
 def _matched_title(reference: str, grader: str) -> str:
@@ -303,13 +312,13 @@ def _matched_title(reference: str, grader: str) -> str:
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return the tuned threshold behind a recommended one, and its held-out gain."""
-    names = ("threshold", "threshold_held_out_gain")
-    return figures.row(names, recommended.raters, src.ALL_BINARY, recommended.at)
+    names = (_TUNED, "threshold_held_out_gain")
+    return figures.by_name(names, recommended.raters, src.ALL_BINARY, recommended.at)
 
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
-    kind, reason, *others = recommended.remarks  # the kind of advice comes first, then why
+    kind, reason, *other_remarks = recommended.remarks  # as `add_threshold_rows` writes them
     default_at = figures.default_threshold(recommended.raters)
     default = written("thresholds.default")
     if default_at:
@@ -322,20 +331,20 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
         answer = "not_identifiable"
         if reason.code == "interval_too_wide":
             why = written("thresholds.too_wide", why=why, best=best)
-    elif tuned is not None and default_at and tuned.bounds[1] == float(default_at):
+    elif tuned is not None and default_at and tuned.exact.estimate == float(default_at):
         answer = "not_better"
     else:
         answer = "not_won"
     reference, grader = recommended.raters
     fields = {"grader": grader, "reference": src.reference_title(reference), "default": default}
     fields |= {"objective": _OBJECTIVES[recommended.at], "best": best, "why": why}
-    lines = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
-    coarse = [other.words for other in others if other.code == "coarse_draws"]
-    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in coarse]
+    sentences = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
+    coarse = [remark.words for remark in other_remarks if remark.code == "coarse_draws"]
+    sentences += [f"{words[0].upper()}{words[1:]}." for words in coarse]
     if active := figures.get(tuning.ACTIVE_THRESHOLD, "", grader, src.ALL_BINARY):
         origin = active.remarks[0].words
-        lines.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
-    return " ".join(lines)
+        sentences.append(written("thresholds.in_force", threshold=active.estimate, why=origin))
+    return " ".join(sentences)
 
 
 def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
@@ -344,35 +353,35 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     """
     pairs = figures.rater_pairs(figures.select(tuning.CURVE, src.ALL_BINARY))
     values: list[charts.Datum] = []
-    curves: list[src.Figure] = []
-    advice: dict[str, str] = {}
+    points: list[src.Figure] = []  # of all curves
+    advice: dict[str, str] = {}  # by grader
     for raters in pairs[: charts.MAX_LISTED]:
-        best, recommended = figures.row(_THRESHOLDS, raters, src.ALL_BINARY, MAIN)
+        best = figures.get(_TUNED, *raters, src.ALL_BINARY, MAIN)
+        recommended = figures.get(_RECOMMENDED, *raters, src.ALL_BINARY, MAIN)
         if best is None or recommended is None:
             continue
         grader = raters[1]
-        curve = figures.select(tuning.CURVE, src.ALL_BINARY, raters)
         default = figures.default_threshold(raters)
         kind = next(code for code in _KINDS if recommended.has_remark(code))
         numbers = {"estimate": recommended.estimate, "interval": recommended.interval}
         advice[grader] = written(f"chart.advice_{kind}", **numbers)
         panel = {"grader": charts.shorten(grader)}
-        for point in curve:
+        for point in figures.select(tuning.CURVE, src.ALL_BINARY, raters):
             at = float(point.at)
-            mark = _BEST if at == best.bounds[1] else ""
+            mark = _BEST if at == best.exact.estimate else ""
             mark = _DEFAULT if point.at == default else mark
-            is_used = at == recommended.bounds[1]
+            is_used = at == recommended.exact.estimate
             values.append(point.datum(kind="curve", at=at, mark=mark, used=is_used, **panel))
+            points.append(point)
         values += [best.datum(kind="interval", **panel)]
         values += [recommended.datum(kind="advice", text=advice[grader], **panel)]
-        curves += curve
     if not values:
         return []
     reference = src.reference_title(pairs[0][0])
     names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
     notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
-        "threshold", values, _curve_table(figures, curves, **names),
+        "threshold", values, _curve_table(figures, points, **names),
         charts.omitted_note([grader for _, grader in pairs], advice),
         **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
         advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
@@ -381,25 +390,26 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
 
 
 def _curve_table(
-    figures: src.RubricFigures, curves: Sequence[src.Figure], **fields: str
+    figures: src.RubricFigures, points: Sequence[src.Figure], **fields: str
 ) -> list[Table]:
-    """Tabulate every point of the curves, with the thresholds that lie there."""
+    """Tabulate every point of the curves, with the best or recommended threshold if it is there."""
 
-    def if_at(key: src.Key, *, name: str) -> src.Figure | None:
-        """Return the threshold of this statistic if it is that of the row of the curve."""
+    def if_there(key: src.Key, *, name: str) -> src.Figure | None:
+        """Return the threshold, best or recommended, if it is the one of a row, its `at`."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
-        return figure if figure and float(key.at) == figure.bounds[1] else None
+        return figure if figure and float(key.at) == figure.exact.estimate else None
 
     columns: list[str | tuple[str, src.Column]] = [tuning.CURVE]
-    columns += [(entry_for(name).label, partial(if_at, name=name)) for name in _THRESHOLDS]
+    for name in (_TUNED, _RECOMMENDED):
+        columns.append((entry_for(name).label, partial(if_there, name=name)))
     rows = src.rows_of(
-        curves, lambda row: src.format_number(float(row.at), "threshold"), attrgetter("grader")
+        points, lambda row: src.format_number(float(row.at), "threshold"), attrgetter("grader")
     )
     return figures.table("chart.threshold_table", rows, columns, **fields)
 
 
 def _marks_note(values: Sequence[charts.Datum]) -> str:
-    """Explain the marks that are drawn."""
+    """Explain the marks that are drawn at thresholds, with the interval of the best one."""
     drawn = {datum.get("mark") for datum in values}
     has_interval = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
     marks = [written("chart.threshold_default")] if _DEFAULT in drawn else []
@@ -424,14 +434,14 @@ def reliability_diagrams(figures: src.RubricFigures) -> list[Chart]:
         for share in figures.select(_SHARE, src.ALL_BINARY, raters):
             if stated := figures.by_key(share.key._replace(statistic=_STATED)):
                 shares.append(share)
-                low, probability, high = stated.bounds
+                low, probability, high = stated.exact
                 fields = {"grader": charts.shorten(raters[1]), "units": share.n_units}
                 fields |= {"stated": probability, "stated_row": stated.line}
                 values.append(share.datum(**fields, stated_low=low, stated_high=high))
 
     def probability_title(share: src.Figure) -> str:
         stated = figures.by_key(share.key._replace(statistic=_STATED))
-        return src.format_number(stated.bounds[1], "threshold") if stated else ""
+        return src.format_number(stated.exact.estimate, "threshold") if stated else ""
 
     rows = src.rows_of(shares, probability_title, lambda share: share.grader)
     return figures.chart(

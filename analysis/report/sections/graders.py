@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 TextTable = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows of a table as text."""
-_PEOPLE = "people"
-"""Kind of the datum of a forest plot with human-human kappa; others are grader and baseline."""
+_PEOPLE = "people"  # kind of a forest plot's datum with human-human kappa
 
 
 def verdicts_section(source: src.Source) -> blocks.ReportSection:
@@ -79,15 +78,15 @@ def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     """Return a card for every verdict, in the order of the analysis."""
     cards = []
     for verdict in source.analysis.verdicts:
-        evidence = [source.figures.get(tuple(key)) for key in verdict["evidence"]]
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
         cells = [kappa.cell if kappa else None for kappa in kappas]
-        grader, people = [*cells, None, None][:2]  # there may be none, or the grader's alone
+        grader, people, *_ = (*cells, None, None)  # there may be none, or the grader's alone
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
-        figures = tuple(_titled_cell(figure) for figure in evidence if figure is not None)
-        cards.append(blocks.Card(verdict, title, rubric, (grader, people), price_cell, figures))
+        figures = (source.figures.get(tuple(key)) for key in verdict["evidence"])
+        evidence = tuple(_titled_cell(figure) for figure in figures if figure is not None)
+        cards.append(blocks.Card(verdict, title, rubric, grader, people, price_cell, evidence))
     return tuple(cards)
 
 
@@ -113,20 +112,20 @@ def _ceiling_answer(figures: src.RubricFigures) -> list[object]:
     # Graders that give probabilities alone are compared on the binary label.
     subset = src.ALL if figures.graders() else src.ALL_BINARY
     kappa = figures.kappa(subset)
-    people, sentence = figures.get(kappa, "humans", "", subset), []
+    people, people_sentence = figures.get(kappa, "humans", "", subset), []
     if people and people.reason:
-        sentence = in_pieces("report.ceiling_unknown", reason=people.reason.words)
+        people_sentence = in_pieces("report.ceiling_unknown", reason=people.reason.words)
     elif people:
-        sentence = in_pieces("report.ceiling", people=people)
+        people_sentence = in_pieces("report.ceiling", people=people)
     kappas = (figures.get(kappa, "humans", name, subset) for name in figures.graders(subset))
-    if not (graders := src.largest_first(kappas)):
-        return src.join_sentences(sentence, in_pieces("report.ceiling_no_grader"))
-    best, worst = graders[0], graders[-1]
-    if best is worst:
+    if not (by_size := src.largest_first(kappas)):
+        return src.join_sentences(people_sentence, in_pieces("report.ceiling_no_grader"))
+    best, worst = by_size[0], by_size[-1]
+    if len(by_size) == 1:
         only = in_pieces("report.ceiling_grader", name=best.grader, best=best)
-        return src.join_sentences(sentence, only)
+        return src.join_sentences(people_sentence, only)
     fields = {"best": best, "first": best.grader, "worst": worst, "last": worst.grader}
-    return src.join_sentences(sentence, in_pieces("report.ceiling_graders", **fields))
+    return src.join_sentences(people_sentence, in_pieces("report.ceiling_graders", **fields))
 
 
 def forest(
@@ -141,12 +140,12 @@ def forest(
     as for a yes/no rubric, only the one on the categories is drawn.
     """
     plots = {subset: _forest_data(figures, subset) for subset in src.SUBSET_NAMES}
-    shown = itemgetter("kind", "rater", "low", "estimate", "high")
-    if [*map(shown, plots[src.ALL])] == [*map(shown, plots[src.ALL_BINARY])]:
+    what_is_drawn = itemgetter("kind", "rater", "low", "estimate", "high")
+    if [*map(what_is_drawn, plots[src.ALL])] == [*map(what_is_drawn, plots[src.ALL_BINARY])]:
         plots[src.ALL_BINARY] = []
     values = [datum for subset in subsets for datum in plots[subset]]
     human_kappas = [datum for datum in values if datum["kind"] == _PEOPLE]
-    if len(human_kappas) == len(values):
+    if len(human_kappas) == len(values):  # neither a grader nor a baseline
         return []
     people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in human_kappas)
     has_baseline = any(datum["kind"] == "baseline" for datum in values)
@@ -171,7 +170,7 @@ def forest(
 
 
 def _forest_data(figures: src.RubricFigures, subset: str) -> list[charts.Datum]:
-    """Return the data of one plot: human-human kappa, then kappas of graders and baselines."""
+    """Return a plot's data: human-human kappa, then graders and baselines with it as `ceiling`."""
     kappa = figures.kappa(subset)
     people = figures.get(kappa, "humans", "", subset)
     people = None if people is None or people.reason else people
@@ -185,10 +184,10 @@ def _forest_data(figures: src.RubricFigures, subset: str) -> list[charts.Datum]:
         if figure is not None:
             short_name = charts.shorten(src.rater_title(name)) if name else None
             datum = figure.datum(label=figure.text, kind=kind, rater=name, who=short_name)
-            ends = people.bounds if people and name else [math.nan] * 3
-            for field, end in zip(("ceiling_low", "ceiling", "ceiling_high"), ends, strict=True):
-                datum[field] = None if math.isnan(end) else end
-            values.append(datum | {"reading": title})
+            ceiling = people.datum() if people and name else {}
+            datum |= {"ceiling_low": ceiling.get("low"), "ceiling": ceiling.get("estimate")}
+            datum |= {"ceiling_high": ceiling.get("high"), "reading": title}
+            values.append(datum)
     return values
 
 
@@ -198,40 +197,42 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
     """
     candidates = figures.source.ranking.get(figures.rubric, ())
     ranked = sorted(candidates, key=lambda candidate: candidate.agreement, reverse=True)
-    priced = [grader for grader in ranked if math.isfinite(grader.usd + grader.agreement)]
-    if len(drawn := priced[: charts.MAX_LISTED]) < 2:
+    priced = [one for one in ranked if math.isfinite(one.usd) and math.isfinite(one.agreement)]
+    drawn = priced[: charts.MAX_LISTED]
+    if len(drawn) < 2:
         return []
     values: list[charts.Datum] = []
     rows = []
     for candidate in drawn:
-        if candidate.difference and candidate.price:
+        if candidate.difference and candidate.price:  # both are known, as their numbers are finite
             grader = candidate.verdict["grader"]
             difference, price = map(figures.of_row, (candidate.difference, candidate.price))
             rows.append((grader, difference.key))
-            fields = {"price_row": price.line, "front": candidate.best_buy}
-            datum = difference.datum(grader=charts.shorten(grader), price=price.bounds[1], **fields)
-            values.append(datum)
+            fields = {"grader": charts.shorten(grader), "price": price.exact.estimate}
+            fields |= {"price_row": price.line, "front": candidate.best_buy}
+            values.append(difference.datum(**fields))
 
-    def figure_on(key: src.Key, *, subset: str) -> src.Figure | None:
+    def if_on(key: src.Key, *, subset: str) -> src.Figure | None:
+        """Return the difference of a row in the column of the subset that it is on."""
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
-        (written("chart.price_difference_on", reading=name), partial(figure_on, subset=subset))
+        (written("chart.price_difference_on", reading=name), partial(if_on, subset=subset))
         for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
     limit = -figures.analysis.settings.margin
-    names = [datum["grader"] for datum in values]
+    short_names = [datum["grader"] for datum in values]
+    # From the seventh grader on colours repeat, each with the shape of the next colour.
+    colours, shapes = charts.SERIES * 2, charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1]
     return figures.chart(
         "price", values, figures.table("chart.price_table", rows, columns),
         charts.omitted_note(_names(priced), _names(drawn)),
         written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
         graders=[charts.shorten(name) for name in _names(drawn)],
         x=charts.axis_through_zero(datum["price"] for datum in values),
-        y=charts.axis_through_zero([*charts.bounds_of(values), limit]), margin=limit, names=names,
-        # From the seventh grader on colours repeat, with other shapes.
-        colours=(charts.SERIES + charts.SERIES)[: len(names)],
-        shapes=(charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1])[: len(names)],
+        y=charts.axis_through_zero([*charts.bounds_of(values), limit]), margin=limit,
+        names=short_names, colours=colours[: len(values)], shapes=shapes[: len(values)],
     )  # fmt: skip
 
 
@@ -294,22 +295,21 @@ def _as_text(table: Table) -> TextTable:
 
 # Audits
 
-_DETAILS = ("bias_order_flips", "bias_order_first")
-"""Statistics of the bias audit that are listed in the appendix."""
+_DETAILS = ("bias_order_flips", "bias_order_first")  # statistics that the appendix lists
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
 _STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
 _STATUSES |= {"inconclusive": "open"}
-"""Answer for every status of the injection audit, by its key in the texts."""
+"""End of the key of an audit's sentence, by the audit's status."""
 
 
 def bias_part(figures: src.RubricFigures) -> Part:
-    """Make the part on bias: sentences, figures of every question, then parts of the sample."""
+    """Make the part on bias: findings, planned questions, and an appendix with screened parts."""
     rows = [row for row in figures.analysis.rows if row["rubric"] == figures.rubric]
     audited = bias_audit.findings(rows)
 
     def p_value(key: src.Key) -> src.Figure | None:
-        row = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
-        return row and row.without("uncorrected_p")  # which is in results.csv
+        p = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
+        return p.without("uncorrected_p") if p else None  # this remark is in results.csv
 
     def questions(statistics: Sequence[str]) -> list[src.RowSpec]:
         shifts = figures.select_all(*statistics)
@@ -317,7 +317,7 @@ def bias_part(figures: src.RubricFigures) -> Part:
             shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
-    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), {})]  # {}: row's own
+    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), figures.by_key)]
     columns.append((written("bias_section.p"), p_value))
     screened = figures.select_all(*SCREENED)
     by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
@@ -332,7 +332,7 @@ def bias_part(figures: src.RubricFigures) -> Part:
 
 
 def _bias_answer(figures: src.RubricFigures, audited: list[Finding]) -> list[object]:
-    """State the biases that were found, those beyond the bound first; or the widest interval."""
+    """State the biases that were found, those beyond the bound first; or the largest possible."""
     biases = [bias for bias in audited if bias.status == "found"]
     large = [figures.of_row(bias.row) for bias in biases if bias.beyond(BOUND)]
     small = [figures.of_row(bias.row) for bias in biases if not bias.beyond(BOUND)]
@@ -340,10 +340,11 @@ def _bias_answer(figures: src.RubricFigures, audited: list[Finding]) -> list[obj
         beyond = in_pieces("report.bias", found=_list_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_list_shifts(small)) if small else []
         return src.join_sentences(beyond, within)
-    tested = [bias for bias in audited if bias.p and bias.row["statistic"] in PLANNED]
+    tested = [finding for finding in audited if finding.p and finding.row["statistic"] in PLANNED]
     if not tested:
         return in_pieces("report.bias_unknown")
-    shift = figures.of_row(max(tested, key=attrgetter("largest")).row)
+    widest = max(tested, key=lambda finding: finding.largest)  # the largest that is not excluded
+    shift = figures.of_row(widest.row)
     return in_pieces("report.bias_none", shift=shift, asked=_question(shift))
 
 
@@ -358,11 +359,11 @@ def _question(figure: src.Figure) -> str:
 
 
 def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[Items]:
-    """List the biases found, then planned questions and parts of the sample without any."""
+    """List the biases found; then planned questions without one, and what the screening showed."""
     found = [_finding_sentence(figures, bias) for bias in audited if bias.status == "found"]
-    planned = (bias for bias in audited if bias.row["statistic"] in PLANNED)
-    others = [_finding_sentence(figures, bias) for bias in planned if bias.status != "found"]
-    screened = (bias for bias in audited if bias.row["statistic"] in SCREENED)
+    planned = (finding for finding in audited if finding.row["statistic"] in PLANNED)
+    others = [_finding_sentence(figures, item) for item in planned if item.status != "found"]
+    screened = [finding for finding in audited if finding.row["statistic"] in SCREENED]
     by_grader = src.group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
     others += filter(None, map(bias_audit.screening_sentence, by_grader.values()))
     found_items = items(written("bias_section.found"), found)
@@ -370,7 +371,7 @@ def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[I
 
 
 def _finding_sentence(figures: src.RubricFigures, finding: Finding) -> str:
-    """Return the sentence of a finding with its rows; it states if the bound is exceeded."""
+    """Return the sentence of a finding, with its rows and with the bound if it exceeds this."""
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
@@ -378,7 +379,7 @@ def _finding_sentence(figures: src.RubricFigures, finding: Finding) -> str:
 
 
 def _heading(figure: src.Figure) -> str:
-    """Name the grader of a row, the part of the sample and the sides."""
+    """Name the grader of a row, the part of the sample, and the two sides (or one) of its `at`."""
     first, second = figure.sides
     sides = written("direction.sides", first=first, second=second) if second else first
     part = "" if figure.part == "all" else figure.part

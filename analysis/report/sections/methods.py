@@ -29,8 +29,9 @@ from evenhand.texts import number_of, written
 
 def section(source: src.Source) -> blocks.ReportSection:
     """Make the section: provenance, conventions and a glossary of the statistics in use."""
-    given = source.context.facts.items()
-    facts = [(name, f"{fact:g}" if isinstance(fact, float) else str(fact)) for name, fact in given]
+    facts = []
+    for name, fact in source.context.facts.items():
+        facts.append((name, f"{fact:g}" if isinstance(fact, float) else str(fact)))
     for threshold in source.analysis.thresholds:
         title = source.context.title_of(threshold.rubric)
         name = written("methods.threshold_of", grader=threshold.grader, rubric=title)
@@ -44,13 +45,8 @@ def section(source: src.Source) -> blocks.ReportSection:
     )
     terms = blocks.Definitions(written("methods.statistics"), _statistics(source))
     uses_holm = source.analysis.decision.across_rubrics == "holm"
-    about = (
-        written("methods.intervals"),
-        written("methods.verdicts", rule=source.analysis.rule),
-        written("methods.level_holm" if uses_holm else "methods.level"),
-        written("methods.chance"),
-        written("methods.files"),
-    )
+    keys = ("intervals", "verdicts", "level_holm" if uses_holm else "level", "chance", "files")
+    about = tuple(written(f"methods.{key}", rule=source.analysis.rule) for key in keys)
     answers = (blocks.Answer((written("report.methods"),)),)
     appendix = (blocks.Part(title=terms.title, folded=(terms,)),)
     title = written("methods.title")
@@ -68,10 +64,10 @@ def _usage(source: src.Source) -> list[blocks.Table]:
 
 
 def _statistics(source: src.Source) -> tuple[tuple[str, str], ...]:
-    """Explain the statistics in use: those of statistics.toml in its order, then variants."""
+    """Explain the statistics in use: in the order of statistics.toml, then their variants."""
     used = dict.fromkeys(figure.statistic for figure in source.figures.values())
-    names = dict.fromkeys(name for name in statistics() if name in used) | used
-    entries = [entry for entry in map(entry_for, names) if entry.meaning]
+    in_order = dict.fromkeys(name for name in statistics() if name in used) | used
+    entries = [entry for entry in map(entry_for, in_order) if entry.meaning]
     texts = (". ".join(filter(None, (entry.meaning, entry.source))) + "." for entry in entries)
     titles = (f"{entry.name} ({entry.label})" for entry in entries)
     return tuple(zip(titles, texts, strict=True))
@@ -102,13 +98,14 @@ def paragraphs(source: src.Source) -> blocks.Quotable:
     texts = list(filter(None, (" ".join(_methods(source)), " ".join(_results(source)))))
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
-    pieces = _CITED.split(text)  # plain text and keys alternate
-    pieces[::2] = map(tex, pieces[::2])
-    pieces[1::2] = [rf" \citep{{{keys_cited.replace(', ', ',')}}}" for keys_cited in pieces[1::2]]
+    latex = ""
+    for n, piece in enumerate(_CITED.split(text)):  # plain text and cited keys alternate
+        is_text = n % 2 == 0
+        latex += tex(piece) if is_text else rf" \citep{{{piece.replace(', ', ',')}}}"
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(with_authors, text) for text in texts),
-        tex="".join(pieces),
+        tex=latex,
         bibtex="\n\n".join(references()[key] for key in keys) + "\n",
     )
 
@@ -133,7 +130,7 @@ def _author_and_year(key: str) -> str:
 
 
 def _uncited(text: str) -> str:
-    """Replace square brackets in a text, which would be read as a citation."""
+    """Replace square brackets in a text that users name things in: `_CITED` may match them."""
     return text.replace("[", "(").replace("]", ")")
 
 
@@ -191,15 +188,15 @@ def _grading(source: src.Source) -> Iterator[str]:
             text = written(f"methods_text.{key}", graders=listed(graders))
             yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
-        # These graders read another text than the annotators.
+        # Graders that were asked by a prompt of their own read another text than the annotators.
         if graders := own_prompt_raters(figures.graders(), source.analysis.ids):
             sentence = written("methods_text.own_prompt", graders=listed(graders))
             yield _on_rubric(source, figures.rubric, sentence)
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
-        key = "declared" if used.origin == "declared" else "default"
-        key = "tuned" if used.tuning else key
+        origin = "declared" if used.origin == "declared" else "default"
+        key = "tuned" if used.tuning else origin
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
         yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
@@ -210,7 +207,8 @@ def _agreement(source: src.Source) -> Iterator[str]:
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
         key = "weighted_kappa" if weighted else "kappa"
-        yield written(f"methods_text.{key}", weights=weighted.rpartition("_")[2])
+        weights = weighted.removeprefix("weighted_kappa_")  # linear or quadratic
+        yield written(f"methods_text.{key}", weights=weights)
     decision = source.analysis.decision
     if decision.reference:
         yield _uncited(written("methods_text.reference", reference=decision.reference))
@@ -245,9 +243,9 @@ def _computed(source: src.Source) -> Iterator[str]:
         fields = {"resamples": settings.resamples, "resampled": _resampled(source)}
         yield written("methods_text.intervals", **fields)
     used = (prefix for prefix in _SENTENCES if any(name.startswith(prefix) for name in estimated))
+    is_numeric = "gwet_ac1" not in estimated  # AC1 needs categories
     for name in dict.fromkeys(_SENTENCES[prefix] for prefix in used):
-        is_of_numbers = name == "alpha" and "gwet_ac1" not in estimated  # AC1 needs categories
-        key = "alpha_interval" if is_of_numbers else name
+        key = "alpha_interval" if name == "alpha" and is_numeric else name
         yield written(f"methods_text.{key}", epsilon=settings.epsilon)
     if analysis.verification is not None and analysis.verification.compared:
         yield written("methods_text.verified")
@@ -279,23 +277,24 @@ def _results(source: src.Source) -> Iterator[str]:
 def _result(figures: src.RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
-    kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]  # grader's, people's
-    if reference:  # the verdict rests on one-sided bounds, but the plain row has the 95% interval
+    kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]  # the grader's, people's
+    if reference:  # the verdict rests on one-sided bounds; the plain row has the 95% interval
         subset = kappas[0].subset if kappas and kappas[0] else src.ALL
         kappas = [figures.get(figures.kappa(subset), reference, verdict["grader"], subset)]
-    estimated = [figure for figure in kappas if figure and not figure.reason]
+    estimated = [kappa for kappa in kappas if kappa and not kappa.reason]
     title = TITLES[verdict["verdict"]].words.lower()
     if verdict["threshold"] is not None:
         title = f"{title} ({verdict['threshold']:.3g})"
     fields = {"grader": verdict["grader"], "verdict": title}
-    if len(estimated) < len(kappas) or not estimated:
+    has_all_kappas = bool(kappas) and len(estimated) == len(kappas)
+    if not has_all_kappas:
         text = written("results_text.no_comparison", reason=verdict["reason"], **fields)
     else:
-        grader, key = estimated[0], "reference" if reference else "grader"
+        grader, people = estimated[0], estimated[-1]  # the same one with a reference
         binary = f"{written('results_text.binary')} " if grader.subset == src.ALL_BINARY else ""
         fields |= {"kappa": _interval(grader), "items": number_of(grader.n_units, "item")}
-        fields |= {"people": estimated[-1].estimate, "reference": reference, "binary": binary}
-        text = written(f"results_text.{key}", **fields)
+        fields |= {"people": people.estimate, "reference": reference, "binary": binary}
+        text = written(f"results_text.{'reference' if reference else 'grader'}", **fields)
     return _on_rubric(source, figures.rubric, text)
 
 

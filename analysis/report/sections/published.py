@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import isnan
 from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from evenhand.analysis.report.source import Replication
     from evenhand.study.settings.analysis import PublishedFigure
 
-_REPEATED = "repeat"
+_REPEATED = "repeat"  # the `at` of stability over repeated answers to one prompt
 Match = tuple["PublishedFigure", src.Figure | None]
 """A published figure and one of the study's own; None where the study has none yet."""
 
@@ -33,8 +32,8 @@ def section(source: src.Source) -> ReportSection | None:
     if (declared := source.context.replication) is None:
         return None
     published, matches = declared.published, list(_matches(source, declared))
-    defined = (quoted for quoted, figure in matches if figure and not isnan(figure.bounds[1]))
-    n_matched = len({id(quoted) for quoted in defined})  # each once
+    # Published figures with an estimate of the study's own, each counted once.
+    n_matched = len({id(quoted) for quoted, figure in matches if figure and not figure.reason})
     answer = written("reproduction.answer", matched=n_matched, quoted=len(published.figure))
     differs = blocks.Items(written("reproduction.differs"), tuple(declared.differences))
     about = (written("published.about"), published.citation)
@@ -54,7 +53,7 @@ def _matches(source: src.Source, declared: Replication) -> Iterator[Match]:
 
 def published_rows(source: src.Source, declared: Replication) -> list[Mapping[str, object]]:
     """Return the rows of published.csv, one for each match, numbers as in results.csv."""
-    names, undefined = ("low", "estimate", "high"), (None, None, None)
+    no_numbers = dict.fromkeys(src.Exact._fields)
     return [
         {
             "rubric": quoted.rubric, "statistic": quoted.statistic, "published_of": quoted.of,
@@ -66,7 +65,7 @@ def published_rows(source: src.Source, declared: Replication) -> list[Mapping[st
             "at": figure.at if figure else quoted.at,
             "n_units": figure.n_units if figure else None,
             "n_clusters": figure.n_clusters if figure else None,
-            **dict(zip(names, figure.bounds if figure else undefined, strict=True)),
+            **(figure.exact._asdict() if figure else no_numbers),
             "whose": _raters_title(quoted, figure) if figure else "",
             "note": _missing_reason(source, figure, quoted, declared),
             "differs": quoted.differs, "source": declared.published.citation,
@@ -79,23 +78,25 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
     """Tabulate each match: the published figure, the study's own, and the raters of this."""
     citation = declared.published.citation
     rows: list[Row] = []
-    notes: dict[str, str] = {}
+    notes: dict[str, str] = {}  # marks of footnotes, by text
     heading, previous = "", None
     for quoted, figure in matches:
         unit = "share" if quoted.unit == "percent" else quoted.unit
         name = source.rubric(quoted.rubric).caption(f"{entry_for(quoted.statistic).name}, {unit}")
         if name != heading:
-            rows.append(Row(heading := name))  # over the rows of this quantity
-        differs = quoted.differs
-        mark = notes.setdefault(differs, src.footnote_mark(len(notes))) if differs else ""
+            heading = name
+            rows.append(Row(heading))
+        note = quoted.differs
+        mark = notes.setdefault(note, src.footnote_mark(len(notes))) if note else ""
         published = Cell(quoted.as_result_text, marks=mark, published=citation)
         if figure:
             study_cell, raters = figure.cell, Cell(_raters_title(quoted, figure))
         else:
             reason = _missing_reason(source, figure, quoted, declared)
             study_cell, raters = Cell(DASH, aside=reason), Cell()
-        cells = (Cell() if quoted is previous else published, study_cell, raters)
-        rows.append(Row(quoted.of, cells))
+        # With several figures of the study, a published one is in the first row alone.
+        published_cell = Cell() if quoted is previous else published
+        rows.append(Row(quoted.of, (published_cell, study_cell, raters)))
         previous = quoted
     heads = (written(f"reproduction.{name}") for name in ("published", "here", "whose"))
     caption, stub = written("reproduction.caption"), written("reproduction.figure")
@@ -106,7 +107,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
 def _study_figures(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[src.Figure]:
-    """Return the study's figures of the same quantity as a published figure."""
+    """Return the study's figures of the same quantity as a published one, also at its threshold."""
     figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
         rows = figures.select_all(quoted.statistic)
@@ -115,19 +116,19 @@ def _study_figures(
         # Rewording of the rubric and repeated answers to the same prompt are other quantities.
         rows = [row for row in rows if row.at not in (REWORDED, _REPEATED) and not row.is_binary]
         return [row for row in rows if row.subset != src.ALL] or rows
-    raters: list[tuple[str, str]] = [("humans", "")]
+    rater_pairs: list[tuple[str, str]] = [("humans", "")]
     if quoted.between == "people and graders":
-        raters = [("humans", grader) for grader in declared.graders]
+        rater_pairs = [("humans", grader) for grader in declared.graders]
     elif quoted.between == "graders":
-        raters = _grader_pairs(source, declared, quoted)
+        rater_pairs = _grader_pairs(source, declared, quoted)
     # Where single responses were labelled, the published figure is of the verdict on the pair.
     pair_statistic = f"pair_{quoted.statistic}"
     is_on_pairs = quoted.subset in figures.by_subset(pair_statistic)
-    name = pair_statistic if is_on_pairs else quoted.statistic
-    statistics = [(name, quoted.at)]
+    statistic = pair_statistic if is_on_pairs else quoted.statistic
+    ats = {statistic: quoted.at}
     if quoted.threshold:
-        statistics.append((f"{name}_at_threshold", repr(quoted.threshold)))
-    keys = [(name, *pair, quoted.subset, at) for pair in raters for name, at in statistics]
+        ats[f"{statistic}_at_threshold"] = repr(quoted.threshold)
+    keys = [(name, *pair, quoted.subset, at) for pair in rater_pairs for name, at in ats.items()]
     return [figure for figure in (figures.get(*key) for key in keys) if figure]
 
 
@@ -143,7 +144,7 @@ def _grader_pairs(
 
 
 def _is_of_one_subject(quoted: PublishedFigure) -> bool:
-    """Return True for a figure of the one subject that `at` names, such as its rate."""
+    """Return True for a figure of one subject, such as a rate; its `at` is the subject's name."""
     return quoted.between == "subjects" and quoted.statistic not in (STABILITY, SPREAD)
 
 
@@ -167,9 +168,9 @@ def _missing_reason(
     """State why the study has no estimate of its own; empty where it has one."""
     if figure is not None:
         return figure.reason.words if figure.reason else ""
-    needed = {"graders": "two_graders", "subjects": "variants"}.get(quoted.between, "labels")
-    if needed == "two_graders" and len(declared.graders) > 1:
-        needed = "not_computed" if _grader_pairs(source, declared, quoted) else "not_run"
     if _is_of_one_subject(quoted):
         return written("reproduction.no_subject", subject=quoted.at or quoted.of)
-    return written(f"reproduction.{needed}")
+    key = {"graders": "two_graders", "subjects": "variants"}.get(quoted.between, "labels")
+    if quoted.between == "graders" and len(declared.graders) > 1:
+        key = "not_computed" if _grader_pairs(source, declared, quoted) else "not_run"
+    return written(f"reproduction.{key}")

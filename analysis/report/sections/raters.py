@@ -37,7 +37,7 @@ def label_part(figures: src.RubricFigures) -> Part:
     """Make the part on raters' labels: shares of categories, coverage, agreement and speed."""
     shares = [row for subset in src.SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
-    coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}
+    coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}  # by any rater
     columns: list[str | tuple[str, src.Column]] = []
     for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in shares):
         is_affirmative = (subset, at) == (src.ALL_BINARY, AFFIRMATIVE)
@@ -47,18 +47,17 @@ def label_part(figures: src.RubricFigures) -> Part:
     by_rater = partial(src.distinct_rows, by="rater", title=src.rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
-    lists_all_raters = coverage.keys() <= {figure.rater for figure in (*shares, *numbers)}
-    work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
     folded: list[Block] = [*tables]
-    if not lists_all_raters:
+    if coverage.keys() - {figure.rater for figure in (*shares, *numbers)}:
         folded.append(Paragraph(written("raters.not_listed")))
+    work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
     raters = dict.fromkeys(row.rater for row in work)
     folded += figures.table("raters.work", [(rater, (rater, "")) for rater in raters])
     return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
 def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[object]]:
-    """State how far people agree with the others, and the grader with the least coverage."""
+    """Name the people who agree least and most with others, and the grader of least coverage."""
     answers: list[list[object]] = []
     if people := src.largest_first(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
@@ -68,30 +67,32 @@ def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[
     elif has_labels:
         answers.append(in_pieces("report.pair_none"))
     graders = set(figures.graders())
-    coverage = (row for row in figures.select(COVERAGE) if row.grader in graders)
-    for least in src.largest_first(coverage)[-1:]:
-        incomplete = in_pieces("report.coverage", grader=least.grader, share=least)
-        answers.append(incomplete if least.bounds[1] < 1 else in_pieces("report.coverage_all"))
+    coverage = src.largest_first(row for row in figures.select(COVERAGE) if row.grader in graders)
+    if coverage and coverage[-1].exact.estimate < 1:
+        least = coverage[-1]
+        answers.append(in_pieces("report.coverage", grader=least.grader, share=least))
+    elif coverage:
+        answers.append(in_pieces("report.coverage_all"))
     return [src.join_sentences(*answers)]
 
 
 def pair_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement of every two raters, in groups and in parts of the sample."""
     groups: list[Table] = []
-    missing = []
-    for subset, name in src.SUBSET_NAMES.items():
-        group_tables = figures.table("pairs.groups", on=subset, reading=name)
+    notes = []
+    for subset, subset_name in src.SUBSET_NAMES.items():
+        group_tables = figures.table("pairs.groups", on=subset, reading=subset_name)
         groups += group_tables
         if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
-            reason = written("pairs.not_listed", rubric=figures.title, reading=name)
-            missing.append(Paragraph(reason))
+            fields = {"rubric": figures.title, "reading": subset_name}
+            notes.append(Paragraph(written("pairs.not_listed", **fields)))
     tables = figures.table("pairs.caption")
     matrix = _heat_map(figures, tables) or tables
     slices = [*_verdicts_on_pairs(figures), *_slice_tables(figures)]
     return Part(
         answers=[_pair_answer(figures)] if matrix or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
-        appendix=[*matrix, *missing, *groups, *slices],
+        appendix=[*matrix, *notes, *groups, *slices],
     )
 
 
@@ -115,26 +116,26 @@ def _pair_answer(figures: src.RubricFigures) -> list[object]:
 
 
 def _failing_part_sentences(figures: src.RubricFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each grader clearly below people in some part, or one if none is."""
+    """Yield a sentence for each grader clearly below people in some part; if none is, say so."""
     verdicts = [row for row in figures.analysis.verdicts if row["rubric"] == figures.rubric]
-    parts = figures.select_all(PART)
-    below = src.group_by((row for row in parts if row.bounds[2] < 0), attrgetter("grader"))
+    differences = figures.select_all(PART)
+    below = [row for row in differences if row.exact.high < 0]
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
-        if rows := [row for row in below.get(grader, ()) if row.part in failing]:
+        if rows := [row for row in below if row.grader == grader and row.part in failing]:
             names = src.join_listed([[f"{row.part} (", row, ")"] for row in rows])
             yield in_pieces("report.parts", grader=grader, parts=names)
-    if parts and not any(verdict["failing_parts"] for verdict in verdicts):
+    if differences and not any(verdict["failing_parts"] for verdict in verdicts):
         yield in_pieces("report.parts_none")
 
 
 def _verdicts_on_pairs(figures: src.RubricFigures) -> list[Table]:
-    """Tabulate agreement on a pair's verdict, where raters labelled its two responses."""
+    """Tabulate agreement on the verdict on a pair, where raters labelled its responses singly."""
     agreement = figures.select("pair_observed_agreement", src.ALL_BINARY)
     with_people = [figure for figure in agreement if figure.rater == "humans"]
-    single = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
+    of_two = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
     rows: list[src.RowSpec] = [(written("pairs.of_raters"), None)]
-    rows += src.rows_of(single, attrgetter("pair"))
+    rows += src.rows_of(of_two, attrgetter("pair"))
     rows.append((written("pairs.with_annotators"), None))
     rows += src.rows_of(with_people, attrgetter("grader"))
     return figures.table("pairs.on_pairs", rows)
@@ -167,11 +168,14 @@ def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
     annotator with the others; and agreement within and across sides of annotators.
     """
+
+    def annotators_at(key: src.Key) -> src.Figure | None:
+        return figures.by_key(key._replace(at=f"{key.at}: annotators"))
+
     contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
     rows = src.rows_of(contested, attrgetter("at"), attrgetter("grader"))
     columns: list[str | tuple[str, src.Column]] = [(written("chart.grader"), figures.by_key)]
-    annotators = src.rater_title("humans")  # one compared with the others
-    columns += [(annotators, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators")))]
+    columns.append((src.rater_title("humans"), annotators_at))
     sides = src.rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 
@@ -182,30 +186,32 @@ def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
     graders, annotators = figures.graders(), src.rater_title("humans")
     drawn = graders[: charts.MAX_LISTED]
 
-    def count(key: src.Key, graded: str) -> src.Figure | None:
+    def count(key: src.Key, *, graded: str) -> src.Figure | None:
+        """Return the number of items with people's label, the `at` of a row, and a grade."""
         return figures.by_key(key._replace(at=from_to(key.at, graded)))
 
-    columns = [(graded, lambda key, graded=graded: count(key, graded)) for graded in categories]
+    columns = [(graded, partial(count, graded=graded)) for graded in categories]
     values: list[charts.Datum] = []
     tables: list[Table] = []
     counts: list[src.Figure] = []
     for grader in drawn:
         rows = [(name, figures.key("confusion", "humans", grader, at=name)) for name in categories]
         for (label, key), graded in product(rows, categories):
-            if figure := count(key, graded):
+            if figure := count(key, graded=graded):
                 counts.append(figure)
                 values.append(figure.datum(a=graded, b=label, grader=charts.shorten(grader)))
         fields = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **fields)
     if not counts:
         return []
-    largest = max(figure.bounds[1] for figure in counts)
+    largest = max(figure.exact.estimate for figure in counts)
     steps = [largest * share for share in _COUNT_STEPS]
+    width = max(190, 42 * len(categories))  # of a panel in pixels, so that the counts fit
     return figures.chart(
         "confusion", values, tables,
         charts.omitted_note(graders, {figure.grader for figure in counts}),
-        graders=[charts.shorten(name) for name in drawn],
-        panels=charts.unique_values(values, "grader"), width=max(190, 42 * len(categories)),
+        graders=[charts.shorten(name) for name in drawn], width=width,
+        panels=charts.unique_values(values, "grader"),
         grid=charts.heat_cells(categories, steps, x=written("chart.grader"), y=annotators),
     )  # fmt: skip
 
@@ -230,35 +236,32 @@ def group_part(figures: src.RubricFigures) -> Part:
     tables: list[Table] = []
     differences: list[Table] = []
     for column, column_figures in src.group_by(balanced, attrgetter("column")).items():
-        groups = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
-        grader_figures = {row.raters: row for row in column_figures}.values()
-        group_columns = [(value, {"subset": subset}) for subset, value in groups.items()]
-        by_grader = src.rows_of(grader_figures, attrgetter("grader"))
-        tables += figures.table("groups.caption", by_grader, group_columns, column=column)
+        subsets = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
+        one_per_grader = {row.raters: row for row in column_figures}.values()
+        groups = [(value, {"subset": subset}) for subset, value in subsets.items()]
+        graders = src.rows_of(one_per_grader, attrgetter("grader"))
+        tables += figures.table("groups.caption", graders, groups, column=column)
         rows: list[src.RowSpec] = []
-        for row in grader_figures:
-            keys = ((value, row.key._replace(subset=name)) for name, value in groups.items())
-            rows += [(row.grader, None), *keys]
+        for row in one_per_grader:
+            rows.append((row.grader, None))
+            rows += [(value, row.key._replace(subset=name)) for name, value in subsets.items()]
         differences += figures.table("groups.differences", rows, column=column)
+    answers = []
     gaps = (row for row in figures.select_all(_DIFFERENCE) if row.is_binary == has_binary)
-    # The grader and the group on which it is furthest behind its other groups.
-    answers = [
-        in_pieces("report.group", grader=worst.grader, group=worst.part, difference=worst)
-        for worst in sorted(src.largest_first(gaps), key=lambda row: row.bounds[1])[:1]
-    ]
+    if estimated := src.largest_first(gaps):
+        worst = min(estimated, key=lambda row: row.exact.estimate)  # furthest behind other groups
+        fields = {"grader": worst.grader, "group": worst.part, "difference": worst}
+        answers.append(in_pieces("report.group", **fields))
     return Part(answers=answers, folded=tables, appendix=differences)
 
 
 # Disagreements
 
 Disagreements = Sequence[GraderDisagreement]
-_MAX_UNITS = 3
-"""Units of each rubric in the report; the text of the section has this number, too."""
+_MAX_UNITS = 3  # of each rubric in the report; the text of the section has this number, too
 PAGE = "disagreements.html"
-NOT_SORTED = ""
-"""Kind of a disagreement that the lead has not sorted."""
-KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")
-"""Kinds that the lead may sort a disagreement as."""
+NOT_SORTED = ""  # kind of a disagreement that the lead has not sorted
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")  # that the lead sorts disagreements as
 
 
 def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -270,14 +273,16 @@ def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.Repor
 
 
 def disagreement_part(figures: src.RubricFigures) -> Part:
-    """Make the part on the largest disagreements, and their number by the lead's sorting."""
+    """Make the part on the largest disagreements, and on the kinds that the lead sorted them as."""
     disagreements = figures.analysis.disagreements
     on_rubric = [item for item in disagreements if item.rubric == figures.rubric]
     units = []
     for item in _largest(figures, on_rubric):
-        size = figures.by_key(item.key) if item.key else None
-        cell = size and (entry_for(size.statistic).label, replace(size.cell, interval="", aside=""))
-        units.append((_unit([item], figures.context), (cell,) if cell else ()))
+        sizes = []
+        if item.key and (size := figures.by_key(item.key)):
+            cell = replace(size.cell, interval="", aside="")
+            sizes.append((entry_for(size.statistic).label, cell))
+        units.append((_unit([item], figures.context), tuple(sizes)))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
     graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
     names = src.join_listed([[grader] for grader in graders])
@@ -295,7 +300,7 @@ def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDis
     """Return the largest on different units; ties go to the grader that agrees best with people."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
-    with_size.sort(key=lambda item: order.index(item.grader))
+    with_size.sort(key=lambda item: order.index(item.grader))  # the next sort is stable
     by_unit = src.group_by(sort_disagreements(with_size), attrgetter("unit_id"))
     return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]
 
@@ -345,7 +350,7 @@ def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedU
     first = items[0]
     key = (first.rubric, first.unit_id)
     names = context.label_names.get(first.rubric, {})
-    reasons, texts = context.remarks.get(key, {}), context.texts.get(key, {})
+    reasons = context.remarks.get(key, {})
     people = [
         GivenLabel(rater, label, names.get(label, ""), reasons.get(rater, ""))
         for rater, label in sorted(first.people.items())
@@ -354,14 +359,16 @@ def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedU
     for item in items:
         replies = context.replies.get((*key, item.grader), ())
         kind, note = context.sorted.get((*key, item.grader), (NOT_SORTED, ""))
-        title, name = kind_title(kind) if kind else "", names.get(item.label, "")
-        graders.append(GivenLabel(item.grader, item.label, name, "", replies, kind, title, note))
+        sorting = {"kind": kind, "sorted": kind_title(kind) if kind else "", "note": note}
+        name = names.get(item.label, "")
+        graders.append(GivenLabel(item.grader, item.label, name, replies=replies, **sorting))
+    texts, marks = context.texts.get(key, {}), context.marks.get(key, ())
+    title_by_variable = {title.lower().replace(" ", "_"): title for title in texts}
     marked = {}
-    marks = context.marks.get(key, ())
-    titles = {title.lower().replace(" ", "_"): title for title in texts}  # by a mark's `text`
-    for variable in sorted({mark.text for _, mark in marks} & titles.keys()):
+    for variable in sorted({mark.text for _, mark in marks} & title_by_variable.keys()):
+        title = title_by_variable[variable]
         text_marks = [(rater, mark) for rater, mark in marks if mark.text == variable]
-        marked[titles[variable]] = pieces(texts[titles[variable]], text_marks)
+        marked[title] = pieces(texts[title], text_marks)
     about = first.rubric, context.title_of(first.rubric), first.unit_id, tuple(first.parts.items())
     return blocks.DisagreedUnit(*about, people, graders, side_by_side(texts, marked), marked)
 

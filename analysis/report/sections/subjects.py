@@ -25,10 +25,8 @@ from evenhand.texts import DASH, in_pieces, written
 _PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
 _CORRECTED_WIN_RATE = "win_rate_ppi"
 _SIDE_DIFFERENCE, _CORRECTED_SHARE = "rate_side_difference_ppi", "prevalence_ppi"
-_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]
-"""Steps of shading of rates."""
-_MAX_PARTS = 40
-"""Values of a column that a chart of parts shows."""
+_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]  # of the shading of rates
+_MAX_PARTS = 40  # values of a column that a chart of parts shows
 
 
 def overall_part(figures: src.RubricFigures) -> Part:
@@ -70,7 +68,7 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
     graders = figures.by_agreement(names, src.ALL_BINARY)
-    subjects = sorted(people, key=lambda name: people[name].bounds[1], reverse=True)
+    subjects = sorted(people, key=lambda name: people[name].exact.estimate, reverse=True)
     listed_subjects = subjects[: charts.MAX_LISTED]
     values: list[charts.Datum] = []
     drawn = set()
@@ -113,7 +111,8 @@ def _preference_answers(figures: src.RubricFigures, raters: list[str]) -> list[l
     """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
     for rater in raters:
-        for best in src.largest_first(figures.select("win_rate", raters=(rater, "")))[:1]:
+        if by_rate := src.largest_first(figures.select("win_rate", raters=(rater, ""))):
+            best = by_rate[0]
             key = "preference_people" if rater == "humans" else "preference_grader"
             answers.append(in_pieces(f"report.{key}", grader=rater, subject=best.at, rate=best))
     return answers
@@ -151,7 +150,7 @@ def direction_part(figures: src.RubricFigures) -> Part:
 
 
 def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
-    """State on which subjects people, or else a grader, favour a side; or the widest interval."""
+    """State on which subjects people, or else a grader, favour a side; or the largest possible."""
     intervals = [figure for figure in net if figure.interval]
     raters = [figure.rater for figure in intervals]
     rater = "humans" if "humans" in raters else next(iter(raters), "")
@@ -163,13 +162,13 @@ def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
     favoured = []
     for figure in candidates:
         if figure.is_clear:
-            side = figure.sides[0 if figure.bounds[1] > 0 else 1]
-            place = figure.value or everywhere
-            favoured.append(in_pieces("direction.on", favoured=side, place=place, net=figure))
+            first, second = figure.sides
+            fields = {"favoured": first if figure.exact.estimate > 0 else second, "net": figure}
+            favoured.append(in_pieces("direction.on", place=figure.value or everywhere, **fields))
     if favoured:
         key = "direction" if rater == "humans" else "direction_by_one"
         return [in_pieces(f"report.{key}", who=title, favoured=src.join_listed(favoured))]
-    widest = max(candidates, key=lambda figure: max(-figure.bounds[0], figure.bounds[2]))
+    widest = max(candidates, key=lambda figure: max(-figure.exact.low, figure.exact.high))
     key = "direction_even" if rater == "humans" else "direction_even_by_one"
     return [in_pieces(f"report.{key}", who=title, place=widest.value or everywhere, net=widest)]
 
@@ -234,18 +233,18 @@ class _SubjectFigures:
 
     @cached_property
     def distinct_graders(self) -> list[str]:
-        """Graders whose figures differ: people's own figures are the same for every grader."""
+        """Graders whose figures differ: of those with people's own figures only the first."""
         with_own = [name for name in self.graders if self.kind(name) == "own"]
         return [name for name in self.graders if name not in with_own[1:]]
 
     def raw(self, grader: str) -> dict[str, src.Figure]:
-        """Return a grader's raw figures by subject."""
+        """Return a grader's raw figures by subject, "" for all of them together."""
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
 
     def by_subject(self, statistic: str, grader: str) -> dict[str, src.Figure]:
-        """Return the figures of one statistic of people and a grader by subject."""
+        """Return the figures of one statistic of people and a grader, by subject as in `raw`."""
         rows = self.figures.select(statistic, self.subset, ("humans", grader))
         return {row.at: row for row in rows}
 
@@ -272,7 +271,7 @@ class _SubjectFigures:
         return written(f"rates.by_{self.kind(grader)}", grader=grader)
 
     def differences(self, grader: str) -> list[tuple[str, str, src.Figure]]:
-        """Return every two subjects whose difference is known, in the order of the rows."""
+        """Return (first subject, second, their difference) for all known, in the rows' order."""
         differences = self.by_subject(self.statistics.difference, grader)
         subjects = self.by_subject(self.statistics.powered, grader)
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
@@ -286,19 +285,19 @@ class _SubjectFigures:
 
 def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and their order."""
-    measures = rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
+    rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     shares = figures.select_all(_CORRECTED_SHARE)
     if not (rates.graders or means.graders or shares):
         return Part()
+    measures = (rates, means)
     folded: list[blocks.Block] = [*_raw_table(rates, means)]
     for measure in measures:
         folded += [*_difference_tables(measure), *_annotator_side_tables(measure)]
     folded += _rates_by_part(rates)
     by_subset = figures.by_subset(MEANS.powered).items()
-    means_of_parts = chain.from_iterable(rows for subset, rows in by_subset if subset != src.ALL)
+    part_means = chain.from_iterable(rows for subset, rows in by_subset if subset != src.ALL)
     title = written("rates.parts", what=written("rates.means"))
-    folded += _part_table(means, [*means_of_parts], title)
-    folded += _share_table(figures, shares)
+    folded += [*_part_table(means, [*part_means], title), *_share_table(figures, shares)]
     folded += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
     folded += items(written("rates.what"), _rate_sentences(rates, means))
     ranks: list[src.RowSpec] = []
@@ -307,15 +306,15 @@ def rate_part(figures: src.RubricFigures) -> Part:
         ranks += src.rows_of(rank_sets, attrgetter("at"), attrgetter("grader"))
     answers = [_rate_answer(measure) for measure in measures if measure.graders]
     if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
-        return Part()
-    answers += [answer for measure in measures for answer in _annotator_side_answers(measure)]
+        return Part()  # means alone, and nothing to correct in them
+    answers += chain.from_iterable(map(_annotator_side_answers, measures))
     return Part(answers=answers, folded=folded, appendix=figures.table("rates.ranks", ranks))
 
 
 def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' rates and means as every grader gives them, without correction."""
     figures, all_units = rates.figures, written("rates.all_units")
-    rows: list[src.RowSpec] = []
+    rows: list[src.RowSpec] = []  # with the keys of rates, by which the means are found as well
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
@@ -326,14 +325,14 @@ def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
 
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
     """Tabulate the corrected share of each category, for each grader and part of the sample."""
-    one_category = {row.key[:-1]: row for row in shares}.values()  # keys without `at`
+    one_category = {(row.raters, row.subset): row for row in shares}.values()
 
     def title(figure: src.Figure) -> str:
         return written("rates.all_units") if figure.part == src.ALL else figure.part
 
     rows = src.rows_of(one_category, title, attrgetter("grader"))
-    columns = [(category, {"at": category}) for category in dict.fromkeys(row.at for row in shares)]
-    return figures.table("rates.shares", rows, columns)
+    categories = dict.fromkeys(row.at for row in shares)
+    return figures.table("rates.shares", rows, [(name, {"at": name}) for name in categories])
 
 
 def _difference_tables(measure: _SubjectFigures) -> list[Table]:
@@ -346,6 +345,7 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
             rows.append((written("rates.difference", first=first, second=second), figure.key))
     first, second = figures.analysis.settings.sides
     side_rows = measure.rows(row for grader in graders for row in measure.side_differences(grader))
+    # The figures of both statistics, under one heading.
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": measure.label}
     differences = figures.table("rates.differences", rows, column, what=measure.label)
@@ -353,10 +353,10 @@ def _difference_tables(measure: _SubjectFigures) -> list[Table]:
 
 
 def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
-    """Tabulate subjects' figures by side of annotators, a table for each column of annotators."""
+    """Tabulate subjects' figures by annotators' sides, such as parties: a table for each column."""
     figures, statistics = measure.figures, measure.statistics
-    graders, folded = measure.distinct_graders, []
-    # The `least` of a subject is that of its rates (or means) on all sides of a column.
+    graders, tables = measure.distinct_graders, []
+    # The `least` of a subject is the smallest of its rates (or means) by the sides of a column.
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
@@ -368,8 +368,8 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
         ]
         rows = measure.rows(row for row in least if row.grader in graders)
         fields = {"column": column, "what": measure.label}
-        folded += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
-    return folded
+        tables += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
+    return tables
 
 
 def _annotator_side_title(figure: src.Figure) -> str:
@@ -379,17 +379,16 @@ def _annotator_side_title(figure: src.Figure) -> str:
 
 
 def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each column of annotators: on which subject their sides differ most."""
+    """Yield a sentence on the subject that annotators' sides differ on most, for each column."""
     figures, statistics = measure.figures, measure.statistics
     columns = {row.column for row in figures.select_all(statistics.least)}  # of annotators
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
     for column, rows in src.group_by(differences, attrgetter("column")).items():
-        gap = max(rows, key=lambda row: abs(row.bounds[1]))
+        gap = max(rows, key=lambda row: abs(row.exact.estimate))  # its `value` is "first>second"
         first, second = gap.value.split(">")[:2]
-        part = gap.subset.replace(f"={gap.value}", "={}")  # such as "party={}"
         key = gap.key._replace(statistic=statistics.powered)
-        keys = (key._replace(subset=part.format(side)) for side in (first, second))
-        first_figure, second_figure = map(figures.by_key, keys)
+        subsets = (gap.subset.replace(f"={gap.value}", f"={side}") for side in (first, second))
+        first_figure, second_figure = (figures.by_key(key._replace(subset=one)) for one in subsets)
         if first_figure and second_figure:
             fields = {"first": first, "second": second, "gap": gap, "column": column}
             fields |= {"one": first_figure, "other": second_figure}
@@ -398,21 +397,21 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
 
 
 def _rate_answer(measure: _SubjectFigures) -> list[object]:
-    """State the rate on all units by the best grader, or the highest and lowest subject's."""
-    figures, statistic = measure.figures, measure.statistic
+    """State the rate on all units, or else the highest and lowest subject's, by the best grader."""
+    figures, is_raw = measure.figures, measure.statistic == measure.statistics.raw
     people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
     for grader in figures.by_agreement(measure.graders, measure.subset):
-        is_raw, raw_rows = statistic == measure.statistics.raw, measure.raw(grader)
-        rows = raw_rows if is_raw else measure.by_subject(statistic, grader)
-        raw, shown = raw_rows.get(""), rows.get("")  # those of all units
+        raw_rates = measure.raw(grader)
+        rates = raw_rates if is_raw else measure.by_subject(measure.statistic, grader)
+        raw, rate = raw_rates.get(""), rates.get("")  # those of all units
         fields = {"grader": grader, "what": measure.label.removesuffix("s")}
         if raw and is_raw:
             return in_pieces("report.rates_raw", raw=raw, **fields)
-        if raw and shown and not (shown.reason or shown.has_remark("peoples_own")):
-            both = in_pieces("report.rates", raw=raw, corrected=shown, **fields)
+        if raw and rate and not (rate.reason or rate.has_remark("peoples_own")):
+            both = in_pieces("report.rates", raw=raw, corrected=rate, **fields)
             people_sentence = in_pieces("report.rates_people", rate=people) if people else []
             return src.join_sentences(both, people_sentence)
-        if len(by_size := src.largest_first(rows.values())) > 1:
+        if len(by_size := src.largest_first(rates.values())) > 1:
             highest, lowest = by_size[0], by_size[-1]
             ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
             labels = measure.label_source(grader)
@@ -421,19 +420,16 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
 
 
 def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
-    """Show the rates in every part of the sample, then those of the answers on each side."""
+    """Show the best grader's rates in every part of the sample, then of answers on each side."""
     figures, graders = rates.figures, rates.distinct_graders
     single_answers = _columns_of_single_answers(figures)
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
+    keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
     by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
     parts = chain.from_iterable(figures.parts(rates.statistic).values())
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
-    for is_by_side, corrected, raw in (
-        (False, "parts", "parts_plain"),
-        (True, "parts_by_side", "parts_by_side_plain"),
-    ):
-        key = corrected if is_corrected else raw
+    for key, is_by_side in zip(keys, (False, True), strict=True):
         part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
@@ -478,7 +474,7 @@ def _part_chart(
     by_cell = {(row.part, row.at): row for row in rows if row.grader == grader}
     all_subjects = list(dict.fromkeys(subject for _, subject in by_cell))
     subjects = all_subjects[: charts.MAX_LISTED]
-    first_parts = {part for entries in by_column.values() for part in entries[:_MAX_PARTS]}
+    first_parts = {part for group in by_column.values() for part in group[:_MAX_PARTS]}
     drawn = [part for part in parts if part in first_parts]
     cells = [by_cell[cell] for cell in product(drawn, subjects) if cell in by_cell]
     if all(figure.reason for figure in cells):
@@ -494,7 +490,7 @@ def _part_chart(
     axes = {"x": written("chart.scores_subject"), "y": written("chart.rates_part")}
     panels = []
     for column, entries in src.group_by(values, lambda datum: datum["column"]).items():
-        order = [*heads, *charts.unique_values(entries, "b")]
+        order = [*heads, *charts.unique_values(entries, "b")]  # of both axes
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
     few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
@@ -509,14 +505,14 @@ def _part_chart(
 
 
 def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[str]:
-    """Yield sentences on each grader: if it informs on rates, and which differences are clear."""
+    """Yield sentences on each grader: why it does not inform on rates, and clear differences."""
     for grader in rates.graders:
         rogan_gladen = rates.by_subject("rate_rogan_gladen", grader)
         reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
         if reasons == {"no_unlabelled_units"}:
             yield written("rates.nothing_else", grader=grader)
         if "grader_not_informative" in reasons:
-            youden = rates.by_subject("youden_j", grader)[""]
+            youden = rates.by_subject("youden_j", grader)[""]  # on all units
             yield written("rates.not_informative", grader=grader, j=youden.text, line=youden.line)
         if grader in rates.distinct_graders:
             yield from _difference_sentences(rates, grader)
@@ -527,21 +523,21 @@ def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[
 
 
 def _difference_sentences(measure: _SubjectFigures, grader: str) -> Iterator[str]:
-    """Yield a sentence on the subjects that differ clearly."""
+    """Yield a sentence on the subjects that differ clearly; nothing if no difference is known."""
     pairs, labels = measure.differences(grader), measure.label_source(grader)
-    below: dict[str, list[str]] = {}
+    lower_by_higher: dict[str, list[str]] = {}
     for first, second, figure in pairs:
         if figure.is_clear and figure.interval:
-            higher, lower = (first, second) if figure.bounds[0] > 0 else (second, first)
-            below.setdefault(higher, []).append(lower)
-    if not below and pairs:
+            higher, lower = (first, second) if figure.exact.low > 0 else (second, first)
+            lower_by_higher.setdefault(higher, []).append(lower)
+    if not lower_by_higher and pairs:
         yield written("rates.none_apart", by=labels)
-    elif below:
+    elif lower_by_higher:
         clear = "; ".join(
-            written("rates.above", subject=subject, others=", ".join(others))
-            for subject, others in below.items()
+            written("rates.above", subject=higher, others=", ".join(others))
+            for higher, others in lower_by_higher.items()
         )
-        n_clear = sum(map(len, below.values()))
+        n_clear = sum(map(len, lower_by_higher.values()))
         yield written("rates.apart", by=labels, pairs=len(pairs), apart=n_clear, clear=clear)
 
 
@@ -551,27 +547,28 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
     differences = [figure for figure in rates.side_differences(grader) if figure.interval]
     clear = [figure for figure in differences if figure.is_clear]
     for figure in clear:
-        sign, (toward, other) = (1, sides) if figure.bounds[1] > 0 else (-1, sides[::-1])
-        bounds = sorted(sign * bound for bound in figure.bounds)
-        low, more, high = (src.format_number(bound, _SIDE_DIFFERENCE) for bound in bounds)
+        is_toward_first = figure.exact.estimate > 0
+        toward, other = sides if is_toward_first else sides[::-1]
+        numbers = sorted(number if is_toward_first else -number for number in figure.exact)
+        low, more, high = (src.format_number(number, _SIDE_DIFFERENCE) for number in numbers)
         fields = {"by": labels, "subject": figure.at, "toward": toward, "other": other}
-        fields |= {"more": f"{more} [{low}, {high}]", "line": f"{figure.line}"}
+        fields |= {"more": f"{more} [{low}, {high}]", "line": str(figure.line)}
         yield written("rates.side" if figure.at else "rates.side_of_all", **fields)
     if differences and not clear:
-        is_whole = not any(figure.at for figure in differences)
+        has_subjects = any(figure.at for figure in differences)
         fields = {"by": labels, "first": sides[0], "second": sides[1]}
-        yield written("rates.no_side_of_all" if is_whole else "rates.no_side", **fields)
+        yield written("rates.no_side" if has_subjects else "rates.no_side_of_all", **fields)
 
 
 def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
-    """Yield sentences on subjects of which only answers to one side were graded."""
+    """Yield sentences on subjects, or else graders, with only answers to one side graded."""
     graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
     for grader in rates.graders:
         reasons = ((row.at, row.reason) for row in rates.side_differences(grader))
         subjects = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
         graders_by_subjects.setdefault(subjects, []).append(grader)
     for subjects, graders in graders_by_subjects.items():
-        if subjects and all(subjects):
+        if subjects and all(subjects):  # "" is all units
             yield written("rates.one_side_only", subjects=", ".join(subjects))
         elif subjects:
             yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
@@ -594,7 +591,7 @@ class _RubricRates(NamedTuple):
 
 def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
     """Add a table of subjects' rates on all rubrics, each by the grader that agrees most with
-    people, with published rates that the study declares: none for one subject, folded for many.
+    people, and published rates that the study declares; no table for one subject, folded for many.
     """
     rubrics = list(_rates_by_rubric(source))
     columns: dict[str, dict[str, blocks.Cell]] = {}
@@ -610,7 +607,7 @@ def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> bloc
         cells = tuple(column.get(name, blocks.Cell()) for column in columns.values())
         table_rows.append(blocks.Row(name, cells))
     kinds = {rubric.kind for rubric in rubrics}
-    (kind,) = kinds if len(kinds) == 1 else ("corrected",)
+    kind = rubrics[0].kind if len(kinds) == 1 else "corrected"  # a note states the kind of others
     caption, note = written(f"rates.every_rubric_{kind}"), _label_source_note(rubrics)
     table = Table(caption, "Subject", tuple(columns), tuple(table_rows), (note,))
     if len(table_rows) > charts.MAX_LISTED:
@@ -619,20 +616,21 @@ def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> bloc
 
 
 def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
-    """Yield the rates on every rubric with a rate of a subject. Equal titles have the rubric."""
+    """Yield the rates on every rubric with a rate of a subject; equal titles get the rubric."""
     titles = [figures.title for figures in source.rubrics]
     for figures in source.rubrics:
         rates = _SubjectFigures(figures, RATES)
         rows = figures.select(rates.statistic, src.ALL_BINARY)
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
-        for grader in figures.by_agreement(graders, src.ALL_BINARY)[:1]:
-            is_shared = titles.count(figures.title) > 1
-            title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
-            by_subject = rates.by_subject(rates.statistic, grader)
-            cells = {subject: figure.cell for subject, figure in by_subject.items()}
-            published = _published_cells(figures, by_subject)
-            kind, label_source = rates.kind(grader), rates.label_source(grader)
-            yield _RubricRates(title, cells, published, kind, label_source)
+        if not graders:
+            continue
+        best = figures.by_agreement(graders, src.ALL_BINARY)[0]
+        is_shared = titles.count(figures.title) > 1
+        title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
+        by_subject = rates.by_subject(rates.statistic, best)
+        cells = {subject: figure.cell for subject, figure in by_subject.items()}
+        published = _published_cells(figures, by_subject)
+        yield _RubricRates(title, cells, published, rates.kind(best), rates.label_source(best))
 
 
 def _label_source_note(rubrics: Sequence[_RubricRates]) -> tuple[str, str]:
