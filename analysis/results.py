@@ -1,6 +1,8 @@
 """Rows of the results table (`ResultRow`), and the class that collects them (`ResultRows`)."""
 
 import math
+import re
+from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
@@ -79,6 +81,21 @@ def from_to(first: str, second: str) -> str:
     ('yes>no', "'p>0'>other")
     """
     return ">".join(repr(name) if ">" in name else name for name in (first, second))
+
+
+_NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^>]+)"""
+
+
+def names_in(at: str) -> tuple[str, str]:
+    """Return the two names of which `from_to` made `at`; ("NAME", "") for a single one.
+
+    >>> names_in(from_to("18-65", ">65")), names_in(">65")
+    (('18-65', '>65'), ('>65', ''))
+    """
+    if not (pair := re.fullmatch(f"{_NAME}>{_NAME}", at, re.DOTALL)):
+        return at, ""
+    first, second = (literal_eval(name) if ">" in name else name for name in pair.groups())
+    return first, second
 
 
 @dataclass

@@ -35,7 +35,15 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels import matrix
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.results import ResultRow, ResultRows, TableRow, from_to, key_of, sample_of
+from evenhand.analysis.results import (
+    ResultRow,
+    ResultRows,
+    TableRow,
+    from_to,
+    key_of,
+    names_in,
+    sample_of,
+)
 from evenhand.analysis.statistics import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
@@ -732,7 +740,7 @@ class _Words(NamedTuple):
 def _words_for(row: ResultRow) -> _Words:
     """Return the words for a row of the audit."""
     part, at, affirms = _part_name(row), row["at"], row["subset"].endswith(matrix.BINARY)
-    first, _, second = at.partition(">")  # two sides, as in `from_to`
+    first, second = names_in(at)  # two sides
     text = at.removesuffix("_words")  # the text whose length is the property
     side = "side" if part == "all" else "side_in_part"
     length = ("length", "length_affirms" if affirms else "length_leans")

@@ -20,7 +20,7 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.report.blocks import SYNTHETIC, Cell, Chart, Row, Table
 from evenhand.analysis.report.charts import Datum, chart_spec, fill_template
-from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of
+from evenhand.analysis.results import BASELINES, ResultRow, TableRow, key_of, names_in
 from evenhand.analysis.statistics import Remark, Remarks, entry_for, says
 from evenhand.analysis.verdicts.judge import Candidate, rank_graders
 from evenhand.texts import DASH, table_of, written
@@ -126,8 +126,7 @@ class Figure:
     @property
     def sides(self) -> tuple[str, str]:
         """The two sides that are compared: ("a", "b") at "a>b"."""
-        first, _, second = self.at.partition(">")
-        return first, second
+        return names_in(self.at)
 
     @property
     def is_clear(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
-from evenhand.analysis.results import from_to
+from evenhand.analysis.results import from_to, names_in
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
 from evenhand.texts import DASH, in_pieces, written
@@ -374,7 +374,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
 
 def _annotator_side_title(figure: src.Figure) -> str:
     """Name the side of annotators that a figure is on, or the two of a difference."""
-    first, _, second = figure.value.partition(">")
+    first, second = names_in(figure.value)
     return written("rates.difference", first=first, second=second) if second else first
 
 
@@ -385,7 +385,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
     for column, rows in src.group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.exact.estimate))  # its `value` is "first>second"
-        first, second = gap.value.split(">")[:2]
+        first, second = names_in(gap.value)
         key = gap.key._replace(statistic=statistics.powered)
         subsets = (gap.subset.replace(f"={gap.value}", f"={side}") for side in (first, second))
         first_figure, second_figure = (figures.by_key(key._replace(subset=one)) for one in subsets)
