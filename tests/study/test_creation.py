@@ -103,6 +103,7 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
         ("y", 0.9, "", 0.8, 0.75),
         ("n", 0.2, "", 0.8, 0.125),
         ("n", math.nan, '{"y": 0.9}', 0.8, 0.75),
+        ("y", 1.0, "", 1.0, 0.5),
         ("", math.nan, "", 0.3, 0.5),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 import evenhand as eh
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import analyse_file
+from evenhand.reporting.exporting import material_of
 from evenhand.reporting.load import item_column, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
@@ -152,6 +153,13 @@ def test_whoever_says_so_has_independent_rows(six_times):
         assert evidence(found) == ("can_replace", SIXTY * TIMES)
         assert not re.search("--independent|independent=", " ".join(found.notes))
     refused("exclude each other", eh.check, six_times, **SCALE, independent=True, cluster="item")
+
+
+def test_rows_are_exported_whatever_column_clusters_them(six_times, tmp_path):
+    six_times.head(SIXTY).to_csv(tmp_path / "r.csv", index=False)
+    (tmp_path / "r.scales.toml").write_text('[analysis]\ncluster = "item"\n', "utf-8")
+    options = ScaleOptions(kinds=dict.fromkeys(PEOPLE, "human") | {"g": "model"})
+    assert material_of(tmp_path / "r.csv", (), options).ratings["unit_id"].nunique() == SIXTY
 
 
 def test_a_table_that_is_copies_of_itself_counts_once(six_times):

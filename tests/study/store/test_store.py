@@ -652,6 +652,11 @@ def test_imported_ratings_must_fit_the_study(make_study):
     rows = validate_ratings(pd.DataFrame([said, said | {"rater_id": "s"}]))
     draws = rows.assign(draw=pd.array([1, None], dtype="Int64"))  # one may be missing
     assert validate_ratings(draws)["draw"].tolist() == [1, 0]
+    study = make_study(rubrics=["refusal"])  # the only one, of rows that name none
+    assert taken(rubric="") == (1, 0)
+    other = pd.DataFrame([said | {"rubric": ""}, said | {"rubric": "politeness"}])
+    told = "row 3: the study has no rubric 'politeness'"
+    refused(told, import_ratings, study, validate_ratings(other), "f.csv")
 
 
 WRITER = """
