@@ -538,7 +538,7 @@ def _show_causes(
         return lead_callback(study, _SORTED, store, kind)
 
     label, note = "Note, saved with your choice", before.note if before else ""
-    st.text_area(label, note, key=f"{_SORTED}.{token}", height=68)  # a field of `store`
+    st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off")  # a field of `store`
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
         for digit, kind in enumerate(KINDS, start=1):

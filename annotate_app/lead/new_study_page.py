@@ -72,8 +72,8 @@ def show_new_study(study: Study) -> None:
                 if _has_address():
                     st.text(written("several.name_is_read"))
                 label, title_of = "What annotators rate", _KINDS.__getitem__
-                kind = st.radio(label, _KINDS, format_func=title_of, horizontal=True)
-                st.text(parts.WORDS["kinds_explained"][kind])
+                explained = list(parts.WORDS["kinds_explained"].values())
+                kind = st.radio(label, _KINDS, format_func=title_of, captions=explained)
                 st.header("Items", anchor=False)
                 ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
                 needs, make = ask(study, who, kind)

@@ -334,6 +334,9 @@ def show_progress(study: Study) -> None:
         st.text(written("lead.paused"))
     outlook = latest(study, progress.forecast)
     is_optional = outlook.labels_left > 0 and is_decided(_verdicts(current_figures(study)))
+    if outlook.wanted:
+        share = outlook.done / outlook.wanted
+        st.progress(min(share, 1.0), WORDS["tiles"]["share"].format(share=share))
     if is_optional:
         st.text(written("cockpit.decided", left=outlook.labels_left))
     st.text(progress.time_left(outlook))
@@ -343,16 +346,18 @@ def show_progress(study: Study) -> None:
         with st.container(key="optional-step" if is_optional else "next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Sessions", written("several.invite")).show()
-    columns = "rubric done wanted free open hours_left units median_seconds"
+    columns = "rubric units done wanted free open hours_left median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
     titles = rubric_titles(study)
-    show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
+    with st.container(key="stacked-rubrics"):
+        show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
     if raters.empty:
         st.text(written("oversight.nobody"))
         return
     columns = "rater_id state answers hours last_answer median_seconds skipped open"
     names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
-    show_table(raters, "By annotator", columns, links=links, display_names=names)
+    with st.container(key="stacked-raters"):
+        show_table(raters, "By annotator", columns, links=links, display_names=names)
     totals = latest(study, grader_costs)
     if not totals.empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
@@ -411,7 +416,7 @@ def _show_pairs(study: Study) -> None:
                 text = f"{value:.2f}".replace("nan", DASH)
                 cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
                 rows[row][str(column + 1)] = cell
-            table = pd.DataFrame(rows[:-1], columns=["", *numbers]).fillna("")  # last: no pair
+            table = pd.DataFrame(rows, columns=["", *numbers]).fillna("")
             show_table(table, titles[rubric], {"": "Annotator"} | numbers, html_columns=numbers)
 
 

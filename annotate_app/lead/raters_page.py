@@ -348,7 +348,9 @@ def _show_places(study: Study) -> None:
         parts.show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
     with act_form(study, "places", "Apply", _change_place, clears=True):
-        st.text_input("Annotator code or participant id", autocomplete="off", key="places.name")
+        label = "Annotator code or participant id"
+        names = {rater: rater for rater in times["rater_id"]}
+        parts.choose_any(label, names, "Pick or type", "places.name", accept_new_options=True)
         acts = list(parts.WORDS["acts"])
         st.selectbox("Reason", acts, format_func=parts.WORDS["acts"].__getitem__, key="places.act")
     if study.config.prolific is None:
@@ -358,8 +360,8 @@ def _show_places(study: Study) -> None:
         st.file_uploader(label, ["csv"], max_upload_size=parts.MOST_MB, key=key)
 
 
-def _change_place(study: Study, who: access.Visitor, *, name: str, act: str) -> str:
-    return _change_places(study, who, {rater_of(study, name.strip()): act})
+def _change_place(study: Study, who: access.Visitor, *, name: str | None, act: str) -> str:
+    return _change_places(study, who, {rater_of(study, (name or "").strip()): act})
 
 
 def _take_submissions(
@@ -525,8 +527,10 @@ def show_log(study: Study) -> None:
         show(block(written("lead.acts", shown=len(table), count=len(logged)), "note"))
     contents = table[["done_by", "kind", "about", "detail"]]
     run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
-    times = run.map(run.value_counts()).map(" ({} times)".format).replace(" (1 times)", "")
-    table = table.assign(kind=table["kind"] + times)[~run.duplicated()]
+    counts = table.groupby(run)["created_at"].agg(["size", "min"]).to_numpy()
+    times = [f" ({n} times since {parts.to_the_minute(first)})" * (n > 1) for n, first in counts]
+    table = table[~run.duplicated()]
+    table = table.assign(kind=table["kind"] + times)
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     with st.container(key="stacked-log"):
         headings = filters | {"detail": "In detail"}
