@@ -38,9 +38,9 @@ class Dataset:
     active thresholds. `settings` are those of the analysis, `decision` is the rule that a grader
     must meet, `facts` are further facts about the ratings, `seed` is that of all resampling.
 
-    `name` names the ratings in messages, `title` is the study's name. `titles` are the rubrics'
-    titles, `names` the names of their options by key. `names_by_id` are the display names of
-    raters and rubrics. `notes` say how labels were read. `synthetic` is True for simulated labels.
+    Messages call the ratings `name`; `title` is the study's name. `titles` are by rubric, `names`
+    are the options' names by rubric and key, and `names_by_id` are the display names of raters and
+    rubrics. `notes` say how labels were read. `synthetic` is True for simulated labels.
     """
 
     name: str

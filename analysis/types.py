@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.intp]
 """Positions in a sequence, or codes of categories, clusters, ..."""
 Labels = npt.NDArray[np.int8]
-"""Codes of categories or verdicts, -1 for none."""
+"""Codes of categories or verdicts, -1 for none; of more than 128 in the larger `code_type`."""
 Integers = npt.NDArray[np.integer[Any]]
 """Whole numbers of any size, such as codes of either type."""
 Frequency = npt.NDArray[np.int64]

@@ -123,7 +123,7 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
 
 def _group_values(coded: Coded) -> Iterator[Value]:
     """Yield Krippendorff's alphas, and Fleiss' kappa if all labelled units have the same number of
-    labels; otherwise units with a single label would count in its marginals.
+    labels: else ours (`group_panel`) also has units with one label in its shares of categories.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa

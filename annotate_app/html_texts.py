@@ -44,7 +44,7 @@ def label_above(label: str) -> str:
 
 
 def lang_attribute(code: str | None) -> str:
-    """Return the attribute for a language's code, "" if unknown; none for None, the page's own."""
+    """Return the attribute for a language's code, which is "" if unknown; "" without one (None)."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
@@ -152,7 +152,7 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
     if code := drawn_code(block, reader):
-        is_code = code[0][0] != "section"  # which begins passages
+        is_code = code[0][0] != "section"  # the tag of a passage
         inside, style = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
     elif nodes := tree_of(block, display):
         inside, style = _html(nodes, reader), "evenhand-drawn"
@@ -188,7 +188,7 @@ def _element(node: Node, reader: Language) -> str:
     if tag in ("br", "hr"):
         return f"<{tag}>"
     inside = _html(children, reader)
-    if attributes.get("class") == "address":
+    if attributes.get("class") == "address":  # of a link that is not followed, after its words
         inside = f" ({inside})"
     if attributes.get("class") == "image":
         inside = html.escape(reader.say("panel.image", alt=children[0]))

@@ -28,7 +28,7 @@ def show_page(site: Site) -> None:
         study = desks.desk.study
         entry.arrive(study)
         if entry.is_lead_asked_for():
-            entry.show_lead_entry(lambda: served(site).desks().desk.study)
+            entry.show_lead_entry(lambda: served(site).desks().desk.study)  # its files may change
         else:
             reader = rater_pages.present_language(study)
             st.set_page_config(page_title=reader.say("page.title"))

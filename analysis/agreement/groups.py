@@ -90,8 +90,8 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
 
 def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
-    """Return the coincidence matrices (rows, 3, 3) of numbers, by the three terms of each label
-    (`number_terms`), from label counts (units, q).
+    """Return the coincidence matrices (rows, 3, 3) of numbers from label counts (units, q). A label
+    counts in parts, its three terms (`number_terms`); `MOMENT_WEIGHTS` are for pairs of terms.
     """
     terms = coded.terms
     self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
@@ -109,15 +109,15 @@ def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all"
         if group not in names:
             continue
         counts = c.label_counts(coded, members)
-        units = view.count(counts.sum(axis=1) >= 2)
+        size = view.count(counts.sum(axis=1) >= 2)
         if members not in panels:
             panels[members] = group_panel(counts, coded, view.resamples)
-        reason = "no_variation" if units[0] else "no_pairable_units"
+        reason = "no_variation" if size.units else "no_pairable_units"
         for name, values in panels[members].items():
-            view.add(name, values, units, a=group, reason=reason)
+            view.add(name, values, size, a=group, reason=reason)
         for name, mean in kappas.among(members).items():
             about = About(a=group, note=mean.note)
-            view.add(name, mean.values, units, undefined=mean.undefined, reason=reason, **about)
+            view.add(name, mean.values, size, undefined=mean.undefined, reason=reason, **about)
 
 
 def add_prevalence_rows(view: View) -> None:
@@ -129,10 +129,10 @@ def add_prevalence_rows(view: View) -> None:
     categories = coded.categories[:1] if coded.is_binary else coded.categories  # one of two
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
-        units = view.count(counts.sum(axis=1) > 0)
+        size = view.count(counts.sum(axis=1) > 0)
         shares = c.category_shares(counts, coded, view.resamples)
         for category, values in zip(categories, shares.T, strict=False):
-            view.add("prevalence", values, units, a=name, at=category, reason="no_labels")
+            view.add("prevalence", values, size, a=name, at=category, reason="no_labels")
 
 
 def add_category_rows(view: View) -> None:
@@ -154,11 +154,11 @@ def add_category_rows(view: View) -> None:
 
 def _add_confusion(view: View, table: Array, shared: Mask, a: str, b: str) -> None:
     """Add a row for each cell of a table (q, q) of raters `a` and `b`, who share units `shared`."""
-    units, categories = view.count(shared), view.coded.categories
+    size, categories = view.count(shared), view.coded.categories
     for first, row in zip(categories, table, strict=True):
         for second, count in zip(categories, row, strict=True):
             at, note = from_to(first, second), view.as_sampled
-            view.add("confusion", float(count), units, a=a, b=b, at=at, note=note)
+            view.add("confusion", float(count), size, a=a, b=b, at=at, note=note)
 
 
 @dataclass(frozen=True)
@@ -340,8 +340,8 @@ def add_repeat_rows(view: RatedView) -> None:
         statistics = {key: panel[key] for key in ("observed_agreement", kappa) if key in panel}
         pairs = list(combinations(range(len(draws.raters)), 2))
         means = pairwise.mean_over_pairs(draws, pairs, draw_view.resamples, statistics)
-        units = draw_view.count(draws.labelled.sum(axis=1) >= 2)
-        reason = "no_variation" if units[0] else "no_pairable_units"
+        size = draw_view.count(draws.labelled.sum(axis=1) >= 2)
+        reason = "no_variation" if size.units else "no_pairable_units"
         weighting = "unweighted" if kappa == "cohen_kappa" else draws.ordered
         for key, mean in means.items():
             statistic, kappa_note = "intra_rater_agreement", ""
@@ -350,7 +350,7 @@ def add_repeat_rows(view: RatedView) -> None:
             pairs_note = f"mean over {mean.n_tables} pairs of draws" if mean.n_tables > 1 else ""
             about = About(a=name, note=join_notes(kappa_note, pairs_note))
             values, undefined = mean.values, mean.undefined
-            draw_view.add(statistic, values, units, undefined=undefined, reason=reason, **about)
+            draw_view.add(statistic, values, size, undefined=undefined, reason=reason, **about)
 
 
 def _rater_views(
@@ -445,7 +445,7 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     """Add the stability of a rater's labels; the raters of the `view` are variants."""
     coded = view.coded
     counts = c.label_counts(coded, range(len(coded.raters)))
-    pairable = counts.sum(axis=1) >= 2
+    pairable = counts.sum(axis=1) >= 2  # a single label must not count in chance agreement either
     if not pairable.any():
         return
     n_variants = int((coded.labelled & pairable[:, None]).any(axis=0).sum())
@@ -453,7 +453,7 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     if "fleiss_kappa" in panel:
         note = f"across {n_variants} variants"
         view.add(STABILITY, panel["fleiss_kappa"], pairable, a=rater, at=at, note=note)
-    # A nominal scale with an unclear category, such as a scale of stances, has an order too.
+    # A scale of stances is nominal only as its unclear category has no place in the others' order.
     has_order = coded.is_binary or scale.level != "nominal" or bool(scale.unclear)
     if not has_order:
         return

@@ -231,8 +231,8 @@ Texts = tuple[tuple[str, str], ...]
 @dataclass(frozen=True)
 class GivenLabel:
     """A label of a unit by a person or a grader, and the label's `name`. A person may have given a
-    `reason`. A grader has its `replies`; if the lead sorted its disagreement with people as of a
-    kind, `kind` is that code, such as "grader_wrong", `sorted` its title, and `note` the lead's.
+    `reason`. A grader has its `replies`. If the lead said what kind of disagreement with people its
+    label is: `kind` is the code, such as "grader_wrong", `sorted` its title, `note` the lead's.
     """
 
     rater: str
@@ -248,8 +248,8 @@ class GivenLabel:
 @dataclass(frozen=True)
 class DisagreedUnit:
     """A unit with the labels of people and of the graders that differ from them. `columns` are its
-    texts, with a pair's two sides in two columns. `marked` are the texts in which people marked
-    words, in pieces with the raters who marked each piece. `parts` are columns with values.
+    texts as the page shows them, a pair's two sides next to each other. `marked` are those in which
+    people marked words, in pieces with the raters of each. `parts` are (column of units, value).
     """
 
     rubric: str
@@ -301,10 +301,10 @@ class Answer:
 class Part:
     """Part of a section on one `rubric` (its title; empty for all rubrics).
 
-    The `answers` are sentences in pieces, ["kappa ", Figure, "."] for example, of which the section
-    makes an `Answer` each. `open` blocks are always visible; `folded` blocks, the evidence, unfold
-    below the `title` or the rubric; the `appendix` has what no decision needs. `about` explains how
-    to read the blocks.
+    The `answers` are sentences in pieces, ["kappa ", Figure, "."] for example, with figures of
+    `source`; the section makes an `Answer` of each, with a `Cell` for a figure. `open` blocks are
+    always visible; `folded` blocks, the evidence, unfold below the `title` or the rubric; the
+    `appendix` has what no decision needs. `about` explains how to read the blocks.
     """
 
     answers: Sequence[Sequence[object]] = ()

@@ -306,7 +306,7 @@ def svg_in_scheme(svg: str, scheme: str) -> str:
 @cache
 def _colours(scheme: str) -> dict[str, str]:
     """Return the colours of a scheme ("light" or "dark") by CSS variable, from the style sheet."""
-    light, _, dark = _COLOURS.read_text("utf-8").partition("@media")  # of the dark scheme
+    light, _, dark = _COLOURS.read_text("utf-8").partition("@media")  # which begins the dark ones
     values = dict(_DECLARATION.findall(light))
     if scheme == "dark":
         values |= _DECLARATION.findall(dark)

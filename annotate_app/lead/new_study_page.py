@@ -51,8 +51,8 @@ _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
-"""The button that creates a study only adds a request to a list, which is not Streamlit's own. The
-next run of the page, which knows all fields, carries it out."""
+"""Key of the requests to create a study. The button only adds one; the next run of the page, which
+knows all fields, carries it out. A run may be ended at any call of Streamlit's (`_carry_out`)."""
 _READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
 
 
@@ -92,11 +92,9 @@ def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
     compared, size = kind == "compared", parts.MOST_MB
     label = "A table or another tool's export"
     upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=size)
-    # As if a question were asked, so that the columns are read as those of single responses.
-    base = ItemOptions() if compared else ItemOptions(options=("yes", "no"), question="-")
     columns, stratify = ItemOptions(), list[str]()
     if upload is not None:
-        columns, stratify = _ask_for_columns(upload, base, who)
+        columns, stratify = _ask_for_columns(upload, compared, who)
     st.header("Question", anchor=False)
     key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
     how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
@@ -118,7 +116,7 @@ def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
 
 
 def _ask_for_columns(
-    upload: UploadedFile, base: ItemOptions, who: Visitor
+    upload: UploadedFile, compared: bool, who: Visitor
 ) -> tuple[ItemOptions, list[str]]:
     """Draw the roles of the file's columns and the fields that change them; return what is entered,
     and the columns whose shares the sample keeps. Raises InputError if the file cannot be read.
@@ -127,9 +125,10 @@ def _ask_for_columns(
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    compared, by_name = not base.options, "As the names say"
-    key = f"{upload.file_id}-{compared}-{sheet}"
-    first = _read_once(upload, replace(base, sheet=sheet), f"{key}-{base.question}", who)
+    # As if a question about one response were asked, so that no columns are read as two answers.
+    asked: Any = {} if compared else {"question": "-", "options": ("yes", "no")}
+    key, by_name = f"{upload.file_id}-{compared}-{sheet}", "As the names say"
+    first = _read_once(upload, ItemOptions(sheet=sheet, **asked), f"{key}-{asked}", who)
     names = [name for name, _ in first.columns]
 
     def choose(field: str, placeholder: str, default: Sequence[str] = (), most: int = 0) -> Any:
@@ -159,7 +158,7 @@ def _ask_for_columns(
         sheet=sheet,
         each_turn=each_turn,
     )
-    as_entered = replace(entered, question=base.question, options=base.options, each_turn=False)
+    as_entered = replace(entered, **asked, each_turn=False)  # turns change no column's role
     try:
         file = _read_once(upload, as_entered, f"{key}-{as_entered}", who)
     except InputError as error:  # there are no labels of that judge
@@ -196,6 +195,7 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
 
 def _role_of(column: str, file: ItemFile) -> str:
     """Return the roles in which a column of the file is used, in words."""
+    # A role has one column, whose name may have a comma, or several with commas between them.
     roles = [role for role, columns in file.roles if column in (columns, *columns.split(", "))]
     return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept with the item")
 

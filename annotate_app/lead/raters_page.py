@@ -196,17 +196,17 @@ def _show_flag(study: Study, flag: RaisedFlag) -> None:
             show(parts.unit_blocks(study, flag.unit_id, flag.rubric))
         except InputError as error:  # no such rubric any more; the flag can still be resolved
             show_complaint(str(error))
-    place = f"flag-{flag.number}"
+    form = f"flag-{flag.number}"
     if flag.is_open:
-        with act_form(study, place, "Mark as resolved", _settle, flag.number):
+        with act_form(study, form, "Mark as resolved", _settle, flag.number):
             row, answer = st.container(horizontal=True), "Answer to the annotator (optional)"
             note = "What was done about it (for leads)"
-            row.text_input(note, autocomplete="off", key=f"{place}.note")
-            row.text_input(answer, autocomplete="off", key=f"{place}.answer")
+            row.text_input(note, autocomplete="off", key=f"{form}.note")
+            row.text_input(answer, autocomplete="off", key=f"{form}.answer")
     else:  # resolved by a lead, or, before version 0.3.0, withdrawn by its annotator
         at, note = parts.to_the_minute(flag.done_at), flag.note or "withdrawn"
         st.text(written("lead.flag_settled", by=flag.done_by, at=at, note=note))
-    show_outcome(place)
+    show_outcome(form)
 
 
 def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer: str) -> None:
@@ -224,7 +224,7 @@ def show_sessions(study: Study) -> None:
     is_paused = claims.oversight(study.store).paused
     change = claims.resume if is_paused else claims.pause
     _show_invites(study)
-    _show_places(study)
+    _show_assignments(study)
     st.header("Pause", anchor=False)
     toggle = lead_callback(study, "pause", lambda study, who: change(study.store, done_by=who.name))
     st.text(written("lead.paused" if is_paused else "lead.pausing"))
@@ -300,7 +300,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
         rounded = 5 * math.ceil(minutes / 5)
         time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
         text += " " + reader.say("session.takes", time=time)
-    text += "\n{link}"
+    text += "\n{link}"  # which the component fills in for each link
     show(block(text, "quote", "Text to send"))
     _links(key="invites", data={"rows": rows, "text": text})
 
@@ -333,7 +333,7 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
 # ---- assignments of participants: released or given again, and what is owed ---------------------
 
 
-def _show_places(study: Study) -> None:
+def _show_assignments(study: Study) -> None:
     """Draw the participants, and the fields to release or return their assignments."""
     st.header("Assignments", anchor=False)
     if sides := Sessions(study).sides():
@@ -347,7 +347,7 @@ def _show_places(study: Study) -> None:
         columns = "rater_id state units minutes end owed why"
         parts.show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
-    with act_form(study, "places", "Apply", _change_place, clears=True):
+    with act_form(study, "places", "Apply", _change_assignment, clears=True):
         label = "Annotator code or participant id"
         names = {rater: rater for rater in times["rater_id"]}
         parts.choose_any(label, names, "Pick or type", "places.name", accept_new_options=True)
@@ -360,8 +360,8 @@ def _show_places(study: Study) -> None:
         st.file_uploader(label, ["csv"], max_upload_size=parts.MOST_MB, key=key)
 
 
-def _change_place(study: Study, who: access.Visitor, *, name: str | None, act: str) -> str:
-    return _change_places(study, who, {rater_of(study, (name or "").strip()): act})
+def _change_assignment(study: Study, who: access.Visitor, *, name: str | None, act: str) -> str:
+    return _change_assignments(study, who, {rater_of(study, (name or "").strip()): act})
 
 
 def _take_submissions(
@@ -372,10 +372,10 @@ def _take_submissions(
     with parts.uploaded_files(submissions=file) as paths:
         path = paths["submissions"]
         reasons = released_submissions(study, path) if path is not None else {}
-    return _change_places(study, who, reasons) or written("lead.submissions_none")
+    return _change_assignments(study, who, reasons) or written("lead.submissions_none")
 
 
-def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
+def _change_assignments(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
     """Carry out an act (a key of the words `acts`) for each annotator; return the outcomes."""
     sessions, outcomes = Sessions(study), []
     for rater, act in acts.items():
@@ -469,9 +469,9 @@ def show_export(study: Study) -> None:
     with st.container(key="files-tables"):
         _offer_files(study, who, makers)
         show(block(written("lead.export_tables"), "note"))
+    if figures is None:
+        return
     for part in ("methods", "results_text"):
-        if figures is None:
-            return
         st.header(parts.WORDS["files"][part], anchor=False)
         with st.container(key=f"paragraph-{part}"):
             st.code(figures.report[part], language=None, wrap_lines=True)

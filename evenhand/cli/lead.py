@@ -137,7 +137,7 @@ def run_invite(arguments: Namespace) -> None:
     """Print links for annotators or for Prolific, or with `--revoke` revoke those made before."""
     if arguments.count is not None and not 0 < arguments.count <= _MOST_LINKS:
         raise InputError(f"--count must be from 1 to {_MOST_LINKS:,}")
-    if arguments.revoke and arguments.count:
+    if arguments.revoke and arguments.count:  # which excludes --for and --prolific
         raise InputError("--revoke needs to know whose links; add --for NAME or --prolific")
     if arguments.revoke:
         refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")

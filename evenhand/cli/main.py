@@ -442,8 +442,8 @@ def print_lead_link(folder: Path, url: str, path: str = "") -> None:
     if sys.stdout.isatty():
         say("terminal.lead_link", link=lead_link(folder, url + path))
     else:
-        url_option = f" --url {url}{path}" if path else ""
-        say("terminal.lead_link_elsewhere", folder=f"{folder}{url_option}")
+        typed = f"{folder} --url {url}{path}" if path else str(folder)
+        say("terminal.lead_link_elsewhere", arguments=typed)
 
 
 # ---- options of an analysis ----------------------------------------------------------------------
@@ -575,7 +575,7 @@ def scale_options(arguments: Namespace) -> ScaleOptions:
     from evenhand.study.tables.ratings import columns_in
 
     values = {name: value for name, value in vars(arguments).items() if value is not None}
-    # The fields of `ScaleOptions` are named like the options, except for the last three, below.
+    # Fields are named like their options, but `thresholds` and (--human, --model) `kinds`, below.
     fields = {option.strip("-") for option in FILE_OPTIONS} - {"human", "model", "threshold"}
     file_values = {name: value for name, value in values.items() if name in fields}
     file_values["thresholds"] = {}
@@ -635,7 +635,7 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
     setting, equals, value = assignment.partition("=")
     name, _, entry = setting.strip().partition(".")
     if not equals or name not in fields:
-        example = nearest(name, fields) or "looks"
+        example = nearest(name, fields) or "looks"  # or any that is a simple number
         raise InputError(written("options.no_setting", word=assignment, near=example))
     field = fields[name]
     if get_origin(field.annotation) is dict:

@@ -158,8 +158,8 @@ def run_import(arguments: Namespace) -> None:
             _import_responses(study, arguments.file)
         else:
             scale = main.scale_options(arguments)
-            settings = {"missing": scale.missing or study.config.analysis.missing}
-            _import_ratings(study, arguments.file, replace(scale, settings=settings))
+            missing = scale.missing or study.config.analysis.missing
+            _import_ratings(study, arguments.file, replace(scale, settings={"missing": missing}))
 
 
 def _import_responses(study: Study, file: Path) -> None:
@@ -271,9 +271,8 @@ def _write_ratings(study: Study, out: Path, units_file: Path) -> None:
     text = exporting.sidecar_text(study, units_file.name, audit_name)
     atomic_write(sidecar_path(out), text.encode())
     say("tables.wrote_scales", file=sidecar_path(out))
-    side = study.config.side
-    unexported = {*study.config.analysis.rater_slices} - ({side.key} if side else set())
-    if unexported:
+    side = study.config.side  # the only background question whose answers are exported
+    if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
         say("terminal.note", note=written("tables.background"))
 
 

@@ -81,9 +81,9 @@ def analyse_at_scale(
     **changes: Any,
 ) -> AnalysisAndContext:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
-    labels allow; the notes list what is left out, as `verify` and `why` are. `engine` is `dask` for
-    processes of this machine, or `dask:` and the address of a scheduler; `changes` are settings of
-    the analysis. Raises InputError as `analyse_file` does, and for what is `REFUSED`.
+    labels allow; the notes list what is left out. `verify` and `why`, options of `analyse_file`,
+    change nothing here. `engine` is `dask` for processes of this machine, or `dask:` and a
+    scheduler's address; `changes` are settings. Raises InputError as there, and if `REFUSED`.
     """
     progress = on_stage or (lambda _: None)
     name, connect = formats.source_name(str(source)), _connector(engine)
@@ -210,9 +210,9 @@ class FactsAndParts(NamedTuple):
 @dataclass(frozen=True)
 class Reduction:
     """Instructions for reducing parts: by rubric, the scale and the kinds of its raters, in their
-    order; the columns that are `filled`; and the `kinds` of all raters. If raters `are_named` in
-    the options, others are left out. If the source `is_unnamed`, without rubrics, all ratings are
-    on the only one.
+    order; the columns that are `filled`; and the `kinds` of all raters. If `only_named`, those that
+    the options do not name are left out. If the source is `without_rubrics`, its ratings are all on
+    the only one of the `scales`.
     """
 
     reading: Reading
@@ -220,18 +220,18 @@ class Reduction:
     raters: Mapping[str, Mapping[str, str]]
     filled: frozenset[str]
     kinds: Mapping[str, str]
-    are_named: bool = False
-    is_unnamed: bool = True
+    only_named: bool = False
+    without_rubrics: bool = True
 
 
 def _reading(
     source: str, name: str, options: ScaleOptions, cluster: str
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
-    column = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
+    cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
     categories = {label.casefold() for label in options.categories}
     codes = {folded(code).casefold() for code in options.missing}
-    reading = Reading(name, dict(options.columns), column, labels.NO_LABEL - categories | codes)
+    reading = Reading(name, dict(options.columns), cluster_by, labels.NO_LABEL - categories | codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
@@ -242,8 +242,8 @@ def _reading(
                 "column with --columns, or leave --engine out"
             )
         refuse_missing(pd.DataFrame(columns=columns), piece.name, options)
-        if cluster not in ("pair", "unit") and column not in columns:
-            raise InputError(f"{piece.name} has no column {column!r} to cluster by")
+        if cluster not in ("pair", "unit") and cluster_by not in columns:
+            raise InputError(f"{piece.name} has no column {cluster_by!r} to cluster by")
     return reading, pieces
 
 
@@ -257,14 +257,14 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     scaled = labels.declared_scales(table, ratings_input, stored_scales={})
     has_numbers = any(scale.is_number for scale in scaled.scales.values())
     _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
-    is_unnamed = bool((table["rubric"] == "").all())
+    without_rubrics = bool((table["rubric"] == "").all())
     scales, raters, rows = {}, {}, scaled.ratings
     for name, scale in scaled.scales.items():
-        rubric_rows = rows if is_unnamed else rows[rows["rubric"] == name]
+        rubric_rows = rows if without_rubrics else rows[rows["rubric"] == name]
         scales[name] = replace(scale, name=name)
         raters[name] = by_kind(_kinds(rubric_rows))
-    are_named, kinds = bool(options.kinds), _kinds(table)
-    plan = Reduction(reading, scales, raters, facts.filled, kinds, are_named, is_unnamed)
+    only_named, kinds = bool(options.kinds), _kinds(table)
+    plan = Reduction(reading, scales, raters, facts.filled, kinds, only_named, without_rubrics)
     return plan, [*notes, *scaled.notes]
 
 
@@ -370,7 +370,7 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
     rows = pa.concat_tables(filled_tables).sort_by([(name, "ascending") for name in sort_keys])
     frame = rows.select(columns).to_pandas().astype("str")
     frame.index = rows.column(formats.ROW).to_numpy()
-    if plan.are_named:
+    if plan.only_named:
         frame["rater_kind"] = frame["rater_id"].map(plan.kinds)
         frame = frame[frame["rater_kind"].notna()]
     frame = frame.rename(columns={plan.reading.cluster: "cluster_id"})
@@ -388,7 +388,7 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
         )
     reduced = {}
     for name, scale in plan.scales.items():
-        rubric_rows = ratings if plan.is_unnamed else ratings[ratings["rubric"] == name]
+        rubric_rows = ratings if plan.without_rubrics else ratings[ratings["rubric"] == name]
         if len(rubric_rows):
             raters, source = plan.raters[name], plan.reading.source
             reduced[name] = reduce_ratings(rubric_rows, clusters, scale, raters, source)

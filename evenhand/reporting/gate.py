@@ -348,11 +348,11 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
             f"--require: there is no statistic {statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
-    # The grader is second in a comparison, and also in the rows of its coverage, with "" as first.
+    # The grader is second to "humans", a reference or (in its coverage) "", or is alone: first.
     first, second = candidates["rater_a"], candidates["rater_b"]
-    with_humans = first.isin(["humans", ""]) | candidates["statistic"].str.endswith("_reference")
-    is_alone = (first == grader) & (second == "")
-    candidates = candidates[(with_humans & (second == grader)) | is_alone]
+    is_reference = candidates["statistic"].str.endswith("_reference")
+    is_second = (second == grader) & (first.isin(["humans", ""]) | is_reference)
+    candidates = candidates[is_second | ((first == grader) & (second == ""))]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
     for subset in subsets:
         is_match = (candidates["subset"] == subset) & (candidates["at"] == clause.level)
@@ -724,7 +724,7 @@ def compare(
             )
     elif against:
         dataset = load(source, options)
-        # A file was read for this rubric alone, perhaps under another name: None takes it as it is.
+        # Of a file only this rubric was read, but it may have another name there: None takes all.
         saved = baseline_of(dataset, grader, None if is_file(source) else options.rubric)
         check_name, notes = grader, [written("gate.between", first=grader, second=against)]
     else:

@@ -116,7 +116,7 @@ class Assumptions:
         scenario = self._scale_scenario() if self.scale else self._binary_scenario()
         strictness = self.strictness
         if strictness is None:
-            strictness = scenarios.default_strictness(scenario.likeness)  # of two annotators
+            strictness = scenarios.default_strictness(scenario.likeness)  # humans', not subjects'
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_strictness_possible:
             assumed_agreement = "correlate so highly"
@@ -193,8 +193,8 @@ class Assumptions:
 
     @property
     def subject_correlation(self) -> float:
-        """The correlation of two subjects' labels on one prompt. At the default likeness, 1, a pair
-        counts as one unit, and nothing is assumed about the subjects: 0.
+        """The correlation of two subjects' labels on one prompt: `likeness`, or 0 at its default 1,
+        which is no assumption about the subjects and only makes a pair count as one unit.
         """
         if not 0 <= self.likeness <= 1:
             raise InputError("--likeness is a share, from 0 to 1")
@@ -473,8 +473,8 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
-    fewest_people = max(3, *(grader.people for grader in graders))
-    people_counts = [fewest_people + n_added for n_added in MORE_PEOPLE]
+    pilot_people = max(3, *(grader.people for grader in graders))  # 3 at least for a verdict
+    people_counts = [pilot_people + n_added for n_added in MORE_PEOPLE]
     text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:

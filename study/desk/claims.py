@@ -249,11 +249,12 @@ class KnownUnits:
         rubric, values = self.questions[key].rubric, self.units[key[0]].values
         if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
-            return presented_values(rubric, ("", "", ""), order, cells=values, texts=texts)
+            unit = ("", "", "")  # of no pair or subject; the third means both sides
+            return presented_values(rubric, unit, order, cells=values, texts=texts)
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the accepted answers in the pair's own order of sides; () if none is wrong."""
+        """Return the accepted answers in the pair's own order of sides; () if any will do."""
         unit = self.units.get(key[0])
         return unit.expected.get(key[1], ()) if unit else ()
 
@@ -833,9 +834,9 @@ class NextTasks:
         ]
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
-        """Return True if a rater's answers have fewer repeats than are planned by now. Each comes
-        a random `delay` later than planned, so that it cannot be foreseen: by less than a stretch,
-        the first answers per repeat (10 if the share is .1); after the last question without one.
+        """Return True if a rater's answers have fewer repeats than are planned by now. So that it
+        cannot be foreseen, each has a random `delay` of fewer first answers than the `stretch` from
+        one planned repeat to the next (10 if the share is .1). With no question left, none has one.
         """
         design, delay = self.design, 0
         n_first = sum(claim.is_first for claim in answers)
@@ -851,8 +852,8 @@ class NextTasks:
         if screen and screen[0].rubric.has_sides:
             unit = screen[0].unit_id
             orders = self.index.side_orders(self.rater_id)
-            counts = Counter((parse_unit_id(other).subject, side) for other, side in orders.items())
-            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, counts)
+            shown = Counter((parse_unit_id(id_).subject, known) for id_, known in orders.items())
+            order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, draw=0, order=order) for question in screen]
 
     def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:

@@ -71,7 +71,7 @@ class Flag:
 Submission = Answer | Flag  # what a rater may send
 
 Receipt = Literal["stored", "duplicate", "already_labelled", "unknown_task", "needs_evidence"]
-"""Result of sending an answer or a flag."""
+"""Result of sending an answer or a flag; an invalid one, which no page sends, is "unknown_task"."""
 
 
 @dataclass(frozen=True)
@@ -637,7 +637,7 @@ class AnnotationDesk(Desk):
         with self.study.store.read() as connection:
             numbered = self._numbered(connection, rater_id, design)
             recent = [claim for _, claim in numbered]
-            page_id = blinded(task_id, self._key)
+            page_id = blinded(task_id, self._key)  # of an early id (before 0.3.0); others stay
             matches = (claim for claim in recent if not task_id or claim.task_id == page_id)
             if (chosen := next(matches, None)) is None:
                 return None
@@ -686,6 +686,6 @@ class AnnotationDesk(Desk):
         if has_known_answer(claim.unit_id):
             # Texts of some unit are read, or else a check would be recognised by its quick reply.
             if first_question := next(iter(design.questions), None):
-                self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])
+                self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])  # pair, subject
             return design.checks.values(key, claim.order) if key in design.checks else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

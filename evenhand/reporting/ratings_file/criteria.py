@@ -42,12 +42,12 @@ _KINDS = (
 
 
 def rubric_read(rubric: str | None) -> str | None:
-    """Return the rubric from whose labels a rubric is computed, or the rubric itself.
+    """Return the rubric that a score is computed from, None if it has no name; others themselves.
 
     >>> rubric_read("score"), rubric_read("rating-score"), rubric_read("rating")
     (None, 'rating', 'rating')
     """
-    return None if rubric in (CRITERIA, SCORE) else rubric and rubric.removesuffix(f"-{SCORE}")
+    return None if rubric in (None, CRITERIA, SCORE) else rubric.removesuffix(f"-{SCORE}")
 
 
 def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
@@ -63,9 +63,9 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if not criterion:
         units = [by_name[name] for name in _ID_NAMES if name in by_name]
         raters = [by_name[name] for name in ("rater_id", *_RATER_NAMES) if name in by_name]
-        # Several ratings of a unit by a rater are of several rubrics, or of several criteria.
-        may_repeat = not rated or "rubric" in table or not units or not raters
-        if may_repeat or not table.duplicated([units[0], raters[0]]).any():
+        # Without a column of rubrics, several ratings of a unit by a rater must be of criteria.
+        could_show_criteria = rated and "rubric" not in table and units and raters
+        if not could_show_criteria or not table.duplicated([units[0], raters[0]]).any():
             return table
         raise InputError(
             f"{name} has points ({points!r}) and no column of criteria; add one called "
@@ -109,8 +109,8 @@ def _with_response_ids(
     omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
     is_text = first.strip().casefold() in (*_NAMES["prompt"], *_NAMES["response"])
     if not is_text and (is_single or PROMPT_ID in table):
-        omitted.append(first)
-    elif not is_text:  # responses to one prompt share the id
+        omitted.append(first)  # an id, which RESPONSE_ID now has, or PROMPT_ID
+    elif not is_text:  # an id of the prompt, which its responses share
         table = table.rename(columns={first: PROMPT_ID})
     return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
 
