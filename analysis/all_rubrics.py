@@ -513,8 +513,7 @@ def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: Ru
     """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
     result.orders = audit.orders_seen(ratings)
     for name, graders in audit.by_orders(result.orders).items():
-        both, names = name == "both_orders", listed(graders)
-        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
+        result.note(written(f"note.{name}", graders=listed(graders)))
     if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     if task.scale.is_number:
@@ -540,8 +539,8 @@ def _with_selection(
     request: Request,
     label_times: Array | None = None,
 ) -> tuple[LabelMatrix, Selection]:
-    """Return the labels, with those marked that agreement is computed from, and this selection;
-    add notes on the raters. `label_times` (units, raters) are in seconds, None if unknown.
+    """Select the labels that agreement is computed from. Return all labels with these marked, and
+    the selection; add notes on raters. `label_times` (units, raters) are in seconds, if known.
     """
     rng = np.random.default_rng(request.seed)
     is_random = request.settings.overlap == "random" or request.facts.assigned
@@ -569,9 +568,9 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
 
 
 def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
-    """Return the request with the columns of annotators that explain their labels, and the
-    annotators of each of these columns' values. A column with the name of a units column is left
-    out, because parts of the humans and of the units would have the same names.
+    """Return the request with the columns of annotators that explain their labels (`publics`), and
+    the annotators of each of these columns' values (`people`). A column with the name of a units
+    column is left out, because parts of the humans and of the units would have the same names.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
@@ -586,10 +585,10 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     rows, labels, request = result.rows, view.labels, view.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         matrix.check_values(column.name, column.values)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # for widened intervals
     views = views_of(rows, labels, view.resamples, request)
     for agreement_view in views["agreement"]:
-        rows.record_chance(agreement_view.coded, view.resamples)
+        rows.record_chance(agreement_view.coded, view.resamples)  # likewise
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
@@ -599,7 +598,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
 
 
 def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
-    """Raise InputError if a column to slice or group by has the name and a value of the sides."""
+    """Raise InputError if a column to slice or group by has a part "name=value" that sides have."""
     values_by_side = {side.name: side.values for side in labels.sides}
     if labels.sides and request.settings.leanings:
         values_by_side["leaning"] = request.settings.sides

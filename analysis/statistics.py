@@ -34,11 +34,11 @@ class Statistic:
     name: str
     meaning: str = ""
     source: str = ""
-    why: str = ""
+    why: str = ""  # a sentence: the question that it answers, or what it decides
     kind: Kind | None = None
     weights: Literal["identity", "linear", "quadratic"] | None = None
-    chance: Literal["pooled", "uniform"] = "pooled"
-    own_margins: bool = False
+    chance: Literal["pooled", "uniform"] = "pooled"  # of raters' shares, or of equal shares
+    own_margins: bool = False  # chance is of each rater's own shares
     places: int = 2
     digits: int | None = None
     signed: bool = False

@@ -143,8 +143,8 @@ def pop_panel() -> DrawnPanel | None:
 
 def show_items(desks: Desks, admission: Admission, reader: Language, *, practice: bool) -> None:
     """Show the rater's item in the panel, of the practice or of the labelling."""
-    study = desks.desk.study
-    items = payload.lightened(hand_out(desks, admission, reader, practice=practice), frozenset())
+    study, data = desks.desk.study, hand_out(desks, admission, reader, practice=practice)
+    items = payload.lightened(data, known=frozenset())  # a new page has kept no parts yet
     ticket, note = ticket_of(study, admission), None if practice else unsent_note(study)
     DrawnPanel(study, {"ticket": ticket, "note": note, "panel": items}).draw()
 
@@ -168,7 +168,7 @@ def hand_out(
     data = payload.page_data(items_desk, rater, receipts, look, read_config, reader)
     if data["sheet"] is None and not practice and not desk.end_reason(rater):
         desks.sessions.complete(rater)
-    return data | {"study_state": desks.drawn}
+    return data | {"study_state": desks.state}
 
 
 def config_of(
@@ -180,7 +180,7 @@ def config_of(
     study, is_participant = desk.study, admission.way == "prolific"
     ended = "" if practice else desk.end_reason(admission.rater_id)
     words = reader.part("panel_prolific") if is_participant else {}
-    finish = finish_idle = resumes = ""
+    finish = finish_idle = resumes = ""  # as in `PanelConfig`
     if ended == "day":
         now = datetime.now(UTC) - MIDNIGHT_GRACE
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
@@ -189,7 +189,7 @@ def config_of(
     elif not (ended or practice) and is_participant:
         finish = completion_url(study, "complete")
         finish_idle = completion_url(study, "nothing_left")
-    if ended:  # the words of the last screen, whether or not there was work before it
+    if ended:  # the words of the last screen, after work ("done") or without any ("nothing")
         end = reader.part(f"panel_{'stopped' if finish else ended}")
         words |= {f"{when}_{name}": end[name] for when in ("done", "nothing") for name in end}
     way_out = {"open": "change_rater", "account": "log_out"}.get(admission.way, "")

@@ -236,11 +236,11 @@ _Stamp = tuple[tuple[str, int, int, int], ...]  # of each file: name, time in ns
 
 @dataclass(frozen=True)
 class Desks:
-    """The desk and the sessions of a study; `drawn` identifies the state of its files."""
+    """The desk and the sessions of a study; `state` identifies the files that both come from."""
 
     desk: AnnotationDesk
     sessions: Sessions
-    drawn: str
+    state: str
 
 
 class ServedStudy:
@@ -254,12 +254,12 @@ class ServedStudy:
         study = open_study(folder, patience=_STORE_PATIENCE)
         self._stamp = _stamp(study)
         self._desks = _desks(study, self._stamp)
-        self._recent = {self._desks.drawn: self._desks}
+        self._recent = {self._desks.state: self._desks}
         self._watch = start_watch(study)
 
-    def desks(self, drawn: str = "") -> Desks:
+    def desks(self, state: str = "") -> Desks:
         """Return the desk and the sessions of the study as its files are now, or, for a recent
-        `drawn`, as they were when that page was drawn: an answer is stored for what was shown.
+        `state`, as they were when that page was drawn: an answer is stored for what was shown.
         """
         stamp = _stamp(self._desks.desk.study)
         if stamp != self._stamp:
@@ -267,7 +267,7 @@ class ServedStudy:
                 if stamp != self._stamp:
                     self._update(stamp)
                     self._stamp = stamp
-        return self._recent.get(drawn, self._desks)
+        return self._recent.get(state, self._desks)
 
     def _update(self, stamp: _Stamp) -> None:
         old = self._desks.desk.study
@@ -279,7 +279,7 @@ class ServedStudy:
             AttentionChecks(study)  # for its InputError, which else the desk would raise later
             self._desks = _desks(study, stamp)
             latest = list(self._recent.items())[-_MOST_RECENT:]
-            self._recent = {**dict(latest), self._desks.drawn: self._desks}  # the present one last
+            self._recent = {**dict(latest), self._desks.state: self._desks}  # the present one last
         except InputError as error:
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return
@@ -298,8 +298,8 @@ def served(site: Site) -> ServedStudy:
 
 
 def _desks(study: Study, stamp: _Stamp) -> Desks:
-    drawn = hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
-    return Desks(AnnotationDesk(study), Sessions(study), drawn)
+    state = hashlib.sha256(repr(stamp).encode()).hexdigest()[:16]
+    return Desks(AnnotationDesk(study), Sessions(study), state)
 
 
 def _stamp(study: Study) -> _Stamp:

@@ -88,6 +88,7 @@ _INVISIBLE = re.compile(
     "\u061c\u202a-\u202e\u2066-\u2069"  # characters that change the direction of text
     "\u2028\u2029"  # line breaks to some programs
     "\ud800-\udfff\ufdd0-\ufdef\ufff9-\ufffb\ufffe\uffff"  # not valid in UTF-8 or XML
+    # U+1FFFE, U+1FFFF, U+2FFFE and so on: the last two of each plane, which are no characters
     + "".join(map(chr, (*range(0x1FFFE, 0x110000, 0x10000), *range(0x1FFFF, 0x110000, 0x10000))))
     + "]|\r(?!\n)"
 )

@@ -389,24 +389,24 @@ def restore_study(
         raise InputError(f"there is no file {file}")
     with built_whole(folder) as building:
         listing = unpack(file, building)
-        if not (building / STORE).is_file() or not (building / study_toml.FILE_NAME).is_file():
+        settings = building / study_toml.FILE_NAME
+        if not (building / STORE).is_file() or not settings.is_file():
             raise InputError(f"{file} holds no whole study; name another backup")
         if study_toml.read_config(building).store != STORE:
             raise InputError(
-                f"the backup's {study_toml.FILE_NAME} names another store than {STORE}; refused"
+                f"the backup's {settings.name} names another store than {STORE}; refused"
             )
-        settings = building / study_toml.FILE_NAME
         heading = written("keep.hosts_heading")
         text, names = study_toml.without_hosts(settings.read_text("utf-8-sig"), heading)
         if names:
             atomic_write(settings, text.encode())
-            study_toml.read_config(building)
-        workspace.study_rubrics(building)
+            study_toml.read_config(building)  # raises InputError if the new text is invalid
+        workspace.study_rubrics(building)  # raises InputError for a bad rubric
         contents, tables = read_snapshot(building / STORE)
         if tables != listing.tables:
             raise InputError("the backup's store holds other rows than its list says; refused")
         with closing(Database.connect(STORE, building)) as store:
-            store.schema_version()
+            store.schema_version()  # raises InputError if it is newer than the program's
     on_hosts(names)
     return contents
 
@@ -604,7 +604,7 @@ def upgrade_store(folder: Path) -> Upgraded:
         before, now = store.schema_version(), int(SCHEMA_VERSION)
         if before == now:
             store.check_schema()
-            workspace.study_secret(store)
+            workspace.study_secret(store)  # makes one if there is none, as before 0.3.0
             _secure_folder(folder)
             return Upgraded(before, now, None)
         new_folder(folder / BACKUPS)
@@ -618,7 +618,7 @@ def upgrade_store(folder: Path) -> Upgraded:
             if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        workspace.study_secret(store)  # a store of before 0.3.0 may have none yet
+        workspace.study_secret(store)  # likewise
     _secure_folder(folder)
     return Upgraded(before, now, file)
 

@@ -173,14 +173,14 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     (rows, pairs, cells). Callers pass few enough `pairs` for memory.
     """
     measurement = measurement_of(coded)
-    # Pairs last in memory: sums over a table's cells then run along contiguous pairs.
+    # A row per distinct cluster. Pairs come last: sums over cells then run along contiguous pairs.
     features = np.empty((resamples.n_types, measurement.n_cells, len(pairs)))
     step = max(1, CHUNK_CELLS // max(1, len(coded.codes)))
     for start in range(0, len(pairs), step):
         chunk = slice(start, start + step)
         first, second = (coded.codes[:, list(side)] for side in zip(*pairs[chunk], strict=True))
-        codes = coded.clusters, first, second
-        features[:, :, chunk] = measurement.cluster_tables(*codes, resamples.mass, weight=None)
+        clusters, mass = coded.clusters, resamples.mass
+        features[:, :, chunk] = measurement.cluster_tables(clusters, first, second, mass, None)
     return _as_tables(measurement.shape, resamples.totals(features))
 
 
@@ -410,8 +410,8 @@ class Overlap:
             return None if self._is_unweighted else weight
         n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
         n_differing = n_labels - self._label_counts[unit[:, None], codes]
-        share = n_differing / np.maximum(2.0 * n_pairs, 1.0)
-        return np.where(n_labels > 2, weight * n_labels * share, weight)
+        share = n_differing / np.maximum(2.0 * n_pairs, 1.0)  # d / (2 D), of the unit's weight
+        return np.where(n_labels > 2, weight * n_labels * share, weight)  # times m: undoes 1 / m
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
         """Return weights of pairs of labels of these units, codes (n, pairs); None if all are 1.

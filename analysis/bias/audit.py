@@ -55,7 +55,7 @@ from evenhand.texts import table_of, written
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 """Statistics of the planned questions, and of the screened parts of the sample."""
-FEW_CLUSTERS = 10  # with fewer clusters a row has a note, and a group has no direction
+FEW_CLUSTERS = 10  # with fewer clusters a row has a note, and a group on a side has no row
 MIN_KAPPA = 0.05  # human-human kappa below which the reliability of a group is unknown
 LEVEL = 0.05  # a shift is found if its corrected p is below this
 HELD_OUT = "_held_out"
@@ -63,8 +63,8 @@ HELD_OUT = "_held_out"
 
 
 class _Test(NamedTuple):
-    """Test of a row whose `p` is to be corrected; `key` has the row's raters, subset and `at`.
-    `is_planned` marks a planned question on all of the grader's calls.
+    """Test of a row whose `p` is to be corrected; `key` has the row's raters, subset and `at` (two
+    sides, a text, or a family). `is_planned` marks a planned question on all of the grader's calls.
     """
 
     statistic: str
@@ -123,10 +123,10 @@ class AuditRows:
                 self._tests.append(test)
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return an audit of held-out verdicts, without the grader's tests on other verdicts."""
+        """Return an audit in which the grader's tests on verdicts give way to held-out ones."""
         of_grader = [test for test in self._tests if test.grader == grader]
         replaced = [test for test in of_grader if test.key["subset"].endswith(matrix.BINARY)]
-        tests = [test for test in self._tests if test not in replaced]
+        tests = [test for test in self._tests if test not in replaced]  # these count in corrections
         return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
 
     def add_tests(self) -> None:
@@ -327,7 +327,7 @@ def calls_with_lengths(
         for name in facts.texts()
         if f"{name}_words" not in (*LENGTH_COLUMNS, *PAIR_LENGTH_COLUMNS)
     ]
-    for calls, columns, unit in (
+    for calls, columns, note in (
         (verdicts, LENGTH_COLUMNS, "per doubling of the response"),
         *contexts,
         (directed, PAIR_LENGTH_COLUMNS, "towards a side, per doubling of its length"),
@@ -337,7 +337,7 @@ def calls_with_lengths(
         doublings = logs[0] - logs[1] if len(logs) > 1 else logs[0]  # of a pair: a against b
         if calls is not None and not np.isnan(doublings).all():
             x, noisy = doublings[calls.unit], calls is verdicts
-            yield calls, Property("bias_length", x, calls.subset, columns[0], unit, noisy=noisy)
+            yield calls, Property("bias_length", x, calls.subset, columns[0], note, noisy=noisy)
 
 
 def add_rater_group_rows(

@@ -81,9 +81,9 @@ _MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
 _SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
 _MIN_FITTING = 0.05
-"""If no sharpness fits the data, least share of their resamples that one fits. Below it, the misfit
-is not by chance (a one-sided test at 5%): the grader follows humans beyond their agreement, or tau
-has another distribution. The shift is then undefined; else the nearest sharpness is used."""
+"""Least share of resamples that some sharpness fits, if none fits the data. If there are fewer,
+the misfit is no chance (a one-sided test at 5%): the grader follows humans beyond their agreement,
+or tau has another distribution. The shift is then undefined; else the nearest sharpness is used."""
 
 
 class PeopleSums(NamedTuple):
@@ -144,8 +144,8 @@ class ScoreDistribution(NamedTuple):
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
         normal_third = _third_of_normal(probit_mean, angle)
-        # The third moment of tau, from units that three humans labelled, minus that of the normal
-        # distribution; averaged with the value that all strata imply.
+        # The third moment of tau (the central one from units with three labels, moved to `mean` and
+        # `variance`) minus the normal distribution's; averaged with what all strata imply.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
         excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
@@ -260,8 +260,8 @@ def excess_calls(
     strictness_slope = None
     if noise is not None:
         strictness_slope = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
-    # 0 where all units of a stratum have the same tau.
-    slope = np.nan_to_num(ratio(covariances, scores.variance))
+    slope = np.nan_to_num(ratio(covariances, scores.variance))  # 0 where a stratum has one tau
+    # Newton's method may end early (`_STEPS`): a mean call that is met to 0.1% is precise enough.
     is_solved = np.abs((stratum_shares * (share - expected)).sum(axis=1)) < 1e-3
     excess = np.where(is_solved[:, None], share - expected, np.nan)
     excess = np.where(is_constant[:, None], 0.0, excess)
@@ -848,6 +848,7 @@ class PeopleCalls:
         grader, products, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
         noise, sums = step.noise if noisy else None, (step.sums.n, grader, products)
         excess = excess_calls(*sums, step.scores, fit_sharpness=self.has_pairs, noise=noise)
+        # Products of calls with x within parts, minus those of expected calls, linear in humans'.
         within = products_with_x - self._mean * grader
         within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
@@ -884,7 +885,7 @@ def _call_products(people: Array) -> PeopleSums:
     shared, leniency = people[k >= 2], np.zeros(people.shape[1])  # units of two or more
     if len(shared):
         n_shared = (~np.isnan(shared)).sum(axis=0)
-        # The mean over a unit's people includes the person: rescaled to the mean over all people.
+        # k / (k - 1): deviations from a unit's other people; 1 - 1 / people: from all people.
         scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
         deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)

@@ -110,9 +110,9 @@ def add_disagreement_rows(
     distance from each other: 1 where all humans are at one end of the scale and the grader at the
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units with labels of two or more come first. Of equal disagreements,
-    those with more humans come first, then those whose probability is further off. `units` are the
-    ids of the labels' rows, one each (not `folded`). `distance` (q, q) is between categories, by
-    default that of the scale.
+    those with more humans come first, then those whose probability is further off. The labels have
+    a row for each unit (none of `folded`), `units` are the ids. `distance` (q, q) is between
+    categories, by default that of the scale.
     """
     labels, rubric = view.labels, view.rows.rubric
     humans = list(labels.humans)
@@ -228,7 +228,7 @@ def add_clarity_rows(view: RubricView) -> None:
             continue
         for at, part in (("clear", is_clear), (UNCLEAR, is_unclear)):
             units = has_confidence & part
-            mean = out.share(np.nan_to_num(confidence), units)
+            mean = out.share(np.nan_to_num(confidence), units)  # of numbers, `share` is the mean
             add("mean_confidence", mean, units, b=name, at=at)
 
 

@@ -98,8 +98,8 @@ class Decision:
 
     @property
     def short(self) -> str:
-        """The first two reasons, in a few words. If inconclusive only the last one, the advice; but
-        advice to label more so as to rule a grader out follows the first reason why it fails.
+        """The first two reasons, in a few words. If inconclusive only the last one, the advice. If
+        this is to label more, to rule the grader out, the first reason that it fails precedes it.
         """
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive" and shorts:
@@ -120,7 +120,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     further += _missing_labels(case)
     bounds = view.bounds if judgement in (*PASSES, "inconclusive") else None
     if bounds and (row := bounds.if_wrong) and not math.isnan(row["low"]):
-        outcome = "holds" if bounds.passes_if_wrong else "fails"
+        outcome = "holds" if bounds.passes_if_wrong else "fails"  # if each missing label is wrong
         outcome = "inconclusive" if judgement == "inconclusive" else outcome
         text = written(f"because.if_wrong_{outcome}", figures=figures(case, bounds, row))
         further.append(Reason(text))
@@ -143,10 +143,10 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
 
 def limits(case: VerdictEvidence) -> str:
     """Return a sentence on what the intervals do not cover; empty if they cover all."""
-    covers_people, covers_parts = case.rule.scope == "like_these", bool(case.present.parts)
-    if not _has_interval(case) or (covers_people and covers_parts):
+    covers_other_people, covers_parts = case.rule.scope == "like_these", bool(case.present.parts)
+    if not _has_interval(case) or (covers_other_people and covers_parts):
         return ""
-    if covers_people:
+    if covers_other_people:
         return written("limits.parts")
     people = "two" if case.people.number == 2 else str(case.people.number)
     return written("limits.people" if covers_parts else "limits.people_and_parts", people=people)

@@ -236,7 +236,7 @@ def calibrate(
     probabilities to tune a threshold on.
     """
     hashes = dataset.facts.rubric_hashes
-    rubrics = hashes or dataset.scales
+    rubrics = hashes or dataset.scales  # both by rubric; a study has hashes of every rubric
     if rubric and rubric not in rubrics:
         source = dataset.name if hashes is None else "the study"
         raise InputError(f"{source} has no rubric {rubric!r}; it has {', '.join(rubrics)}")

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_PER_CORE = 2  # more processes than cores: three rubrics on two cores then end together
+_PER_CORE = 2  # processes: of three rubrics on two cores, none then waits for another to end
 _LOW_PRIORITY = 10  # as an increment of `nice`
 _MEDIUM_PRIORITY = 5
 """For a process on which the lead waits: between annotators' pages and the analysis."""
 _IMPORTED = [
-    "evenhand.__main__",  # collects garbage rarely
+    "evenhand.__main__",  # sets that Python collects garbage rarely
     "evenhand.analysis.all_rubrics",
     "krippendorff",
     "pandas",
@@ -71,7 +71,7 @@ class _Workers(ProcessPoolExecutor):
         """Submit a task, for which another process may be started."""
         with _detached():
             future = super().submit(*arguments, **options)
-            super().submit(os.getpid)  # or the pool may miss a new process's death
+            super().submit(os.getpid)  # only then the pool watches a process that was started
             return future
 
     def end(self) -> None:

@@ -43,8 +43,8 @@ _METADATA_COLUMNS = (
 @dataclass(frozen=True)
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
-    the file was read and what was left out. With `by_unit` the rows are not those of the file, and
-    `left_out` counts its other records by reason; with `by_score` raters have the names of scores.
+    the file was read and what was left out. With `by_unit` messages name units, as rows are not the
+    file's, and `left_out` counts other records by reason; with `by_score` scores count as raters.
     """
 
     table: pd.DataFrame
@@ -241,7 +241,7 @@ def plain_kind(name: str) -> str:
     human, model, about = (src.pattern("raters", part) for part in ("human", "model", "about"))
     if human.fullmatch(name):
         return "human"
-    return "model" if model.fullmatch(name) and not about.search(name) else ""
+    return "model" if model.fullmatch(name) and not about.search(name) else ""  # as gpt4_reason
 
 
 # ---- items --------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ class ItemRows(_Collected):
             columns[cluster] = groups
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
-        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add FIRST_ROW
+        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add it
         table = pd.DataFrame(columns, index=index, dtype=str)
         units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)

@@ -41,14 +41,14 @@ from evenhand.texts import written
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
-_STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # fields of a `Span` that are names
+_STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # `Span` fields that `name_at` reads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
     """One step of a trace: `given` and `made` are its input and output, `documents` those
-    retrieved, if not in its output. `unit` is its id in the file's ratings and `item_id` that of
-    the tool, where they are not its `id`; `ids` are columns for export to it. No item if `inner`.
+    retrieved, if not in its output. The file's ratings name it by `unit`, the tool by `item_id`;
+    each is `id` if empty. `ids` are columns for export to the tool. An `inner` step is no item.
     """
 
     id: str
@@ -131,9 +131,8 @@ def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
-    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`). What
-    a writer of evenhand stored in the tool's metadata takes precedence, and over it a `unit`, a
-    `value` and other columns that are given here.
+    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`). First
+    come the arguments, then columns that evenhand's export stored at `claim`, then the record.
     """
     form = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
@@ -161,7 +160,7 @@ _LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
-    """Return True for scores; in the header of a table their source has no value."""
+    """Return True for scores. Of a table only the header is seen: their source is empty."""
     scores, _ = _langfuse_parts([source.first])
     score: Record = scores[0] if scores else {}
     has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
@@ -200,7 +199,7 @@ def _langfuse_items(rows: ItemRows, source: Source) -> None:
     no_facts = _LANGFUSE["no_facts"]
     _, steps = _langfuse_parts(source.records())
     for step in steps:
-        # A score is a fact, too: a list of one value, as the page exports it.
+        # Scores are facts, too. The page exports each as a list of one value, unwrapped here.
         about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
         about |= fields_in(from_json(step.record.get("metadata")))
         trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
@@ -292,8 +291,8 @@ def _is_opik(source: Source) -> bool:
 
 def _read_opik(rows: Rows, source: Source) -> None:
     """Read a trace or span as a unit and a score's name as a rubric. Scores given on the page are
-    people's, online scores are models', and the SDK's may be of either kind. A rule that runs under
-    a person's name, as where all are called admin, is called online_scoring.
+    people's, online scores are models', and the SDK's may be of either kind. If a rule has
+    the name of a person, as where everybody is called admin, its rater is called online_scoring.
     """
     scores, people = [], set()
     for record, unit in _opik_records(source.records()):

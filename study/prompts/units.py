@@ -161,10 +161,10 @@ class Question:
 
 @dataclass(frozen=True)
 class AttackedQuestion(Question):
-    """A question of the injection audit: a unit with `suffix` appended to one of its texts; to a
-    turn of a conversation (drawn by the unit's id), or to an image's description. `attack` is its
-    name (see `study.tables.ratings`), `target` the option that it asks for, `side` the text that is
-    changed (see `variable_of`), `suite` the version of the attacks' texts.
+    """A question of the injection audit: a unit with `suffix` appended to one of its texts. In a
+    conversation it is appended to one turn, drawn by the unit's id; in an image to its description.
+    `attack` is its name (see `study.tables.ratings`), `target` the option that it asks for, `side`
+    the changed text (see `variable_of`), `suite` the version of the attacks' texts.
     """
 
     attack: str = ""

@@ -188,11 +188,11 @@ class PracticeDesk(desk.Desk):
             claim = replace(claim, state="labelled")
         if isinstance(submission, desk.Answer):  # the right answer has been shown: no edits
             submission = replace(submission, edit=False)
-        rubric, texts = question.rubric, self.units.values(question.key, "ab")
+        rubric, texts = question.rubric, self.units.values(question.key, "ab")  # as in `_task`
         return desk.store_submission(connection, practice_labels, claim, submission, rubric, texts)
 
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
-        """Return a rater's practice answers by (unit id, rubric, attempt)."""
+        """Return a rater's practice answers by (unit id, rubric, attempt: stored as `draw`)."""
         query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
         rows: Sequence[Any] = connection.execute(query).all()
         return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
@@ -206,7 +206,7 @@ class PracticeDesk(desk.Desk):
     def _task(self, rater_id: str, question: Question, attempt: int) -> desk.Task:
         """Return a practice question, ready to be shown."""
         claim = self._claim(rater_id, question, attempt)
-        values = self.units.values(question.key, "ab")
+        values = self.units.values(question.key, "ab")  # practice has the same order for all
         return desk.Task(claim.task_id, question.rubric, claim.order, values)
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:

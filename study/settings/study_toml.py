@@ -176,8 +176,8 @@ class ProlificSettings(sections.Section):
     returned: _Code | Literal[""] = ""
     nothing_left: _Code | Literal[""] = ""
     places: sections.Count = 0
-    signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")
-    free_again: tuple[
+    signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")  # in signed addresses
+    free_again: tuple[  # outcomes that free a place
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")
 
@@ -231,7 +231,7 @@ Person = Annotated[str, AfterValidator(_check_person)]
 
 
 class OidcSettings(sections.Declared):
-    sends_nothing = frozenset({"leads", "experts"})
+    sends_nothing = frozenset({"leads", "experts"})  # these keys may change unconfirmed
 
     server_metadata_url: Annotated[str, AfterValidator(_check_encrypted)]
     client_id: str = Field(min_length=1)
@@ -390,7 +390,7 @@ class StudyConfig(sections.Section):
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     thresholds: dict[str, dict[str, sections.Share]] = Field(default_factory=dict)  # rubric, grader
     prices: dict[str, ModelPrices] = Field(default_factory=dict)
-    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by rubric: their hashes
+    same_text: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # rubric: older hashes
     names: sections.DisplayNames = Field(default_factory=dict)
 
     @property

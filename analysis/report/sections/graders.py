@@ -212,12 +212,12 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
             fields |= {"price_row": price.line, "front": candidate.best_buy}
             values.append(difference.datum(**fields))
 
-    def if_on(key: src.Key, *, subset: str) -> src.Figure | None:
-        """Return the difference of a row in the column of the subset that it is on."""
+    def figure_on(key: src.Key, *, subset: str) -> src.Figure | None:
+        """Return a grader's difference for the column of its own subset; None for the other's."""
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
-        (written("chart.price_difference_on", reading=name), partial(if_on, subset=subset))
+        (written("chart.price_difference_on", reading=name), partial(figure_on, subset=subset))
         for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])

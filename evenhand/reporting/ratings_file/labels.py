@@ -82,13 +82,13 @@ RatingsAndNotes = tuple[pd.DataFrame, list[str]]  # corrected ratings, and notes
 
 @dataclass(frozen=True)
 class RatingsInput:
-    """A ratings file or table while it is read: its name in messages (`source`), the user's
-    options, the column of `items` ("" if items are rows), and notes on how it was read.
+    """A ratings file or table while it is read: its name in messages (`source`), the options that
+    the user declared, and notes on how it was read. `items` is the column that names the items, ""
+    if each row is one. `permitted` are the labels of a known scale, () to take those in the file;
+    with `numbers` labels are numbers.
 
-    Messages name the place of a rating by its position in `rows` and `columns`, the row numbers and
-    columns of a wide table, or in `units`, the items of a tool's export, which has no rows; else by
-    its index, the row of a long table. `permitted` are the labels of a known scale, () to take
-    those in the file; with `numbers` labels are numbers.
+    Messages name the place of a rating: in a wide table by its row number and column in `rows` and
+    `columns`, in a tool's export by its item in `units`, in a long table by its row, the index.
     """
 
     source: str
@@ -173,8 +173,8 @@ def _lookalike_names(
     """Return names in a column that look like a more frequent one, with that one, if no value of
     the column `partner` (items for raters, raters for items) occurs with both.
     """
-    is_typed = column == "rater_id" and not options.inferred
-    declared = options.kinds if is_typed else {}  # typed names are of different raters
+    are_declared = column == "rater_id" and not options.inferred
+    declared = options.kinds if are_declared else {}  # the user names each rater by one name
     groups = [
         [name for name in group if name not in declared]
         for group in lookalikes(table[column].unique())
@@ -829,11 +829,11 @@ def _options_by_cell(
     if separators is not None:
         return {cell: options_in(cell, separators) for cell in cells}, separators
     marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
-    options = _options_named({cell: options_in(cell, SEPARATORS) for cell in cells})
+    names = _options_named({cell: options_in(cell, SEPARATORS) for cell in cells})
     raise InputError(
         f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
         "options or within their names; write JSON lists, or declare the options, such as "
-        f"{reading.options.spelled('categories', *options)}"
+        f"{reading.options.spelled('categories', *names)}"
     )
 
 
@@ -898,7 +898,7 @@ def _joined_in(sets: Mapping[str, Sequence[str]]) -> list[str]:
     in_sets = {option for chosen in joined.values() for option in chosen}
     singles = {chosen[0] for cell, chosen in sets.items() if cell not in joined}
     has_two_orders = len({frozenset(chosen) for chosen in joined.values()}) < len(joined)
-    # JSON lists (without ') of one label are nested rather than sets: `join_labels` refuses them.
+    # A list of one option shows sets if Python wrote it (with '); JSON may be for nested records.
     are_lists = any(len(joined[cell]) > 1 or "'" in cell for cell in lists)
     are_mostly_labels = not lists and 2 * len(in_sets & singles) > len(in_sets)
     return [*joined] if has_two_orders or are_lists or are_mostly_labels else []
