@@ -444,9 +444,8 @@ def _studies(units: int) -> int:
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the 95% interval of alpha, by simulation; every human labels every unit."""
-    rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
-    yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
+    yes = scenario.draw(np.random.default_rng(seed), (_studies(units), units), m).sum(axis=0)
     disagreed = (2 * yes * (m - yes) / (m * (m - 1))).mean(axis=1)
     share, n = yes.mean(axis=1) / m, units * m
     expected = 2 * share * (1 - share) * n / (n - 1)

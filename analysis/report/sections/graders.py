@@ -156,8 +156,7 @@ def forest(
     for title, plot_values in src.group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
         names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
-        panel = charts.fill_template("forest_panel", reading=title, x=x, names=names)
-        panels.append(panel["spec"])
+        panels.append(charts.fill_template("forest_panel", reading=title, x=x, names=names)["spec"])
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
