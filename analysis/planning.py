@@ -540,8 +540,7 @@ class Panel(NamedTuple):
         labels = self.codes[:-1]
         counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
-        can_pass = humans_agree & has_enough
+        can_pass = humans_agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         # What is bounded is the difference plus `share` x humans' kappa (see `_bound_distance`).
         # Its null is 0 with a share, else -margin: in both cases the difference is at -`allowed`.
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence

@@ -593,10 +593,9 @@ def add_part_rows(
     """
     if not views:
         return {}
-    clusters = views[0].coded.clusters
     parts: list[tuple[str, Mask, Comparator]] = []
     for name, inside in chain.from_iterable(column.parts() for column in columns):
-        jackknife = comparator.jackknife.only(np.unique(clusters[inside]))
+        jackknife = comparator.jackknife.only(np.unique(views[0].coded.clusters[inside]))
         part_comparator = Comparator(jackknife, comparator.margin, comparator.margin_share)
         parts.append((name, inside, part_comparator))
     rows_by_view = {}

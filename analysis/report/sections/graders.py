@@ -102,9 +102,8 @@ def ceiling_part(figures: src.RubricFigures) -> Part:
     """Make the part that compares graders and baselines with annotators."""
     tables = figures.table("ceiling.caption")
     chart, prices = forest(figures, tables), price_front(figures)
-    folded = prices if chart else [*tables, *prices]
     answers = [_ceiling_answer(figures)] if tables else []
-    return Part(answers, [*chart, *rates_table(figures)], folded)
+    return Part(answers, [*chart, *rates_table(figures)], prices if chart else [*tables, *prices])
 
 
 def _ceiling_answer(figures: src.RubricFigures) -> list[object]:
