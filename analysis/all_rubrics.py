@@ -34,13 +34,11 @@ from evenhand.analysis.labels.scale import MAX_CATEGORIES, Scale
 from evenhand.analysis.people import annotators, comparison, disagreements, slices
 from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
-from evenhand.analysis.people.slices import members_of, publics_of
 from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
-from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.thresholds import tuning as thresholds
 from evenhand.analysis.thresholds.tuning import ActiveThreshold
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -123,7 +121,7 @@ class Analysis:
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, the variance of humans' labels between units, between raters, and the residual."""
-    spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
+    spreads: dict[str, dict[tuple[str, str], scores.LabelSpread]] = field(default_factory=dict)
     """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
@@ -225,7 +223,7 @@ def analyse_rubrics(
     parallel. `on_stage` is called with a description of each stage.
     """
     settings, facts = request.settings, request.facts
-    people = members_of(facts.raters, settings.rater_slices, settings.slices)
+    people = slices.members_of(facts.raters, settings.rater_slices, settings.slices)
     request = replace(request, people=people)
     libraries: Libraries | None = None
     if verify and verification.libraries_are_here():
@@ -401,7 +399,7 @@ class RubricAnalysis:
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
-    spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
+    spreads: dict[tuple[str, str], scores.LabelSpread] = field(default_factory=dict)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
@@ -575,8 +573,8 @@ def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
         raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    publics = publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
-    people = {**request.people, **members_of(raters, list(publics))}
+    publics = slices.publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
+    people = {**request.people, **slices.members_of(raters, list(publics))}
     return replace(request, people=people, publics=publics)
 
 

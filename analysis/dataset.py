@@ -156,9 +156,8 @@ class Dataset:
         """Return the ratings of one rubric, without those under other versions of it and those of
         excluded raters. Raises InputError if there are several versions and none was chosen.
         """
-        versions = (self.facts.rubric_hashes or {}).get(rubric)
         ratings = self.ratings[self.ratings["rubric"] == rubric]
-        accepted, _ = one_version(ratings, rubric, versions)
+        accepted, _ = one_version(ratings, rubric, (self.facts.rubric_hashes or {}).get(rubric))
         return accepted[~accepted["rater_id"].isin(list(self.facts.excluded))]
 
     def analyse(

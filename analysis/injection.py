@@ -200,8 +200,7 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
         trials = Trials.of(table)
         if not trials.attacks:
             continue
-        facts = UnitFacts(trials.unit.tolist(), request.units)
-        clusters = facts.clusters(request.settings.cluster)
+        clusters = UnitFacts(trials.unit.tolist(), request.units).clusters(request.settings.cluster)
         draw = partial(request.resampled, np.ones(len(clusters.values), dtype=np.int64))
         _AuditWriter(Writer(rows, draw, clusters.codes), trials, str(grader)).add_rows()
 

@@ -444,9 +444,8 @@ def _studies(units: int) -> int:
 
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the 95% interval of alpha, by simulation; every human labels every unit."""
-    rng = np.random.default_rng(seed)
     m = max(scenario.humans, 2)
-    yes = scenario.draw(rng, (_studies(units), units), m).sum(axis=0)
+    yes = scenario.draw(np.random.default_rng(seed), (_studies(units), units), m).sum(axis=0)
     disagreed = (2 * yes * (m - yes) / (m * (m - 1))).mean(axis=1)
     share, n = yes.mean(axis=1) / m, units * m
     expected = 2 * share * (1 - share) * n / (n - 1)
@@ -541,8 +540,7 @@ class Panel(NamedTuple):
         labels = self.codes[:-1]
         counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        has_enough = (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
-        can_pass = humans_agree & has_enough
+        can_pass = humans_agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         # What is bounded is the difference plus `share` x humans' kappa (see `_bound_distance`).
         # Its null is 0 with a share, else -margin: in both cases the difference is at -`allowed`.
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence

@@ -121,8 +121,7 @@ def find_entry(name: str) -> Statistic | None:
     if entry := statistics().get(name):
         return entry
     for affix, (label, words) in VARIANTS.items():
-        is_suffix = affix.startswith("_")
-        base_name = name.removesuffix(affix) if is_suffix else name.removeprefix(affix)
+        base_name = name.removesuffix(affix) if affix.startswith("_") else name.removeprefix(affix)
         base = None if base_name == name else find_entry(base_name)
         if base is not None:
             full_label = f"{base.label}, {label}" if base.label and label else base.label or label

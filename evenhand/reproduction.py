@@ -286,8 +286,7 @@ def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
     whose settings, rubrics and responses the temporary one has.
     """
     folder = options.folder
-    exists = (folder / study_toml.FILE_NAME).is_file()
-    opened = open_study(folder) if exists else nullcontext()
+    opened = open_study(folder) if (folder / study_toml.FILE_NAME).is_file() else nullcontext()
     with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
         if existing is None:
             unused_folder(folder)  # only for its InputError

@@ -385,8 +385,7 @@ def add_stability_rows(view: RubricView) -> None:
         if len(labels.subjects) > 1:
             for code, name in enumerate(labels.subjects):
                 parts[coded.part(f"subject={name}")] = subject == code
-        kinds = ("variant",) * len(column.values)
-        variants = replace(coded, raters=column.values, kinds=kinds)
+        variants = replace(coded, raters=column.values, kinds=("variant",) * len(column.values))
         for subset, inside in parts.items():
             part_codes, part_clusters = variant_codes[inside], clusters[inside]
             part = replace(variants, codes=part_codes, clusters=part_clusters, subset=subset)

@@ -30,7 +30,6 @@ import numpy.typing as npt
 from scipy.special import fdtri
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import PairStatistic
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.labels.matrix import Coded, complete_block, on_unit_scale
 from evenhand.analysis.statistics import join_notes
@@ -270,7 +269,7 @@ class NumberMeasurement:
         self.n_cells = _MARGINS + 2 * len(self.point_values)
         self.shape: tuple[int, ...] = (self.n_cells,)
 
-    def statistics(self) -> dict[str, PairStatistic]:
+    def statistics(self) -> dict[str, c.PairStatistic]:
         """Return the panel for one pair of raters, by name: functions of tables (..., cells)."""
         span = float(np.ptp(self.coded.values))
         return {

@@ -28,7 +28,6 @@ from typing import TypeVar
 import numpy as np
 
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import PairStatistic, label_counts, one_over
 from evenhand.analysis.agreement.numbers import NumberMeasurement
 from evenhand.analysis.bootstrap.bounds import table_sums
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
@@ -39,7 +38,7 @@ from evenhand.analysis.writer import About, View
 
 Pairs = Sequence[tuple[int, int]]
 """Pairs of raters, by their columns."""
-PairStatistics = Mapping[str, PairStatistic]
+PairStatistics = Mapping[str, c.PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
@@ -74,10 +73,10 @@ class CategoryMeasurement:
         self.shape: tuple[int, ...] = (coded.q, coded.q)
         self.n_cells = coded.q**2
 
-    def statistics(self) -> dict[str, PairStatistic]:
+    def statistics(self) -> dict[str, c.PairStatistic]:
         """Return the panel for one pair of raters, by name: functions of tables (..., q, q)."""
         coded = self.coded
-        panel: dict[str, PairStatistic] = {
+        panel: dict[str, c.PairStatistic] = {
             "observed_agreement": c.observed,
             "cohen_kappa": c.kappas,
         }
@@ -404,7 +403,7 @@ class Overlap:
         of the unit's D differing pairs is equally likely. A label that differs from d others is in
         d of these pairs, so that it weighs d / (2 D).
         """
-        per_label = (self.label_scale * one_over(self.n_labels))[unit][:, None]
+        per_label = (self.label_scale * c.one_over(self.n_labels))[unit][:, None]
         weight: Array = np.broadcast_to(per_label, codes.shape)
         if not self.coded.tie_breaks:
             return None if self._is_unweighted else weight
@@ -419,7 +418,7 @@ class Overlap:
         A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
         """
-        per_pair = (self.pair_scale * one_over(self.n_labels * (self.n_labels - 1) // 2))[unit]
+        per_pair = (self.pair_scale * c.one_over(self.n_labels * (self.n_labels - 1) // 2))[unit]
         weight: Array = np.broadcast_to(per_pair[:, None], first.shape)
         if not self.coded.tie_breaks:
             return None if self._is_unweighted else weight
@@ -494,7 +493,7 @@ class Overlap:
     @cached_property
     def _label_counts(self) -> Array:
         """Number of the raters who chose each category, (units, q)."""
-        return label_counts(self.coded, self.raters)
+        return c.label_counts(self.coded, self.raters)
 
     @cached_property
     def _n_differing_pairs(self) -> Array:
@@ -616,7 +615,7 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
 
 def _chosen_statistics(
     statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
-) -> dict[str, PairStatistic]:
+) -> dict[str, c.PairStatistic]:
     """Return the statistics in `names`, or all; with a prefix, agreement and kappa only."""
     chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in chosen if name in statistics}

@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from evenhand.analysis import results
 from evenhand.analysis.agreement.pairs import KappaMeans, deciding_kappa
 from evenhand.analysis.bias import expected
 from evenhand.analysis.bootstrap import significance
@@ -35,15 +36,6 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import Resamples, ratio
 from evenhand.analysis.labels import matrix
 from evenhand.analysis.labels.encoding import combine_readings, encode
-from evenhand.analysis.results import (
-    ResultRow,
-    ResultRows,
-    TableRow,
-    from_to,
-    key_of,
-    names_in,
-    sample_of,
-)
 from evenhand.analysis.statistics import Note, Remark, join_notes, reason_in_words, says
 from evenhand.analysis.subjects.preference import is_comparison
 from evenhand.analysis.types import Array, DataFrame, Mask
@@ -468,7 +460,7 @@ def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) 
     """Yield the whole sample, and its parts by the columns that directions are shown by."""
     facts, settings = view.facts, view.request.settings
     sign = orientation(facts, settings)[calls.unit]
-    sides = from_to(*settings.sides)
+    sides = results.from_to(*settings.sides)
     yield _Part(calls.subset, sides, sign)
     columns = [
         replace(column, codes=column.codes[calls.unit])
@@ -499,7 +491,7 @@ def _groups(
         if is_mirrored or resamples.count(calls.clusters, sign != 0)[1] < FEW_CLUSTERS:
             continue
         yielded.add((group, *others))
-        yield _Part(calls.part(f"group={group}"), from_to(group, ", ".join(others)), sign)
+        yield _Part(calls.part(f"group={group}"), results.from_to(group, ", ".join(others)), sign)
 
 
 _ORDERS = ("ab", "ba")
@@ -587,15 +579,15 @@ def _add_grader_orders(
 BOUND = 0.1
 """Default bound: the largest shift, in share of calls, that is tolerated."""
 Status = Literal["found", "nothing_found", "inconclusive"]
-AnyRow = TypeVar("AnyRow", bound=TableRow)
+AnyRow = TypeVar("AnyRow", bound=results.TableRow)
 
 
 @dataclass(frozen=True)
 class Finding:
     """A row of the audit, with the row of its corrected p if it was tested."""
 
-    row: ResultRow
-    p: ResultRow | None
+    row: results.ResultRow
+    p: results.ResultRow | None
 
     @property
     def grader(self) -> str:
@@ -620,7 +612,7 @@ class Finding:
             return written("bias.undefined", why=reason_in_words(self.row["remarks"]), **fields)
         if self.status == "found":
             return written("bias.found", fault=self.fault, **fields)
-        fields |= {"sample": sample_of(self.row)}
+        fields |= {"sample": results.sample_of(self.row)}
         for remark in self.row["remarks"]:
             if remark.code == "noise_may_explain":
                 fields |= {"shift": self._shift, "if_noisy": remark.detail[0]}
@@ -635,7 +627,7 @@ class Finding:
         return max(abs(self.row["low"]), abs(self.row["high"]))
 
     @property
-    def rows(self) -> tuple[ResultRow, ...]:
+    def rows(self) -> tuple[results.ResultRow, ...]:
         """Rows that the sentence is based on."""
         return (self.row,) if self.p is None else (self.row, self.p)
 
@@ -648,11 +640,11 @@ class Finding:
     @property
     def fault(self) -> str:
         """The shift in words, with its interval."""
-        shift = self._shift
-        if says(self.row["remarks"], "sharpness_assumed"):  # few units have two labels
+        row, shift = self.row, self._shift
+        if says(row["remarks"], "sharpness_assumed"):  # few units have two labels
             shift = written("bias.sharpness", shift=shift)
-        about = {"shift": shift, "size": abs(self.row["estimate"]), "sample": sample_of(self.row)}
-        about |= {"low": self.row["low"], "high": self.row["high"]}
+        about = {"shift": shift, "size": abs(row["estimate"]), "sample": results.sample_of(row)}
+        about |= {"low": row["low"], "high": row["high"]}
         if self.p:
             return written("bias.fault_tested", p=self.p["estimate"], **about)
         return written("bias.fault", **about)
@@ -664,12 +656,12 @@ class Finding:
         return written("bias.short", question=question, shift=self.row["estimate"])
 
 
-def audited_grader(row: TableRow) -> str:
+def audited_grader(row: results.TableRow) -> str:
     """Return the grader that a row of the audit is about."""
     return row["rater_b"] or row["rater_a"]
 
 
-def status_of(row: TableRow, p: TableRow | None) -> Status:
+def status_of(row: results.TableRow, p: results.TableRow | None) -> Status:
     """Return the status of a row of the audit, given the row of its corrected p."""
     if p is None:
         return "inconclusive"
@@ -679,20 +671,20 @@ def status_of(row: TableRow, p: TableRow | None) -> Status:
 
 def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, AnyRow | None]]:
     """Yield the audit's rows, in the order of its questions, with their p."""
-    by_key = {key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
+    by_key = {results.key_of(row): row for row in rows if row["statistic"].startswith("bias_")}
     for question in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
             if row["statistic"] == question + suffix:
                 yield row, by_key.get((row["rubric"], f"{question}{suffix}_p", *key[2:]))
 
 
-def findings(rows: Iterable[ResultRow], suffix: str = "") -> list[Finding]:
+def findings(rows: Iterable[results.ResultRow], suffix: str = "") -> list[Finding]:
     """Return the findings with a suffix ("" or HELD_OUT), in the order of questions."""
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 
 
 def flagged(
-    rows: ResultRows, grader: str, bound: float = BOUND, *, held_out: bool = False
+    rows: results.ResultRows, grader: str, bound: float = BOUND, *, held_out: bool = False
 ) -> list[Finding]:
     """Return the shifts found for this grader whose whole interval is beyond +/- `bound`. With
     `held_out` they are of its verdicts by thresholds tuned on other clusters, where these were
@@ -724,7 +716,7 @@ def screening_sentence(screened: list[Finding]) -> str:
     return written("bias.slices", grader=screened[0].grader, found="; ".join(clauses))
 
 
-def _part_name(row: ResultRow) -> str:
+def _part_name(row: results.ResultRow) -> str:
     """Return the part of the sample that a row is about."""
     return row["subset"].removesuffix(matrix.BINARY)
 
@@ -737,10 +729,10 @@ class _Words(NamedTuple):
     downward: str
 
 
-def _words_for(row: ResultRow) -> _Words:
+def _words_for(row: results.ResultRow) -> _Words:
     """Return the words for a row of the audit."""
     part, at, affirms = _part_name(row), row["at"], row["subset"].endswith(matrix.BINARY)
-    first, second = names_in(at)  # two sides
+    first, second = results.names_in(at)  # two sides
     text = at.removesuffix("_words")  # the text whose length is the property
     side = "side" if part == "all" else "side_in_part"
     length = ("length", "length_affirms" if affirms else "length_leans")

@@ -383,9 +383,8 @@ class _Null:
         """Return the standard errors by which estimates exceed the value in `alpha` of samples."""
         skewness, freedom, uniformity = self.shape()
         normal = -float(ndtri(alpha))
-        t_factor = stdtrit(freedom, 1.0 - alpha) / normal
         correction = _skewness_correction(np.array(normal), skewness, uniformity)
-        return np.asarray(t_factor * (normal + correction))
+        return np.asarray(stdtrit(freedom, 1.0 - alpha) / normal * (normal + correction))
 
     @property
     def distance(self) -> Array:

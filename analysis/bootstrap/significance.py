@@ -390,8 +390,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     """Return the rows that are permuted: clusters, their pieces in each part, or single units."""
     rows = np.flatnonzero((column.part >= 0) & (column.mass > 0).any(axis=1))
     # Sorted by their contents, so that p values do not depend on the order of rows.
-    order = np.lexsort((*column.outcome[rows].T, column.part[rows], column.cluster[rows]))
-    rows = rows[order]
+    rows = rows[np.lexsort((*column.outcome[rows].T, column.part[rows], column.cluster[rows]))]
     mass, part, times = column.mass[rows], column.part[rows], column.times[rows]
     outcome = np.where(mass > 0, column.outcome[rows], 0.0)
     distinct, cluster = np.unique(column.cluster[rows], return_inverse=True)

@@ -671,12 +671,10 @@ def reduce_ratings(
     n = len(readings.units)
     names, cells = None, csr_array(np.ones((1, n), dtype=np.int64))  # without clusters, one row
     if clusters is not None:
-        cluster_names = clusters.loc[list(readings.units)].astype(str)
-        names = pa.array(cluster_names.tolist(), pa.large_string())
+        names = pa.array(clusters.loc[list(readings.units)].astype(str).tolist(), pa.large_string())
         cells = eye_array(n, dtype=np.int64, format="csr")
-    patterns = np.hstack([codes, assigned, verdicts])
     reasons = _reason_counts(readings, column, len(raters))
-    return merged([Reduced(raters, patterns, names, cells, reasons)])
+    return merged([Reduced(raters, np.hstack([codes, assigned, verdicts]), names, cells, reasons)])
 
 
 def merged(parts: Sequence[Reduced]) -> Reduced:

@@ -311,8 +311,7 @@ def add_leniency_rows(view: View) -> None:
             tests.append((name, coded.raters[grader], both, test.p))
     corrected = significance.holm([p for *_, p in tests])
     for (name, grader_name, both, p), adjusted in zip(tests, corrected, strict=True):
-        note = "" if math.isnan(p) else f"Holm p {adjusted:.4g}"
-        about = About(a=name, b=grader_name, note=note)
+        about = About(a=name, b=grader_name, note="" if math.isnan(p) else f"Holm p {adjusted:.4g}")
         view.add("stuart_maxwell_p", p, both, reason="not_testable", **about)
 
 

@@ -172,8 +172,7 @@ def _disagreement_sizes(labels: LabelMatrix, distance: Array | None) -> dict[int
         grades = labels.codes[:, grader].astype(np.intp)
         total = np.bincount(unit, distance[np.maximum(grades, 0)[unit], human_codes], n)
         with_humans = total / np.maximum(n_humans, 1)
-        is_compared = (grades >= 0) & (n_humans > 0)
-        sizes[grader] = np.where(is_compared, with_humans - among_humans, 0.0)
+        sizes[grader] = np.where((grades >= 0) & (n_humans > 0), with_humans - among_humans, 0.0)
     return sizes
 
 

@@ -146,8 +146,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                     table = view.sums(cells * units[:, None]).reshape(-1, q, q)
                     out = view.on(coded.part(f"{column.name}={value}"))
                     add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
-                    few_note = pairwise.few_units_note(view.count(units))
-                    add(BALANCED, accuracy(table), note=few_note)
+                    add(BALANCED, accuracy(table), note=pairwise.few_units_note(view.count(units)))
                     groups.append((add, table, column_notes[code][k]))
             if len(groups) < 2:
                 continue

@@ -91,8 +91,7 @@ def sections_of(source: Source) -> list[ReportSection]:
     leading = graders.verdicts_section(source), published_figures.section(source)
     first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
     prefixes = [TOPICS[anchor].prefix for anchor, section in by_topic.items() if section is None]
-    keys = texts()
-    if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in keys]:
+    if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in texts()]:
         omissions = blocks.Paragraph(written("report.left_out", reasons=" ".join(reasons)))
         first = replace(first, blocks=(*first.blocks, omissions))
     sections = [first, *others]

@@ -287,8 +287,7 @@ def _row_cells(
     first = next(figure for figure in figures if figure)
     is_clustered = first.n_clusters != first.n_units
     aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
-    number = Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)
-    cells = [number] if count else []
+    cells = [Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)] if count else []
     for figure in figures:
         if figure is None:
             cells.append(Cell())

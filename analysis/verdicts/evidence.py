@@ -36,7 +36,6 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit, audits
 from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, Copy, LabelMatrix, UnitColumn
 from evenhand.analysis.people import annotators
-from evenhand.analysis.people.annotators import BY_LABELS, Opposed
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
@@ -210,7 +209,7 @@ class People:
     copied_rows: tuple[ResultRow | None, ...] = ()
     min_kappa: float = 0.0
     share_units: bool = True
-    opposed: tuple[Opposed, ...] = ()
+    opposed: tuple[annotators.Opposed, ...] = ()
     sides: tuple[ResultRow, ...] = ()
 
     @classmethod
@@ -373,7 +372,7 @@ def evidence_on(
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
     by_n_labels = (  # at: a number of labels, "1" or "2+"; else a class of item, as "unanimous"
-        [row for row in rows_with(BY_LABELS, view) if row["at"][0].isdigit()]
+        [row for row in rows_with(annotators.BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
     recoded = (row_with_people(annotators.RECODED, kind) for kind in annotators.RECODINGS)
@@ -594,10 +593,9 @@ def add_part_rows(
     """
     if not views:
         return {}
-    clusters = views[0].coded.clusters
     parts: list[tuple[str, Mask, Comparator]] = []
     for name, inside in chain.from_iterable(column.parts() for column in columns):
-        jackknife = comparator.jackknife.only(np.unique(clusters[inside]))
+        jackknife = comparator.jackknife.only(np.unique(views[0].coded.clusters[inside]))
         part_comparator = Comparator(jackknife, comparator.margin, comparator.margin_share)
         parts.append((name, inside, part_comparator))
     rows_by_view = {}

@@ -138,8 +138,7 @@ def drift_rows(
         return rows, answers, None
     rows.record_chance(paired.coded, paired.jackknife)  # chance agreement, for widened intervals
     evidence = paired.add_deciding_rows(rows)
-    rng = np.random.default_rng(seed)
-    resamples = Resamples(frequency, settings.resamples, rng, labels.weight)
+    resamples = Resamples(frequency, settings.resamples, np.random.default_rng(seed), labels.weight)
     self_agreement, rate_change = paired.add_descriptive_rows(rows, labels, resamples)
     evidence = replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
     return rows, answers, evidence
@@ -561,8 +560,7 @@ def _kappas_of(labels: LabelMatrix, name: str) -> tuple[Array, float]:
         return np.full(1 + labels.n_clusters, math.nan), 0.0
     grader = labels.raters.index(name)
     coded = labels.view_of([grader])
-    resamples = Resamples(np.ones(labels.n_clusters))
-    overlap = pairs.Overlap.of(coded, resamples, coded.members("human"))
+    overlap = pairs.Overlap.of(coded, Resamples(np.ones(labels.n_clusters)), coded.members("human"))
     by_cluster = overlap.sums_with_rater(coded.codes[:, grader])
     n_both = (overlap.units & coded.labelled[:, grader]).sum()
     answered = float(n_both / max(overlap.units.sum(), 1))

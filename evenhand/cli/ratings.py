@@ -109,9 +109,8 @@ def _prepare_several(
         try:
             if read_config(folder).oidc:
                 raise InputError(written("several.single_sign_on", folder=folder, name=name))
-            study_url = f"{address}{study_path(name)}/"
             if name != START:
-                say("several.served", name=name, address=study_url)
+                say("several.served", name=name, address=f"{address}{study_path(name)}/")
             secret = prepare_serving(folder, url, address, f"/{name}")
         except InputError as error:
             fields = {"name": name, "error": str(error)}

@@ -17,7 +17,6 @@ from evenhand.exchange import writers
 from evenhand.exchange.readers.reading import TABLE, format_of
 from evenhand.exchange.readers.source import Source
 from evenhand.reporting import exporting, new_study
-from evenhand.reporting.new_study import display_of, names_shown
 from evenhand.reporting.noting import changing_settings, note, note_in
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
@@ -171,7 +170,7 @@ def _import_responses(study: Study, file: Path) -> None:
     n_subjects, n_known = frame["subject"].nunique(), len(frame) - n_new
     say("tables.responses", new=n_new, subjects=n_subjects, known=n_known, empty=n_empty)
     if n_new:
-        print_lines([sentence for sentence in (display_of(study), *names_shown(study)) if sentence])
+        print_lines([*filter(None, (new_study.display_of(study), *new_study.names_shown(study)))])
 
 
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:

@@ -405,8 +405,7 @@ def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def add_up(parts: Sequence[Mapping[str, Reduced]]) -> dict[str, Reduced]:
     """Return the reduced tables of several parts, each by rubric, added up by rubric."""
-    rubrics = sorted({rubric for by_rubric in parts for rubric in by_rubric})
     return {
         rubric: merged([by_rubric[rubric] for by_rubric in parts if rubric in by_rubric])
-        for rubric in rubrics
+        for rubric in sorted({rubric for by_rubric in parts for rubric in by_rubric})
     }

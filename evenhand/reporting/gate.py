@@ -42,13 +42,7 @@ from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_so
 from evenhand.reporting.load import Source, id_in, is_file, load
 from evenhand.reporting.panel import Line as PanelLine
 from evenhand.reporting.panel import Printable
-from evenhand.reporting.ratings_file.declared import (
-    MOST_BYTES,
-    Line,
-    ScaleOptions,
-    ScaleSection,
-    printable,
-)
+from evenhand.reporting.ratings_file import declared
 from evenhand.rubrics import load_rubric
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.settings.sections import Section, fault_of
@@ -420,15 +414,15 @@ class Baseline(Section):
 
     file: Literal["evenhand baseline"]
     format: Literal[1]
-    grader: Line
-    source: Line
-    evenhand: Line
-    created_at: Line
+    grader: declared.Line
+    source: declared.Line
+    evenhand: declared.Line
+    created_at: declared.Line
     synthetic: bool = False
     seed: int = Field(ge=0)
     analysis: AnalysisSettings = AnalysisSettings()
     decision: DecisionSettings = DecisionSettings()
-    scales: dict[Line, ScaleSection] = Field(min_length=1)
+    scales: dict[declared.Line, declared.ScaleSection] = Field(min_length=1)
     units: Table
     ratings: Table
 
@@ -483,7 +477,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             file="evenhand baseline",
             format=1,
             grader=grader,
-            source=printable(dataset.name),
+            source=declared.printable(dataset.name),
             evenhand=__version__,
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             synthetic=dataset.synthetic,
@@ -494,7 +488,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             # A reference's labels are saved as those of the one annotator.
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={
-                name: ScaleSection.of(
+                name: declared.ScaleSection.of(
                     dataset.scales[name],
                     threshold=dataset.scales[name].threshold_for(grader),
                     hashes=tuple(sorted(set(shared["rubric_hash"]) - {""})),
@@ -505,7 +499,8 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             ratings=_csv_lines(ratings[list(_SAVED_COLUMNS)]),
         )
     except ValidationError as error:  # such as a name with a line break
-        raise InputError(f"{dataset.name} cannot be frozen: {printable(fault_of(error))}") from None
+        fault = declared.printable(fault_of(error))
+        raise InputError(f"{dataset.name} cannot be frozen: {fault}") from None
 
 
 def write_baseline(baseline: Baseline, file: Path) -> None:
@@ -517,8 +512,9 @@ def read_baseline(file: Path) -> Baseline:
     """Read a baseline. Raises InputError, one sentence, if the file is no baseline or damaged."""
     if not file.is_file():
         raise InputError(f"there is no file {file}; make one with `evenhand baseline save`")
-    if file.stat().st_size > MOST_BYTES:
-        raise InputError(f"{file.name} has more than {MOST_BYTES // 1_000_000} MB; save it again")
+    if file.stat().st_size > declared.MOST_BYTES:
+        megabytes = declared.MOST_BYTES // 1_000_000
+        raise InputError(f"{file.name} has more than {megabytes} MB; save it again")
     try:
         content = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
@@ -532,7 +528,7 @@ def read_baseline(file: Path) -> Baseline:
             _read_csv_lines(lines)  # only for its error
     except ValueError as error:  # also of an invalid table or scale
         fault = fault_of(error) if isinstance(error, ValidationError) else str(error)
-        raise InputError(f"{file.name} is not a baseline: {printable(fault)}") from None
+        raise InputError(f"{file.name} is not a baseline: {declared.printable(fault)}") from None
     return baseline
 
 
@@ -652,7 +648,7 @@ def gate(
     *,
     require: str | None = None,
     baseline: Path | None = None,
-    options: ScaleOptions | None = None,
+    options: declared.ScaleOptions | None = None,
     new_rubric: bool = False,
     engine: str = "",
     on_stage: OnStage = None,
@@ -670,7 +666,7 @@ def gate(
     grader = id_in(source, grader)
     if require is None and baseline is None:
         require = VERDICT
-    options = options or ScaleOptions()
+    options = options or declared.ScaleOptions()
     options = replace(options, settings={**options.settings, **changes})
     if baseline is None and (new_rubric or "drift_margin" in options.settings):
         option = "--new-rubric" if new_rubric else "--set drift_margin"
@@ -703,14 +699,14 @@ def compare(
     *,
     baseline: Path | None = None,
     against: str = "",
-    options: ScaleOptions | None = None,
+    options: declared.ScaleOptions | None = None,
     new_rubric: bool = False,
 ) -> Comparison:
     """Compare a grader with its `baseline`; `against` is its present name if that has changed.
     Without a baseline its labels in the source are compared with those of the grader `against`.
     Raises InputError if the baseline is another grader's, and as `gate` does.
     """
-    options, grader = options or ScaleOptions(), id_in(source, grader)
+    options, grader = options or declared.ScaleOptions(), id_in(source, grader)
     notes: list[str] = []
     if baseline is not None:
         saved, check_name = read_baseline(baseline), f"baseline {baseline.name}"
@@ -733,7 +729,7 @@ def compare(
     return replace(comparison, notes=(*notes, *comparison.notes))
 
 
-def _source_name(source: Source | str, options: ScaleOptions) -> str:
+def _source_name(source: Source | str, options: declared.ScaleOptions) -> str:
     """Return the name of a source in messages."""
     if isinstance(source, (str, PathLike)):
         return str(source)
@@ -741,7 +737,7 @@ def _source_name(source: Source | str, options: ScaleOptions) -> str:
 
 
 def _check_rule(
-    result: Gate, rule: Rule, options: ScaleOptions, analysis: Analysis, *, of_file: bool
+    result: Gate, rule: Rule, options: declared.ScaleOptions, analysis: Analysis, *, of_file: bool
 ) -> Gate:
     """Return the result of a gate with the checks of the rule, the verdict on its grader, and a
     sentence (`weaker`) if the rule is met although the verdict is no pass.
@@ -768,7 +764,7 @@ def _check_rule(
 
 
 def _analysed(
-    source: Source | str, options: ScaleOptions, engine: str, on_stage: OnStage
+    source: Source | str, options: declared.ScaleOptions, engine: str, on_stage: OnStage
 ) -> AnalysisAndContext:
     """Analyse the labels of a source, by an `engine` if one is named."""
     if not engine:
@@ -798,7 +794,7 @@ def _comparison(
     grader: str,
     baseline: Baseline,
     check_name: str,
-    options: ScaleOptions,
+    options: declared.ScaleOptions,
     new_rubric: bool,
 ) -> Comparison:
     """Compare labels with a baseline on each rubric, with its scales and units."""
@@ -889,8 +885,7 @@ def junit_xml(result: Gate) -> bytes:
 
 def summary_markdown(result: Gate) -> str:
     """Return a heading and the sentences in a code fence, where names are not formatted."""
-    lines = [*(check.line for check in result.checks), *result.all_notes]
-    text = visible("\n".join(lines))
+    text = visible("\n".join([*(check.line for check in result.checks), *result.all_notes]))
     longest_backticks = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest_backticks + 1)
     subject = visible(written("gate.about", source=result.source, grader=result.display_name))

@@ -39,7 +39,6 @@ from evenhand.reporting import suggestions
 from evenhand.reporting.analysing import audits_of
 from evenhand.reporting.load import clusters_of, from_study, label_hashes
 from evenhand.reporting.panel import Line, Printable
-from evenhand.reporting.suggestions import LearnUnit, Proposals, Start
 from evenhand.rubrics import Instructions, JudgePrompt, PromptText, Rubric, read_own_words
 from evenhand.study import Study
 from evenhand.study.store.logs import decisions as log
@@ -412,20 +411,20 @@ class Trial:
         ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
         return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
 
-    def units_to_learn(self) -> list[LearnUnit]:
+    def units_to_learn(self) -> list[suggestions.LearnUnit]:
         """Return the units of *learn*, with labels of annotators alone and of the old grader."""
         clusters, old = self.clusters_in("learn"), self.old.rater_id
         ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
 
-    def gepa_start(self) -> Start:
+    def gepa_start(self) -> suggestions.Start:
         """Return the state from which GEPA starts: the old grader's instructions and labels."""
         prompt = self.old.grading.prompt
         own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
-        text = own_text or self.rubric.instructions
-        return Start(self.rubric, self.old.rater_id, text, self.units_to_learn(), self.proposals)
+        text, units = own_text or self.rubric.instructions, self.units_to_learn()
+        return suggestions.Start(self.rubric, self.old.rater_id, text, units, self.proposals)
 
-    def add(self, proposed: Proposals) -> None:
+    def add(self, proposed: suggestions.Proposals) -> None:
         """Add a candidate for each proposal of instructions, in place of any earlier ones."""
         candidates = [self.reworded(*proposal) for proposal in proposed.instructions]
         self.candidates = self._without_repeats([*self._candidates_of_options, *candidates])

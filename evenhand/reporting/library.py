@@ -35,13 +35,8 @@ from evenhand.study.tables.files import check_folder
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, validate_ratings
 
 if TYPE_CHECKING:
+    from evenhand.reporting import keyword_types
     from evenhand.reporting.gate import Comparison, Gate
-    from evenhand.reporting.keyword_types import (
-        LabelKeywords,
-        PlanKeywords,
-        RatingsKeywords,
-        TuningKeywords,
-    )
     from evenhand.reporting.new_study import Labelling
 
     Labels = Table | Dataset | str | os.PathLike[str]
@@ -146,7 +141,7 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
 
 
 @taking("RatingsKeywords")
-def check(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Check:
+def check(ratings: Labels, **options: Unpack[keyword_types.RatingsKeywords]) -> Check:
     """Measure how well annotators and graders agree, and decide whether a grader can replace an
     annotator.
 
@@ -216,7 +211,7 @@ def gate(
     *,
     baseline: str | os.PathLike[str] | None = None,
     new_rubric: bool = False,
-    **options: Unpack[RatingsKeywords],
+    **options: Unpack[keyword_types.RatingsKeywords],
 ) -> Gate:
     """Decide whether a grader passes, as `evenhand gate` does: by the rule `require`, such as
     "verdict, kappa.low > 0.6", by being unchanged since a `baseline` file, or by both. With neither
@@ -253,7 +248,7 @@ def compare(
     *,
     baseline: str | os.PathLike[str] | None = None,
     new_rubric: bool = False,
-    **options: Unpack[RatingsKeywords],
+    **options: Unpack[keyword_types.RatingsKeywords],
 ) -> Comparison:
     """Compare a grader with its baseline, as `evenhand baseline compare` does: unchanged, changed
     or inconclusive.
@@ -282,7 +277,7 @@ def compare(
 
 
 @taking("RatingsKeywords")
-def select(ratings: Labels, **options: Unpack[RatingsKeywords]) -> Selection:
+def select(ratings: Labels, **options: Unpack[keyword_types.RatingsKeywords]) -> Selection:
     """Rank graders by rubric with their price, as `evenhand select` does.
 
     The result has the ranking as a `table`, `recommendations`, `verdicts` and all `results`. The
@@ -308,7 +303,7 @@ def calibrate(
     grader: str | None = None,
     reference: str = "humans",
     objective: str = "kappa",
-    **options: Unpack[TuningKeywords],
+    **options: Unpack[keyword_types.TuningKeywords],
 ) -> Calibration:
     """Tune the threshold from which a grader's probabilities count as a yes, as
     `evenhand calibrate` does: by an `objective` (kappa, agreement, f1, youden or prevalence), to
@@ -337,7 +332,7 @@ def plan(
     *,
     statistic: str = "kappa",
     half_width: float = 0.1,
-    **options: Unpack[PlanKeywords],
+    **options: Unpack[keyword_types.PlanKeywords],
 ) -> Plan:
     """Plan the number of pairs and annotators for a verdict, and for a 95% CI of a `statistic`
     (kappa, alpha, rate, threshold, mean, difference) with a `half_width`, as `evenhand plan` does.
@@ -374,7 +369,7 @@ def label(
     *,
     port: int | None = None,
     open: bool = False,
-    **keywords: Unpack[LabelKeywords],
+    **keywords: Unpack[keyword_types.LabelKeywords],
 ) -> Labelling:
     """Have annotators label the rows of a file or a table, as `evenhand label` does: make a study
     of them in `folder` (FILE-study), or continue the one that is there.

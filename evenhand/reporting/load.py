@@ -634,8 +634,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
-        cells = texts(units[column])
-        counts = cells.value_counts(sort=False).drop("", errors="ignore")
+        counts = texts(units[column]).value_counts(sort=False).drop("", errors="ignore")
         if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
             continue
         if counts.index[:_MOST_NESTED_CHECKED].map(is_nested).all():

@@ -40,7 +40,6 @@ from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import RubricLoad, workload
 from evenhand.study.prompts import items as item_tables
-from evenhand.study.prompts.items import ComparisonColumns, ItemColumns, Items
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
 from evenhand.study.settings import study_toml
 from evenhand.study.store.store import rater_kinds
@@ -55,7 +54,7 @@ class ItemStudy:
     labels are a column (None without one), the roles of columns as (role, columns), and notes.
     """
 
-    items: Items
+    items: item_tables.Items
     rubrics: list[Rubric]
     judge_ratings: pd.DataFrame | None
     roles: list[tuple[str, str]]
@@ -122,7 +121,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
     roles = {"judge": options.judge, "question": options.question}
-    columns: ItemColumns | ComparisonColumns
+    columns: item_tables.ItemColumns | item_tables.ComparisonColumns
     try:
         answers = item_tables.answer_columns(table, name, show)
         if answers and _is_compared(item_table, answers, options, rubrics):
@@ -282,7 +281,7 @@ def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOpt
     return [written("items.hidden", columns=", ".join(hidden), show=show)]
 
 
-def _with_kinds(rubrics: Sequence[Rubric], items: Items) -> list[Rubric]:
+def _with_kinds(rubrics: Sequence[Rubric], items: item_tables.Items) -> list[Rubric]:
     """Return the rubrics with blocks that show the items' conversations and images as such."""
     kinds = {block.column: str(block.kind) for block in items.blocks if block.kind}
     kinds |= dict.fromkeys(items.images, "image")
@@ -631,7 +630,7 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
         return [written("items.judged_now", count=n_new, rater=file_study.judge)] if n_new else []
 
 
-def _differences(study: Study, file_items: Items) -> list[str]:
+def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     """Return sentences on items of a file that a study lacks, or has with another text."""
     texts: dict[str, set[str]] = {}
     for table in (file_items.pairs, file_items.responses):

@@ -105,11 +105,10 @@ def verdict_lines(analysis: Analysis) -> list[str]:
     from evenhand.analysis.verdicts.judge import limits_of, recommendations
 
     ranking = rank_graders(analysis.rows, analysis.verdicts)
-    verdicts = [verdict["sentence"] for verdict in analysis.verdicts]
     return [
         *(written("terminal.note", note=note) for note in analysis.notes),
         *(advice.sentence for advice in recommendations(ranking)),
-        *(verdicts or [written("first.no_verdict")]),
+        *([verdict["sentence"] for verdict in analysis.verdicts] or [written("first.no_verdict")]),
         *limits_of(analysis.verdicts),
         *render_routing_text(analysis),
     ]

@@ -416,9 +416,8 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
     interval_lines, intervals = _interval_table(analysis, target)
     tables = {"deciding": deciding, "components": components, "corrected": corrected}
     tables |= {"dependability": dependability, "intervals": intervals}
-    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     lines = [*deciding_lines, *component_lines, *corrected_lines, *interval_lines]
-    return Plan(lines, frames, notes)
+    return Plan(lines, {name: pd.DataFrame(rows) for name, rows in tables.items()}, notes)
 
 
 def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], list[Record]]:

@@ -85,10 +85,9 @@ def study_figures(
         write_table(study_quality(study), out / QUALITY_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    source = Source(analysis, context)
     forests = [
         chart  # one for each label view: the page shows as many in a row as fit
-        for figures in source.rubrics
+        for figures in Source(analysis, context).rubrics
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
     ]

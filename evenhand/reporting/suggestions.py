@@ -93,8 +93,7 @@ def units_to_learn(
         unit_remarks, unit_texts = remarks.get(key, {}), texts.get(key, {})
         marked_words = []
         for _, mark in marks.get(key, []):
-            text = unit_texts.get(text_title(mark.text), "")
-            marked_words.append(text[mark.start : mark.end])
+            marked_words.append(unit_texts.get(text_title(mark.text), "")[mark.start : mark.end])
         learn_units.append(
             LearnUnit(
                 unit_id=unit.unit_id,
@@ -583,9 +582,8 @@ def draft_of(study: Study, rubric: Rubric) -> Rubric:
     base = rubric.variant_of or rubric.name
     names = (f"{base}-{number}" for number in itertools.count(start=2))
     name = next(name for name in names if name not in study.rubrics)
-    changes = {"name": name, "variant_of": base, "translations": {}}
     fields = {key: getattr(rubric, key) for key in Rubric.model_fields}
-    return Rubric.model_validate(fields | changes)
+    return Rubric.model_validate(fields | {"name": name, "variant_of": base, "translations": {}})
 
 
 def draft_text(draft: Rubric, divided: DividedRubric, flags: Sequence[tuple[str, str]] = ()) -> str:

@@ -102,9 +102,8 @@ def ceiling_part(figures: src.RubricFigures) -> Part:
     """Make the part that compares graders and baselines with annotators."""
     tables = figures.table("ceiling.caption")
     chart, prices = forest(figures, tables), price_front(figures)
-    folded = prices if chart else [*tables, *prices]
     answers = [_ceiling_answer(figures)] if tables else []
-    return Part(answers, [*chart, *rates_table(figures)], folded)
+    return Part(answers, [*chart, *rates_table(figures)], prices if chart else [*tables, *prices])
 
 
 def _ceiling_answer(figures: src.RubricFigures) -> list[object]:
@@ -156,8 +155,7 @@ def forest(
     for title, plot_values in src.group_by(values, lambda datum: datum["reading"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
         names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
-        panel = charts.fill_template("forest_panel", reading=title, x=x, names=names)
-        panels.append(panel["spec"])
+        panels.append(charts.fill_template("forest_panel", reading=title, x=x, names=names)["spec"])
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",

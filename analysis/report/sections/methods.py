@@ -18,7 +18,6 @@ from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.raters import COST
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report import source as src
-from evenhand.analysis.report.blocks import tex
 from evenhand.analysis.results import BASELINES
 from evenhand.analysis.statistics import entry_for, statistics
 from evenhand.analysis.verdicts.judge import Verdict
@@ -101,7 +100,7 @@ def paragraphs(source: src.Source) -> blocks.Quotable:
     latex = ""
     for n, piece in enumerate(_CITED.split(text)):  # plain text and cited keys alternate
         is_text = n % 2 == 0
-        latex += tex(piece) if is_text else rf" \citep{{{piece.replace(', ', ',')}}}"
+        latex += blocks.tex(piece) if is_text else rf" \citep{{{piece.replace(', ', ',')}}}"
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(with_authors, text) for text in texts),

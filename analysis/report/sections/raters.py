@@ -268,8 +268,7 @@ def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.Repor
     """Add a link to the page of all disagreements, where there is one."""
     if not has_page(source.analysis.disagreements, source.context):
         return section
-    link = Paragraph(written("disagreement.link"), PAGE)
-    return replace(section, blocks=(link, *section.blocks))
+    return replace(section, blocks=(Paragraph(written("disagreement.link"), PAGE), *section.blocks))
 
 
 def disagreement_part(figures: src.RubricFigures) -> Part:

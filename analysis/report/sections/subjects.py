@@ -440,8 +440,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
 
 def _columns_of_single_answers(figures: src.RubricFigures) -> set[str]:
     """Return the columns whose rates are of single answers instead of pairs of answers."""
-    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
-    if "side" not in columns:
+    if "side" not in {part.partition("=")[0] for part in figures.parts("rate_raw")}:
         return set()
     return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
 

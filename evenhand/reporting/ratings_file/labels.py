@@ -211,10 +211,9 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
     raters = texts(table["rater_id"])
     for rater, kind in declared_kinds.items():
         if not (raters == rater).any():
-            everybody = options.spelled(kind, EVERYBODY)
             raise InputError(
                 f"{source} has no rater {rater!r}; it has {listed(raters.unique())} "
-                f"({everybody} is all)"
+                f"({options.spelled(kind, EVERYBODY)} is all)"
             )
     declared = raters.map(declared_kinds)
     kinds = texts(table["rater_kind"]) if "rater_kind" in table else declared.fillna("")
@@ -625,8 +624,7 @@ def declared_scales(
         is_corrected = is_corrected or corrected is not rows
         n_joined += n_changed
         labels = set(corrected["label"].unique()) - {""}
-        has_level = name not in without_level
-        scales[name], scale_notes = _scale(name, labels, scale, has_level, reading)
+        scales[name], scale_notes = _scale(name, labels, scale, name not in without_level, reading)
         notes += [*label_notes, *scale_notes]
         corrected_tables.append(corrected)
     if options.normalise:
