@@ -168,8 +168,7 @@ class PolarityReader:
         else:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
             p_positive = sum(p for word, p in folded if word in self._positive)
-            p_negative = sum(p for word, p in folded if word in self._negative)
-            masses = Masses(p_positive, p_negative)
+            masses = Masses(p_positive, sum(p for word, p in folded if word in self._negative))
         strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.label_of(masses)

@@ -1640,8 +1640,7 @@ class Forecast:
         if len(costs) < len(parts):
             return total
         cost = math.fsum(low for low, _ in costs), math.fsum(high for _, high in costs)
-        expected = math.fsum(part.expected or 0.0 for part in parts)
-        return replace(total, cost=cost, expected=expected)
+        return replace(total, cost=cost, expected=math.fsum(part.expected or 0.0 for part in parts))
 
     @property
     def unpriced(self) -> dict[str, str]:
@@ -1762,8 +1761,7 @@ def _prompts_to_price(
 ) -> Iterator[tuple[PromptText, int]]:
     """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
     step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
-    by_prompt = group_by_prompt(task.questions, max_draws=len(task.questions))
-    spaced = islice(by_prompt, 0, None, step)
+    spaced = islice(group_by_prompt(task.questions, max_draws=len(task.questions)), 0, None, step)
     while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
         units = study.values_of([draws[0] for draws in chunk])
         for draws, values in zip(chunk, units, strict=True):

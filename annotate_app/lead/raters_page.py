@@ -31,16 +31,7 @@ from evenhand.study.desk import claims
 from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
 from evenhand.study.prompts.pairs import prompts_noun
-from evenhand.study.session.sessions import (
-    RELEASE_REASONS,
-    Sessions,
-    known_raters,
-    rater_of,
-    raters_table,
-    released_submissions,
-    session_times,
-    study_url,
-)
+from evenhand.study.session import sessions
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import readable_name, written
@@ -279,7 +270,7 @@ def _show_invites(study: Study) -> None:
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
     """Draw the links (rows of `access.invites_table`), their states, and an invitation's text."""
-    base, raters_with_session = root_address(), known_raters(study)
+    base, raters_with_session = root_address(), sessions.known_raters(study)
     states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
     for invite in invites.to_dict("records"):
@@ -288,7 +279,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = states[rater]
         elif rater in raters_with_session and state == "open":
             state = "started"
-        link = f"{base}?invite={token}" if rater else study_url(base, token)
+        link = f"{base}?invite={token}" if rater else sessions.study_url(base, token)
         is_valid = token and invite["state"] == "open"
         row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}
         row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
@@ -336,10 +327,10 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
 def _show_places(study: Study) -> None:
     """Draw the participants, and the fields to release or return their assignments."""
     st.header("Assignments", anchor=False)
-    if sides := Sessions(study).sides():
+    if sides := sessions.Sessions(study).sides():
         counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
         st.text(written("lead.sides", sides=", ".join(counts)))
-    times = session_times(study, Sessions(study))
+    times = sessions.session_times(study, sessions.Sessions(study))
     if times.empty:
         st.text(written("session.nobody"))
     else:
@@ -359,7 +350,7 @@ def _show_places(study: Study) -> None:
 
 
 def _change_place(study: Study, who: access.Visitor, *, name: str, act: str) -> str:
-    return _change_places(study, who, {rater_of(study, name.strip()): act})
+    return _change_places(study, who, {sessions.rater_of(study, name.strip()): act})
 
 
 def _take_submissions(
@@ -369,18 +360,18 @@ def _take_submissions(
         return None
     with parts.uploaded_files(submissions=file) as paths:
         path = paths["submissions"]
-        reasons = released_submissions(study, path) if path is not None else {}
+        reasons = sessions.released_submissions(study, path) if path is not None else {}
     return _change_places(study, who, reasons) or written("lead.submissions_none")
 
 
 def _change_places(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
     """Carry out an act (a key of the words `acts`) for each annotator; return the outcomes."""
-    sessions, outcomes = Sessions(study), []
+    places, outcomes = sessions.Sessions(study), []
     for rater, act in acts.items():
-        if act in RELEASE_REASONS:
-            outcomes.append(written("lead.freed", rater=rater, count=sessions.release(rater, act)))
+        if act in sessions.RELEASE_REASONS:
+            outcomes.append(written("lead.freed", rater=rater, count=places.release(rater, act)))
         else:
-            sessions.readmit(rater)
+            places.readmit(rater)
             outcomes.append(written("session.readmitted", rater=rater))
         note_act(study.store, "place", rater, act, who.name)
     return "\n".join(outcomes)
@@ -402,8 +393,7 @@ def show_accounts(study: Study) -> None:
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
-        roles = get_args(access.Role)
-        st.radio("Role", roles, format_func=titles.__getitem__, key="account.role")
+        st.radio("Role", get_args(access.Role), format_func=titles.__getitem__, key="account.role")
     if existing:
         title, hint = "Remove an account", "Choose an account"
         chosen = st.selectbox(title, [*existing], index=None, placeholder=hint, key="disable.name")
@@ -439,7 +429,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "raters.csv": progress.rater_progress,
     "times.csv": exporting.exported_times,
     "attention.csv": claims.attention_results,
-    "background.csv": raters_table,
+    "background.csv": sessions.raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
 _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name

@@ -272,8 +272,7 @@ def show_settings(study: Study) -> None:
                 if place in _ELSEWHERE or not used.get(part, True):
                     continue
                 if reason := changing.fixed_because(place, begun).replace("`", ""):
-                    value = chosen_as(in_words(present))
-                    locked.setdefault(reason, {})[titled(place)] = [value]
+                    locked.setdefault(reason, {})[titled(place)] = [chosen_as(in_words(present))]
                 elif part not in folded or body.open:
                     with body.container():
                         key = editing.key(place)

@@ -327,11 +327,10 @@ def workload(study: Study) -> tuple[RubricLoad, ...]:
         return ()
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
-    loads = []
-    for rubric in study.labelled_rubrics():
-        n_units = len(responses) // (2 if rubric.has_sides else 1)
-        loads.append(RubricLoad(rubric.name, n_units, raters, words))
-    return tuple(loads)
+    return tuple(
+        RubricLoad(rubric.name, len(responses) // (2 if rubric.has_sides else 1), raters, words)
+        for rubric in study.labelled_rubrics()
+    )
 
 
 def annotator_minutes(study: Study) -> float:
