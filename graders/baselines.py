@@ -31,8 +31,7 @@ class LexicalGrader:
     """Grades units under one rubric. Raises InputError if the rubric has no [lexical] table."""
 
     def __init__(self, rubric: Rubric) -> None:
-        words = rubric.lexical
-        if words is None:
+        if (words := rubric.lexical) is None:
             raise InputError(
                 f"rubric {rubric.name!r} has no [lexical] table, so baseline:lexical cannot grade "
                 "it; add one to the rubric's file or leave the rubric out"

@@ -353,8 +353,7 @@ def show_progress(study: Study) -> None:
     columns = "rater_id state answers hours last_answer median_seconds skipped open"
     names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
     show_table(raters, "By annotator", columns, links=links, display_names=names)
-    totals = latest(study, grader_costs)
-    if not totals.empty:
+    if not (totals := latest(study, grader_costs)).empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
         names = names | titles

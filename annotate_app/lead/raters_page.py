@@ -59,8 +59,7 @@ def show_raters(study: Study) -> None:
 def _show_quality(study: Study, rater: str | None) -> None:
     """Draw the table of annotators, or the row of one, as soon as the figures are made."""
     require(study, "lead")
-    figures = parts.latest_figures(study)
-    if figures is None:
+    if (figures := parts.latest_figures(study)) is None:
         return
     excluded, names = claims.oversight(study.store).exclusions, study.config.names
     table = figures.quality
@@ -130,8 +129,7 @@ _MOST_ROWS = 50
 
 def _show_rater(study: Study, rater: str) -> None:
     """Draw one annotator's exclusion, confusions, attention checks and latest answers."""
-    exclusion = claims.oversight(study.store).exclusions.get(rater)
-    if exclusion is not None:
+    if (exclusion := claims.oversight(study.store).exclusions.get(rater)) is not None:
         at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
     answers = parts.counted(study, progress.rater_answers, rater)
@@ -163,8 +161,7 @@ _MOST_FLAGS = 20
 
 def show_flags(study: Study) -> None:
     """Draw the flags on items, open ones first, with fields to resolve each."""
-    flags = raised_flags(study)
-    if not flags:
+    if not (flags := raised_flags(study)):
         st.text(written("lead.no_flags"))
         return
     n_open = sum(flag.is_open for flag in flags)
@@ -257,8 +254,7 @@ def _show_invites(study: Study) -> None:
             make_address = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=make_address)
     show_outcome("invite")
-    invites = access.invites_table(study)
-    if invites.empty:
+    if (invites := access.invites_table(study)).empty:
         st.text(written("lead.no_invites"))
         return
     _show_links(study, invites.head(_MOST_INVITES))

@@ -326,8 +326,7 @@ class ItemRows(_Collected):
         `show`, if the file tells them, are those of `ItemTable`. Raises InputError without items.
         """
         notes = [how_read, *self._left_out_notes()]
-        items = list(self._items.values())
-        if not items:
+        if not (items := list(self._items.values())):
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
         rows = [dict(item["texts"]) for item in items]  # texts by name
         # Where one item is a conversation, all are; where one text is messages, its column is.

@@ -561,8 +561,7 @@ class AnnotationDesk(Desk):
     def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
         answers = (submission for submission in submissions if isinstance(submission, Answer))
-        task_ids = {answer.task_id for answer in answers if answer.evidence}
-        if not task_ids:
+        if not (task_ids := {answer.task_id for answer in answers if answer.evidence}):
             return {}
         with self.study.store.read() as connection:
             self._index.refresh(connection)

@@ -57,8 +57,7 @@ def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     answers, other_labels = _answers_and_other_labels(study, rater)
     by_unit = other_labels.groupby(["rubric", "unit_id"])["label"]
     others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
-    table = answers.join(others, on=["rubric", "unit_id"])
-    table = table.assign(others=table["others"].fillna(""))
+    table = answers.join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
     table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
     return table[list(ANSWER_COLUMNS)]
 
