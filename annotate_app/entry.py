@@ -203,8 +203,7 @@ def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
     if not is_sent:
         return
     try:
-        admission = access.admit(desk.study, {"rater": code})
-        if admission is None:
+        if (admission := access.admit(desk.study, {"rater": code})) is None:
             raise InputError(reader.say("entry.empty"))
         desk.register(admission.rater_id)
     except InputError as error:

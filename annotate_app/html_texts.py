@@ -109,8 +109,7 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
     """Return a rubric as it is explained before the work: instructions, options and examples."""
     lang = rubric.language
     # A rubric may quote an item's columns: here they are named, not filled in.
-    column_names = {name: f"[{name.replace('_', ' ')}]" for name in rubric.variables}
-    people = rubric.for_people(column_names)
+    people = rubric.for_people({name: f"[{name.replace('_', ' ')}]" for name in rubric.variables})
     options = []
     for option in rubric.kind.listed:
         examples = [reader.say("session.example", text=text) for text in option.examples]

@@ -288,8 +288,7 @@ class _StepPage:
         keys `FORM.NAME` (see `acts`).
         """
         study = self.sessions.study
-        ticket = ticket_of(study, self.admission)
-        admit = partial(read_ticket, study, ticket, present_browser())
+        admit = partial(read_ticket, study, ticket_of(study, self.admission), present_browser())
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
         # A restarted server does not know the callback yet, so that the run calls it. Where both
@@ -344,8 +343,7 @@ def _side(page: _StepPage) -> None:
     text, options = page.reader.background(asked)
     form = _key("side", repr(asked))
     names = dict(zip(asked.options, map(plain, options), strict=True))
-    title = heading(page.say("session.background_title"), 1)
-    show(title, block(page.say("session.side_text")))
+    show(heading(page.say("session.background_title"), 1), block(page.say("session.side_text")))
     with st.form(form, border=False):
         st.radio(plain(text), list(names), index=None, format_func=names.get, key=f"{form}.side")
         page.draw_button(page.say("session.go_on"), f"{form}-sent", _store_side, page, form=form)

@@ -85,8 +85,7 @@ class LogLimit(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         address = visitor.get()
-        records_left = self._records_left(address)
-        if records_left < 0:
+        if (records_left := self._records_left(address)) < 0:
             return False
         if records_left == 0:  # the first that is left out says so
             record.msg = f"more of {address or 'the app'} in this minute is left out"
@@ -188,8 +187,7 @@ class RequestFilter:
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
     """Return the HTTP status with which a request is refused; 0 if it is not."""
-    site = sites.site_of(scope)
-    if site is None:
+    if (site := sites.site_of(scope)) is None:
         return 0 if scope["path"] == "/health" else 404
     method, path = scope["method"], scope["path"].removeprefix(site.path)
     if not all(sites.is_own_name(host, site) for host in sites.headers_of(scope, b"host")):
@@ -558,8 +556,7 @@ async def _pulse() -> None:
 
 def _notify(state: str) -> None:
     """Send a state, as in sd_notify(3), to the socket that systemd names, if it names one."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if address:
+    if address := os.environ.get("NOTIFY_SOCKET", ""):
         if address.startswith("@"):  # an abstract socket, which is no file
             address = "\0" + address[1:]
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:

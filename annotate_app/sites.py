@@ -261,8 +261,7 @@ class ServedStudy:
         """Return the desk and the sessions of the study as its files are now, or, for a recent
         `state`, as they were when that page was drawn: an answer is stored for what was shown.
         """
-        stamp = _stamp(self._desks.desk.study)
-        if stamp != self._stamp:
+        if (stamp := _stamp(self._desks.desk.study)) != self._stamp:
             with self._lock:
                 if stamp != self._stamp:
                     self._update(stamp)

@@ -77,8 +77,7 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
         nodes = [_value_node(value, "", 0, open_to)]
     except (ValueError, RecursionError):
         return None
-    is_container = isinstance(value, (tuple, list))
-    return tuple(nodes) if is_container and _size(nodes) <= MOST_PARTS else None
+    return tuple(nodes) if isinstance(value, (tuple, list)) and _size(nodes) <= MOST_PARTS else None
 
 
 @lru_cache(maxsize=64)

@@ -31,8 +31,7 @@ class LexicalGrader:
     """Grades units under one rubric. Raises InputError if the rubric has no [lexical] table."""
 
     def __init__(self, rubric: Rubric) -> None:
-        words = rubric.lexical
-        if words is None:
+        if (words := rubric.lexical) is None:
             raise InputError(
                 f"rubric {rubric.name!r} has no [lexical] table, so baseline:lexical cannot grade "
                 "it; add one to the rubric's file or leave the rubric out"
@@ -168,8 +167,7 @@ class PolarityReader:
         else:
             folded = [(word.strip().casefold(), p) for word, p in table.items()]
             p_positive = sum(p for word, p in folded if word in self._positive)
-            p_negative = sum(p for word, p in folded if word in self._negative)
-            masses = Masses(p_positive, p_negative)
+            masses = Masses(p_positive, sum(p for word, p in folded if word in self._negative))
         strongly_against, against, in_favour, strongly_for, neither = self._words.scale
         probabilities = dict.fromkeys(self._words.scale, 0.0)
         label = self.label_of(masses)

@@ -1030,9 +1030,8 @@ def parse_chat_reply(
     unscored = "truncated" if stop_reason == "length" else ""  # the last that applies counts
     unscored = replies.FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
-    text = choice.message.text
     return replies.outcome_of(
-        text or ((choice.message.refusal or "") if unscored else ""),
+        choice.message.text or ((choice.message.refusal or "") if unscored else ""),
         rubric,
         method,
         evidence,

@@ -459,8 +459,7 @@ def _held_out_units(study: Study, text: Rubric) -> list[str]:
     """Return the units on which a new version of a rubric is tried. Raises InputError if the study
     has no such rubric, the text is not a new version of it, or no units are left.
     """
-    rubric = study.rubrics.get(text.name)
-    if rubric is None:
+    if (rubric := study.rubrics.get(text.name)) is None:
         raise InputError(
             f"the text is of a rubric {text.name!r}; name it as one of the study's: "
             + ", ".join(study.rubrics)

@@ -555,8 +555,7 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
     >>> _spelling("", "1", ten), _spelling("1", "0", ten).key, _spelling("1", ".", ten).key
     (_Spelling(key='1', may_change=True, is_prefix=False), '10', '1')
     """
-    answer = (beginning + text).lstrip(_OPENING)
-    if not answer:
+    if not (answer := (beginning + text).lstrip(_OPENING)):
         return _Spelling(is_prefix=True)
     folded = answer.casefold()
     for key in sorted(keys, key=len, reverse=True):

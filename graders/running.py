@@ -433,8 +433,7 @@ class GradeJob(Job):
 
     def request(self, draws: Draws, prompt: PromptText) -> Facts:
         """Return the request for a batch, with `n` if it asks for several draws."""
-        several = {"n": len(draws)} if len(draws) > 1 else {}
-        return self.grader.request(prompt) | several
+        return self.grader.request(prompt) | ({"n": len(draws)} if len(draws) > 1 else {})
 
     async def ask(self, draws: Draws, prompt: PromptText, before: BeforeSending) -> Reply:
         constrained = draws[0] in self._constrained
@@ -981,8 +980,7 @@ class BatchRun(GraderRun):
                 continue  # an audit's batches are its own
             if not chunk.batch_id:
                 find = partial(self._service.find, chunk, self._journal.known_batches())
-                batch_id = await self._call_with_retries(find)
-                if batch_id is None:
+                if (batch_id := await self._call_with_retries(find)) is None:
                     self._journal.abandoned(chunk.chunk)
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
@@ -1043,9 +1041,8 @@ class BatchRun(GraderRun):
         """Write a chunk of requests to the journal, send it, and return it with its batch id."""
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
-        ids = [custom_id for custom_id, _ in bodies_by_id]
         n_chunks = self._journal.count(rater_id)  # so that a repeat of the same requests is another
-        hashed = "\n".join([rater_id, str(n_chunks), *ids])
+        hashed = "\n".join([rater_id, str(n_chunks), *(custom_id for custom_id, _ in bodies_by_id)])
         worst_price = sum(request.worst_price for request in requests)
         chunk = Chunk(
             chunk=hashlib.sha256(hashed.encode()).hexdigest()[:40],
@@ -1640,8 +1637,7 @@ class Forecast:
         if len(costs) < len(parts):
             return total
         cost = math.fsum(low for low, _ in costs), math.fsum(high for _, high in costs)
-        expected = math.fsum(part.expected or 0.0 for part in parts)
-        return replace(total, cost=cost, expected=expected)
+        return replace(total, cost=cost, expected=math.fsum(part.expected or 0.0 for part in parts))
 
     @property
     def unpriced(self) -> dict[str, str]:
@@ -1762,8 +1758,7 @@ def _prompts_to_price(
 ) -> Iterator[tuple[PromptText, int]]:
     """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
     step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
-    by_prompt = group_by_prompt(task.questions, max_draws=len(task.questions))
-    spaced = islice(by_prompt, 0, None, step)
+    spaced = islice(group_by_prompt(task.questions, max_draws=len(task.questions)), 0, None, step)
     while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
         units = study.values_of([draws[0] for draws in chunk])
         for draws, values in zip(chunk, units, strict=True):

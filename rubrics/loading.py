@@ -298,8 +298,7 @@ def _names_by_key(names: Sequence[str], *, several: bool) -> dict[str, str]:
 
 def _points(scale: str) -> list[str] | Number:
     """Return the points of a scale, or the number that it asks for if it has many points."""
-    ends = _SCALE.fullmatch(scale.strip())
-    if not ends:
+    if not (ends := _SCALE.fullmatch(scale.strip())):
         raise InputError(f"--scale is {scale!r}; write its ends, as in --scale 1-5")
     low, high = int(ends[1]), int(ends[2])
     if (low, high) == (0, 1):

@@ -268,8 +268,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     if text in ("", NONE):
         return ()
     if text[0] in "[{":
-        texts = listed_texts(text)
-        if texts is None:
+        if (texts := listed_texts(text)) is None:
             return None
     else:
         texts = re.split(f"[{re.escape(separators)}]", text) if separators else [text]

@@ -133,8 +133,7 @@ class RubricParser:
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        label = self._option(text) or self._label_in_json_or_prose(text)
-        if label:
+        if label := self._option(text) or self._label_in_json_or_prose(text):
             are_fields_contrary = fields.affirmed - {label} or label in fields.denied
             return None if are_fields_contrary else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
@@ -512,8 +511,7 @@ class RubricParser:
             return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])  # "while A rambles"
         if _COMMON["place_before"].search(before) or _COMMON["counted"].match(after):
             return True  # "step 2"
-        following = re.match(r"[\s-]+([^\W\d_]+)", after)
-        if following is None:
+        if (following := re.match(r"[\s-]+([^\W\d_]+)", after)) is None:
             return False  # "not far from 2."
         if re.search(r"\b(?:the|all|these|those|its)\s*\Z", before, re.IGNORECASE):
             return True  # "The 2 claims"
@@ -600,8 +598,7 @@ class SeveralParser(RubricParser):
         """Return the keys that the answer gives, as a label; None where it is no list of them."""
         if (plain := _plain_answer(text)) is None:
             return None
-        objects = list(_objects(plain))
-        if objects:
+        if objects := list(_objects(plain)):
             outside = plain[: objects[0].start] + plain[objects[-1].end :]
             values = [
                 value

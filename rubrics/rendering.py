@@ -122,8 +122,7 @@ def _turns(message: Any, number: int) -> Iterator[Turn]:
     if not isinstance(message, Mapping):
         raise ValueError(f"turn {number} is no message")
     name = message.get("role", message.get("from", message.get("type")))
-    role = ROLES.get(str(name).casefold())
-    if role is None:
+    if (role := ROLES.get(str(name).casefold())) is None:
         raise ValueError(f"turn {number} has the role {str(name)[:40]!r}")
     content = message.get("content", message.get("value", message.get("text", "")))
     name = str(message.get("name") or "") if role == "tool" else ""

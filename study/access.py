@@ -131,8 +131,7 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
         column.created_at > _timestamp(now - LOGIN_PERIOD),
     )
     attempts = store.rows(query.order_by(column.event_id))
-    seconds_left = _seconds_to_wait(attempts, attempt, now)
-    if seconds_left <= 0:
+    if (seconds_left := _seconds_to_wait(attempts, attempt, now)) <= 0:
         return
     if (seconds := math.ceil(seconds_left)) < 120:  # a longer wait is shown in minutes
         raise Refused("wait_seconds", seconds=seconds)

@@ -445,9 +445,8 @@ def _unit_disagreement(
     columns = (grades[name] for name in ("label", "p_positive", "probabilities"))
     answers = zip(*columns, cutoffs, strict=True)
     answer_shares = [_category_shares(rubric, *answer) for answer in answers]
-    unit_and_grader = [grades["unit_id"], grades["rater_id"]]
     by_answer = pd.DataFrame(answer_shares, index=grades.index)
-    by_grader = by_answer.groupby(unit_and_grader, sort=False).mean()
+    by_grader = by_answer.groupby([grades["unit_id"], grades["rater_id"]], sort=False).mean()
     by_unit = by_grader.groupby(level=0, sort=False).mean()
     shares = by_unit.to_numpy()  # shape (units, categories)
     ranks = np.arange(len(rubric.categories))

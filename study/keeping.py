@@ -712,8 +712,7 @@ def _add_server_to_names(
     """Add the server's address, in `column`, to the names of graders that used another server than
     the provider's: version 0.1.0 kept the grades of ANTHROPIC_BASE_URL under `anthropic:MODEL`.
     """
-    names = sa.select(table.c.rater_id, column).distinct()
-    for rater, base_url in connection.execute(names).all():
+    for rater, base_url in connection.execute(sa.select(table.c.rater_id, column).distinct()).all():
         provider, _, model_and_settings = rater.partition(":")
         provider_url, address = _PROVIDER_URLS.get(provider), (base_url or "").rstrip("/")
         if not provider_url or not address or address == provider_url or "@http" in rater:

@@ -37,9 +37,7 @@ def check_variable(
     meant for that host; `declaration` is the part of the file, as JSON, that the operator confirms.
     """
     is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
-    if is_allowed and not _can_be_overheard(to):
-        return
-    if is_trusted(file.parent, declaration):
+    if (is_allowed and not _can_be_overheard(to)) or is_trusted(file.parent, declaration):
         return
     folder = shlex.quote(str(file.parent))
     is_study = file.name == "study.toml"
@@ -109,8 +107,7 @@ def _can_be_overheard(url: str) -> bool:
 
 def _digest(folder: str, declaration: object) -> str:
     """Return the digest of a declaration in a folder, or in any folder if it is ""."""
-    text = json.dumps([folder, declaration], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(json.dumps([folder, declaration], sort_keys=True).encode()).hexdigest()
 
 
 def state_folder() -> Path:

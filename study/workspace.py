@@ -319,8 +319,7 @@ def note_event_time(store: Database, event: StoreEvent) -> None:
 
 def hours_since_backup(store: Database) -> float | None:
     """Return the hours since the last good backup; None if there was none."""
-    query = sa.select(meta.c.value).where(meta.c.key == "last_backup")
-    if not (stored := store.values(query)):
+    if not (stored := store.values(sa.select(meta.c.value).where(meta.c.key == "last_backup"))):
         return None
     age = datetime.now(UTC) - datetime.fromisoformat(stored[0])
     return round(age.total_seconds() / 3600, 2)

@@ -30,23 +30,7 @@ from evenhand.reporting.report import DISAGREEMENTS_FILE
 from evenhand.rubrics.options import Option
 from evenhand.study import Study
 from evenhand.study.access import Role, Visitor
-from evenhand.study.lead.disagreements import (
-    KINDS,
-    Kind,
-    QueuedUnit,
-    SortedDisagreement,
-    counted_marks,
-    decide,
-    final_labels,
-    grader_labels,
-    last_label,
-    open_next,
-    past_decisions,
-    raised_flags,
-    reopen,
-    sort_disagreement,
-    sorted_cases,
-)
+from evenhand.study.lead import disagreements as cases
 from evenhand.study.prompts.units import Key
 from evenhand.texts import written
 
@@ -147,13 +131,14 @@ def show_adjudication(study: Study) -> None:
     _show_past(study, who, desk)
 
 
-def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
+def _open_case(study: Study, who: Visitor, desk: _Desk) -> cases.QueuedUnit | None:
     """Return the item that is decided again, or the next one of the queue; draw how many wait."""
     if desk.last_label is None:
-        desk.last_label = last_label(study.store)
+        desk.last_label = cases.last_label(study.store)
     if desk.revised is not None:
-        return parts.counted(study, reopen, desk.revised)  # by the counting process, as the next
-    case, n_waiting = parts.counted(study, open_next, who.name, set(desk.skipped), desk.open)
+        # By the counting process, as the next.
+        return parts.counted(study, cases.reopen, desk.revised)
+    case, n_waiting = parts.counted(study, cases.open_next, who.name, set(desk.skipped), desk.open)
     if not n_waiting:
         st.text(written("oversight.adjudicated"))
         return None
@@ -162,7 +147,7 @@ def _open_case(study: Study, who: Visitor, desk: _Desk) -> QueuedUnit | None:
     return case
 
 
-def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> None:
+def _show_case(study: Study, who: Visitor, desk: _Desk, case: cases.QueuedUnit) -> None:
     """Draw an item's texts, and next to them its labels and the fields of the decision."""
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     kind, labels = people.kind, case.labels
@@ -172,7 +157,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
 
     texts, decision = st.columns([3, 2])
     with texts:
-        marks = counted_marks(study, case.key)
+        marks = cases.counted_marks(study, case.key)
         # Of an id "CLUSTER|..." the lead sees the cluster: the rest may name the subject.
         number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
         show(heading(f"Item{number}"), parts.marked_blocks(study, people.blocks, marks, marked_by))
@@ -184,7 +169,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: QueuedUnit) -> Non
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
         if case.key == desk.revised:
-            past = past_decisions(study, who.name)
+            past = cases.past_decisions(study, who.name)
             is_on_item = (past["unit_id"] == case.unit_id) & (past["rubric"] == case.rubric)
             for row in past[is_on_item].to_dict("records"):
                 at = parts.to_the_minute(row["created_at"])
@@ -222,7 +207,9 @@ def _store_decision(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping
         if sent.passes:
             desk.skipped.add(key)
         else:
-            desk.complaint = decide(study, who.name, *key, sent.label, sent.reason, desk.last_label)
+            desk.complaint = cases.decide(
+                study, who.name, *key, sent.label, sent.reason, desk.last_label
+            )
         desk.clear()
     except InputError as error:
         desk.complaint = str(error)
@@ -231,7 +218,7 @@ def _store_decision(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping
 def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     """Draw past decisions: all for the lead, else the visitor's, which they may decide again."""
     st.header("Past decisions", anchor=False)
-    past = past_decisions(study, "" if who.role == "lead" else who.name)
+    past = cases.past_decisions(study, "" if who.role == "lead" else who.name)
     if past.empty:
         st.text(written("lead.no_decisions"))
         return
@@ -280,12 +267,14 @@ def show_items(study: Study) -> None:
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     bar = st.container(horizontal=True, vertical_alignment="center", key="pager")
     with_graders = bar.toggle("Show graders' labels")
-    flags = Counter((flag.unit_id, flag.rubric) for flag in raised_flags(study) if flag.is_open)
-    items_table = parts.latest(study, final_labels)
+    flags = Counter(
+        (flag.unit_id, flag.rubric) for flag in cases.raised_flags(study) if flag.is_open
+    )
+    items_table = parts.latest(study, cases.final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
     items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
-        graded = parts.latest(study, grader_labels)
+        graded = parts.latest(study, cases.grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
     ids = items_table["item_id"].str.casefold()
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
@@ -331,7 +320,7 @@ def _first_row(count: int, filters: tuple[str, ...]) -> int:
 
 def show_least_agreed(study: Study, *, folded: bool = False) -> None:
     """Draw the ten items with the least agreement; nothing if annotators agree on all."""
-    table = parts.latest(study, final_labels).query("agreement < 1")
+    table = parts.latest(study, cases.final_labels).query("agreement < 1")
     table = table.sort_values("agreement", kind="stable").head(10)
     if len(table):
         caption, titles = "Items with the least agreement", parts.rubric_titles(study)
@@ -407,7 +396,7 @@ def show_disagreements(study: Study) -> None:
         return
     parts.latest_figures(study)  # draws when they were made, and requests newer ones
     disagreements = [case for case in _cases_in(figures.folder) if case.rubric in study.rubrics]
-    earlier = {_key_of(decision): decision for decision in sorted_cases(study)}
+    earlier = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
@@ -441,18 +430,18 @@ def _cases_in(folder: Path) -> list[GraderDisagreement]:
     baselines, which nobody means to use, last.
     """
     rows = json.loads((folder / DISAGREEMENTS_FILE).read_text("utf-8"))
-    cases = [GraderDisagreement(**row) for row in rows]
-    return sorted(cases, key=lambda case: case.grader.startswith("baseline:"))
+    disagreements = [GraderDisagreement(**row) for row in rows]
+    return sorted(disagreements, key=lambda case: case.grader.startswith("baseline:"))
 
 
-def _key_of(case: GraderDisagreement | SortedDisagreement) -> DisagreementKey:
+def _key_of(case: GraderDisagreement | cases.SortedDisagreement) -> DisagreementKey:
     return DisagreementKey(case.rubric, case.unit_id, case.grader)
 
 
 def _chosen(
     study: Study,
     disagreements: Sequence[GraderDisagreement],
-    earlier: dict[DisagreementKey, SortedDisagreement],
+    earlier: dict[DisagreementKey, cases.SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Draw the filters; return the disagreements that pass them."""
     row, names = st.container(horizontal=True, key="filters"), study.config.names
@@ -466,7 +455,7 @@ def _chosen(
     rubric = choose("Rubric", {_ALL: "All"} | rubrics)
     grader = choose("Grader", {_ALL: "All"} | graders)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
-    cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in KINDS})
+    cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in cases.KINDS})
     causes = {key: decision.kind for key, decision in earlier.items()}
     return [
         case
@@ -518,7 +507,7 @@ def _show_causes(
     place: _Place,
     key: DisagreementKey,
     chosen: Sequence[DisagreementKey],
-    before: SortedDisagreement | None,
+    before: cases.SortedDisagreement | None,
 ) -> None:
     """Draw a button with a key for each cause, and the note."""
     token = _token(key)
@@ -528,20 +517,24 @@ def _show_causes(
     def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
         st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
 
-    def store(study: Study, who: Visitor, kind: Kind | Literal[""], **note_by_token: str) -> None:
+    def store(
+        study: Study, who: Visitor, kind: cases.Kind | Literal[""], **note_by_token: str
+    ) -> None:
         if place.key != key:  # another act has come before
             raise InputError(written("lead.unit_changed"))
-        sort_disagreement(study, who.name, kind=kind, note=note_by_token[token], **key._asdict())
+        cases.sort_disagreement(
+            study, who.name, kind=kind, note=note_by_token[token], **key._asdict()
+        )
         place.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
-    def storing(kind: Kind | Literal[""]) -> Callable[[], None]:
+    def storing(kind: cases.Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
 
     label, note = "Note, saved with your choice", before.note if before else ""
     st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off")  # a field of `store`
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
-        for digit, kind in enumerate(KINDS, start=1):
+        for digit, kind in enumerate(cases.KINDS, start=1):
             button(kind_title(kind), kind, str(digit), storing(kind))
         if before:
             button("Take it back", "back", "T", storing(""))

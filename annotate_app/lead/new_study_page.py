@@ -111,8 +111,7 @@ def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
             chosen = {"rubric": names, "stratify": stratify}
             carry_out(create_items, files["items"], LabelOptions(**vars(asked) | numbers | chosen))
 
-    question = asked.question or asked.rubric or rubric
-    return {"a file of items": upload, "a question": question}, make
+    return {"a file of items": upload, "a question": asked.question or asked.rubric or rubric}, make
 
 
 def _ask_for_columns(

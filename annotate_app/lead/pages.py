@@ -358,8 +358,7 @@ def show_progress(study: Study) -> None:
     names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
     with st.container(key="stacked-raters"):
         show_table(raters, "By annotator", columns, links=links, display_names=names)
-    totals = latest(study, grader_costs)
-    if not totals.empty:
+    if not (totals := latest(study, grader_costs)).empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head = {"rater_id": "Grader"}
         names = names | titles

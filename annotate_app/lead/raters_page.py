@@ -31,16 +31,7 @@ from evenhand.study.desk import claims
 from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import RaisedFlag, raised_flags, settle_flag
 from evenhand.study.prompts.pairs import prompts_noun
-from evenhand.study.session.sessions import (
-    RELEASE_REASONS,
-    Sessions,
-    known_raters,
-    rater_of,
-    raters_table,
-    released_submissions,
-    session_times,
-    study_url,
-)
+from evenhand.study.session import sessions
 from evenhand.study.store.logs.decisions import acts, note_act
 from evenhand.study.store.logs.replies import was_audited
 from evenhand.texts import readable_name, written
@@ -68,8 +59,7 @@ def show_raters(study: Study) -> None:
 def _show_quality(study: Study, rater: str | None) -> None:
     """Draw the table of annotators, or the row of one, as soon as the figures are made."""
     require(study, "lead")
-    figures = parts.latest_figures(study)
-    if figures is None:
+    if (figures := parts.latest_figures(study)) is None:
         return
     excluded, names = claims.oversight(study.store).exclusions, study.config.names
     table = figures.quality
@@ -139,8 +129,7 @@ _MOST_ROWS = 50
 
 def _show_rater(study: Study, rater: str) -> None:
     """Draw one annotator's exclusion, confusions, attention checks and latest answers."""
-    exclusion = claims.oversight(study.store).exclusions.get(rater)
-    if exclusion is not None:
+    if (exclusion := claims.oversight(study.store).exclusions.get(rater)) is not None:
         at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
     answers = parts.counted(study, progress.rater_answers, rater)
@@ -172,8 +161,7 @@ _MOST_FLAGS = 20
 
 def show_flags(study: Study) -> None:
     """Draw the flags on items, open ones first, with fields to resolve each."""
-    flags = raised_flags(study)
-    if not flags:
+    if not (flags := raised_flags(study)):
         st.text(written("lead.no_flags"))
         return
     n_open = sum(flag.is_open for flag in flags)
@@ -266,8 +254,7 @@ def _show_invites(study: Study) -> None:
             make_address = lead_callback(study, "invite", _invite, True)
             st.form_submit_button("Make the address for Prolific", on_click=make_address)
     show_outcome("invite")
-    invites = access.invites_table(study)
-    if invites.empty:
+    if (invites := access.invites_table(study)).empty:
         st.text(written("lead.no_invites"))
         return
     _show_links(study, invites.head(_MOST_INVITES))
@@ -279,7 +266,7 @@ def _show_invites(study: Study) -> None:
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
     """Draw the links (rows of `access.invites_table`), their states, and an invitation's text."""
-    base, raters_with_session = root_address(), known_raters(study)
+    base, raters_with_session = root_address(), sessions.known_raters(study)
     states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
     for invite in invites.to_dict("records"):
@@ -288,7 +275,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = states[rater]
         elif rater in raters_with_session and state == "open":
             state = "started"
-        link = f"{base}?invite={token}" if rater else study_url(base, token)
+        link = f"{base}?invite={token}" if rater else sessions.study_url(base, token)
         is_valid = token and invite["state"] == "open"
         row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}
         row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
@@ -336,10 +323,10 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
 def _show_assignments(study: Study) -> None:
     """Draw the participants, and the fields to release or return their assignments."""
     st.header("Assignments", anchor=False)
-    if sides := Sessions(study).sides():
+    if sides := sessions.Sessions(study).sides():
         counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
         st.text(written("lead.sides", sides=", ".join(counts)))
-    times = session_times(study, Sessions(study))
+    times = sessions.session_times(study, sessions.Sessions(study))
     if times.empty:
         st.text(written("session.nobody"))
     else:
@@ -361,7 +348,7 @@ def _show_assignments(study: Study) -> None:
 
 
 def _change_assignment(study: Study, who: access.Visitor, *, name: str | None, act: str) -> str:
-    return _change_assignments(study, who, {rater_of(study, (name or "").strip()): act})
+    return _change_assignments(study, who, {sessions.rater_of(study, (name or "").strip()): act})
 
 
 def _take_submissions(
@@ -371,18 +358,20 @@ def _take_submissions(
         return None
     with parts.uploaded_files(submissions=file) as paths:
         path = paths["submissions"]
-        reasons = released_submissions(study, path) if path is not None else {}
+        reasons = sessions.released_submissions(study, path) if path is not None else {}
     return _change_assignments(study, who, reasons) or written("lead.submissions_none")
 
 
 def _change_assignments(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
     """Carry out an act (a key of the words `acts`) for each annotator; return the outcomes."""
-    sessions, outcomes = Sessions(study), []
+    participants, outcomes = sessions.Sessions(study), []
     for rater, act in acts.items():
-        if act in RELEASE_REASONS:
-            outcomes.append(written("lead.freed", rater=rater, count=sessions.release(rater, act)))
+        if act in sessions.RELEASE_REASONS:
+            outcomes.append(
+                written("lead.freed", rater=rater, count=participants.release(rater, act))
+            )
         else:
-            sessions.readmit(rater)
+            participants.readmit(rater)
             outcomes.append(written("session.readmitted", rater=rater))
         note_act(study.store, "place", rater, act, who.name)
     return "\n".join(outcomes)
@@ -404,8 +393,7 @@ def show_accounts(study: Study) -> None:
         st.text_input("Name", autocomplete="off", key="account.name")
         label, fill = f"Password (at least {access.SHORTEST_PASSWORD} characters)", "new-password"
         st.text_input(label, type="password", autocomplete=fill, key="account.password")
-        roles = get_args(access.Role)
-        st.radio("Role", roles, format_func=titles.__getitem__, key="account.role")
+        st.radio("Role", get_args(access.Role), format_func=titles.__getitem__, key="account.role")
     if existing:
         title, hint = "Remove an account", "Choose an account"
         chosen = st.selectbox(title, [*existing], index=None, placeholder=hint, key="disable.name")
@@ -441,7 +429,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "raters.csv": progress.rater_progress,
     "times.csv": exporting.exported_times,
     "attention.csv": claims.attention_results,
-    "background.csv": raters_table,
+    "background.csv": sessions.raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
 _ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name

@@ -272,8 +272,7 @@ def show_settings(study: Study) -> None:
                 if place in _ELSEWHERE or not used.get(part, True):
                     continue
                 if reason := changing.fixed_because(place, begun).replace("`", ""):
-                    value = chosen_as(in_words(present))
-                    locked.setdefault(reason, {})[titled(place)] = [value]
+                    locked.setdefault(reason, {})[titled(place)] = [chosen_as(in_words(present))]
                 elif part not in folded or body.open:
                     with body.container():
                         key = editing.key(place)
@@ -461,8 +460,7 @@ def _changed_rubric(
     for number, (option, new) in enumerate(zip(rubric.options, options, strict=False)):
         present: dict[str, Any] = {"examples": list(option.examples)}
         present |= {"name": option.name.strip(), "description": option.description.strip()}
-        changed = {name: value for name, value in new.items() if value != present[name]}
-        if changed:
+        if changed := {name: value for name, value in new.items() if value != present[name]}:
             text = with_entry(text, options_place, number, options_in_file[number] | changed)
     if text == editing.text(file):
         return {}
@@ -473,8 +471,7 @@ def _changed_rubric(
     # A text that differs in meaning ends the equality with older ones. The settings are written
     # first: as long as the old text is there, they change nothing.
     equal = list(dict.fromkeys([*older, before.hash])) if same else None
-    settings = with_values(editing.text(), {"same_text": {rubric.name: equal}})
-    return {FILE_NAME: settings, file: text}
+    return {FILE_NAME: with_values(editing.text(), {"same_text": {rubric.name: equal}}), file: text}
 
 
 # ---- the page Training and checks ---------------------------------------------------------------
@@ -594,8 +591,7 @@ def _values_of_item(
     units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
     label, none = "Copy the texts of an item", "Pick an item of the study"
     names = {unit: unit + " (in the sample)" * (unit in sampled) for unit in units}
-    unit = parts.choose_any(label, names, none, key("copied"))
-    if unit is None:
+    if (unit := parts.choose_any(label, names, none, key("copied"))) is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
     return {name: values[name] for variables, values in texts for name in variables}

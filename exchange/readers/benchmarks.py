@@ -122,8 +122,7 @@ def _inspect_texts(sample: Record) -> Record:
 
 
 def _inspect_samples(source: Source) -> Iterator[Record]:
-    archive = source.archive
-    if archive is None:
+    if (archive := source.archive) is None:
         yield from objects(get_in(source.document, "samples"))
         return
     for name in archive.names:
@@ -218,8 +217,7 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     for sample in source.records():
         about = {name: sample[name] for name in sample if name not in TOOLS["lm_eval"]["own"]}
         doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
-        responses = _generated(sample)
-        if not responses:
+        if not (responses := _generated(sample)):
             rows.leave_out(written("left_out.likelihoods"))
         for number, response in enumerate(responses, start=1):
             texts = texts_of(prompt, response, expected=sample.get("target"))

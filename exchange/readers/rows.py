@@ -18,21 +18,15 @@ from typing import Any, NamedTuple
 from evenhand.errors import InputError
 from evenhand.exchange.readers import source as src
 from evenhand.lazy import pd
+from evenhand.study.tables import ratings
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
-from evenhand.study.tables.ratings import (
-    RATER_KINDS,
-    RATING_KEY,
-    RATINGS_COLUMNS,
-    is_later,
-    stored_instant,
-)
 from evenhand.texts import written
 
 LONGEST_LABEL = 200  # characters; a longer answer is a text, not a label
 _NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
-_RESERVED_COLUMNS = (*RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
+_RESERVED_COLUMNS = (*ratings.RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 """Columns with a meaning here; in a file they may mean something else."""
 _METADATA_COLUMNS = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
@@ -101,8 +95,8 @@ class Rows(_Collected):
             if all(labels):
                 row["label"] = json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
-        row["created_at"] = stored_instant(time)
-        key = tuple(row.get(name, "") for name in RATING_KEY)
+        row["created_at"] = ratings.stored_instant(time)
+        key = tuple(row.get(name, "") for name in ratings.RATING_KEY)
         if reason := self._fault_of(row, value):
             self.leave_out(reason)
         elif key not in self._rows or self._replaces(key, row, time):
@@ -113,7 +107,7 @@ class Rows(_Collected):
         left out. Raises InputError for two labels if it is not known which is the later.
         """
         before = self._rows[key]
-        later = is_later(time, self._times[key])  # None: not known
+        later = ratings.is_later(time, self._times[key])  # None: not known
         if later is None and row["label"] == before["label"]:
             self.leave_out(written("left_out.repeated"))
             return False
@@ -221,7 +215,7 @@ def rating_columns(metadata: object) -> src.Record:
     metadata = src.fields_in(metadata)
     names = ("rater_id", "rubric", *_METADATA_COLUMNS)
     columns = {name: text for name in names if (text := src.text_of(metadata.get(name)))}
-    if (kind := src.text_of(metadata.get("rater_kind"))) in RATER_KINDS:
+    if (kind := src.text_of(metadata.get("rater_kind"))) in ratings.RATER_KINDS:
         columns["rater_kind"] = kind
     if isinstance(shares := metadata.get("probabilities"), dict):
         numbers: dict[str, float | None] = dict.fromkeys(shares)
@@ -253,7 +247,7 @@ RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}  # which ma
 """Names of fields with the text to be rated."""
 _UNKNOWN = "unknown"
 _RESERVED_FACTS = re.compile(
-    "|".join((*RATINGS_COLUMNS, "subject", "side", *ROLES))
+    "|".join((*ratings.RATINGS_COLUMNS, "subject", "side", *ROLES))
     + r"|epoch|(trace|span|observation|session|run|task)_id"
     + r"|(pair|item|unit|cluster|prompt|response|sample|inclusion)_.*",
     re.I,
@@ -332,8 +326,7 @@ class ItemRows(_Collected):
         `show`, if the file tells them, are those of `ItemTable`. Raises InputError without items.
         """
         notes = [how_read, *self._left_out_notes()]
-        items = list(self._items.values())
-        if not items:
+        if not (items := list(self._items.values())):
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
         rows = [dict(item["texts"]) for item in items]  # texts by name
         # Where one item is a conversation, all are; where one text is messages, its column is.

@@ -394,8 +394,7 @@ class Scrubber:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Add secrets that are removed from now on."""
-        new_secrets = set(secrets) - self._secrets
-        if new_secrets:
+        if new_secrets := set(secrets) - self._secrets:
             self._secrets |= new_secrets
             forms = set[str]()
             for secret in map(str.strip, self._secrets):

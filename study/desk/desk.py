@@ -173,14 +173,13 @@ def stored_answers(
     units = {claim.unit_id for claim in tasks}
     latest: dict[claims.TaskKey, Any] = {}
     for table in (labels, schema.attention_labels):
-        query = (
+        for row in connection.execute(
             sa.select(table, remarks.c.confidence, remarks.c.text, answer_details.c.evidence)
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
             .join(answer_details, answer_details.c.submit_id == table.c.submit_id, isouter=True)
             .where(table.c.rater_id == rater_id, table.c.unit_id.in_(units))
             .order_by(table.c.event_id)
-        )
-        for row in connection.execute(query):
+        ):
             latest[row.unit_id, row.rubric, row.draw] = row
     return {
         claim.task_id: StoredAnswer(
@@ -562,8 +561,7 @@ class AnnotationDesk(Desk):
     def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
         answers = (submission for submission in submissions if isinstance(submission, Answer))
-        task_ids = {answer.task_id for answer in answers if answer.evidence}
-        if not task_ids:
+        if not (task_ids := {answer.task_id for answer in answers if answer.evidence}):
             return {}
         with self.study.store.read() as connection:
             self._index.refresh(connection)

@@ -113,13 +113,12 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
         tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
     if tasks:
         versions = enumerate(tasks.values(), start=last_version(connection) + 1)
-        numbered = [task | {"version": version} for version, task in versions]
         insert = conflict_free_insert(connection, claims)
         insert = insert.on_conflict_do_update(
             index_elements=TASK_COLUMNS,
             set_={"state": "labelled", "version": insert.excluded.version},
         )
-        connection.execute(insert, numbered)
+        connection.execute(insert, [task | {"version": version} for version, task in versions])
 
 
 def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:

@@ -57,8 +57,7 @@ def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     answers, other_labels = _answers_and_other_labels(study, rater)
     by_unit = other_labels.groupby(["rubric", "unit_id"])["label"]
     others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
-    table = answers.join(others, on=["rubric", "unit_id"])
-    table = table.assign(others=table["others"].fillna(""))
+    table = answers.join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
     table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
     return table[list(ANSWER_COLUMNS)]
 
@@ -327,11 +326,10 @@ def workload(study: Study) -> tuple[RubricLoad, ...]:
         return ()
     words = sum(len(text.split()) for text in responses["response"])
     raters = study.config.annotation.raters_per_unit
-    loads = []
-    for rubric in study.labelled_rubrics():
-        n_units = len(responses) // (2 if rubric.has_sides else 1)
-        loads.append(RubricLoad(rubric.name, n_units, raters, words))
-    return tuple(loads)
+    return tuple(
+        RubricLoad(rubric.name, len(responses) // (2 if rubric.has_sides else 1), raters, words)
+        for rubric in study.labelled_rubrics()
+    )
 
 
 def annotator_minutes(study: Study) -> float:

@@ -353,11 +353,10 @@ def make_items(
 
     subject = frame[columns.subject].str.strip() if columns.subject else "responses"
     cells = {"pair_id": ids, "side": "a", "subject": subject, "response": frame[columns.response]}
-    responses = pd.DataFrame(cells)
     judge_labels = None
     if columns.judge:
         judge_labels = pd.DataFrame({"pair_id": ids, "label": frame[columns.judge].str.strip()})
-    return Items(pairs, responses, blocks, cluster, judge_labels, tuple(images.values()))
+    return Items(pairs, pd.DataFrame(cells), blocks, cluster, judge_labels, tuple(images.values()))
 
 
 def golden_items(rubric: Rubric) -> Items:

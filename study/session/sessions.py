@@ -200,8 +200,7 @@ class PracticeDesk(desk.Desk):
     def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> claims.Progress:
         """Return the progress of an attempt."""
         answers, questions = self._answers(connection, rater_id), self.units.questions
-        n_answered = sum((*key, attempt) in answers for key in questions)
-        return claims.Progress(n_answered, len(questions))
+        return claims.Progress(sum((*key, attempt) in answers for key in questions), len(questions))
 
     def _task(self, rater_id: str, question: Question, attempt: int) -> desk.Task:
         """Return a practice question, ready to be shown."""

@@ -515,8 +515,7 @@ def append(connection: sa.Connection, table: sa.Table, *events: Mapping[str, Any
 
 def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
     """Return the dialect's insert, which has ON CONFLICT."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    return dialect.insert(table)
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 
 def append_once(

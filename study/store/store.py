@@ -381,13 +381,12 @@ def answers_table(store: Store) -> pd.DataFrame:
     JSON list of `{"text", "start", "end"}`.
     """
     label_columns = (labels.c[name] for name in ANSWERS_COLUMNS[:-2])  # the last two: details
-    query = (
+    table = store.table(
         sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
         .where(labels.c.rater_kind == "human", is_latest(labels, *RATING_KEY, "rubric_hash"))
         .order_by(labels.c.event_id)
     )
-    table = store.table(query)
     evidence = [json.dumps(marks or []) for marks in table["evidence"]]
     return table.assign(display=table["display"].fillna("").astype(str), evidence=evidence)
 

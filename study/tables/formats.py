@@ -125,8 +125,7 @@ def _text_bytes(column: Any) -> int:
         return int(column.nbytes)
     if not _is_text(column.type):
         return 0  # numbers, for which `CELL` is enough
-    lengths = pc.binary_length(column.dictionary)
-    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+    return int(pc.sum(pc.binary_length(column.dictionary).take(column.indices)).as_py() or 0)
 
 
 # ---- whole tables -------------------------------------------------------------------------------
@@ -384,8 +383,7 @@ def _read_json(path: Path) -> pd.DataFrame:
     if path.stat().st_size > MOST_JSON and path.suffix.casefold() == ".json":
         raise InputError(f"{name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _read_utf8(path)
-    is_list = _LIST.match(text)
-    records = _list_cells(text, name) if is_list else jsonl_cells(io.StringIO(text), name)
+    records = _list_cells(text, name) if _LIST.match(text) else jsonl_cells(io.StringIO(text), name)
     numbers: list[int] = []
     columns: dict[str, list[str]] = {}
     for number, record in records:

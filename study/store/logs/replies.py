@@ -131,13 +131,12 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
     """
     attacked = attacked_grades
     names = ("rubric", "rater_id", *_TRIAL_COLUMNS, "label", "probabilities")
-    query = (
+    table = store.table(
         sa.select(*(attacked.c[name] for name in (*names, "rubric_hash", "suite")))
         .where(is_latest(attacked, *_AUDIT_KEY))
         .where(attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
         .order_by(attacked.c.event_id)
     )
-    table = store.table(query)
     texts = zip(table["rubric"], table["rubric_hash"], strict=True)
     table = table.loc[[digest in accepted.get(rubric, ()) for rubric, digest in texts]]
     latest_suite = table.groupby(["rubric", "rater_id"])["suite"].transform("last")
