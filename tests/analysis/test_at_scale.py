@@ -69,8 +69,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more):
 
 @pytest.mark.slow
 def test_many_clusters_are_resampled_by_their_patterns_and_nothing_else_changes(monkeypatch):
-    three = {"ann": "human", "ben": "human", "g1": "model"}
-    frame = many_ratings(6000, 3, three)
+    frame = many_ratings(6000, 3, {"ann": "human", "ben": "human", "g1": "model"})
     ids = frame["unit_id"].factorize()[0]
     frame["topic"], frame["subject"] = np.where(ids % 2, "a", "b"), np.where(ids % 3, "s", "t")
     ratings, units = split_ratings(frame, "ratings")

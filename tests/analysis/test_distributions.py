@@ -207,8 +207,7 @@ def test_the_probability_of_the_affirmative_answer():
 
 
 def test_a_grader_is_not_compared_with_the_person_that_it_repeats():
-    given = shares(60)
-    labels = people(given, 6)
+    labels = people(shares(60), 6)
     own = labels[labels["rater_id"] == "r0"].assign(rater_id="g", rater_kind="model")
     rows, alone = rows_of(labels, own), rows_of(labels[labels["rater_id"] != "r0"], own)
     first, second = (row_of(each, "squared_distance", "g") for each in (rows, alone))
@@ -218,8 +217,7 @@ def test_a_grader_is_not_compared_with_the_person_that_it_repeats():
 
 
 def test_people_of_one_mind_measure_nobody():
-    given = np.eye(3)[np.arange(40) % 3]
-    rows = rows_of(people(given, 6), grader("g", shares(40)))
+    rows = rows_of(people(np.eye(3)[np.arange(40) % 3], 6), grader("g", shares(40)))
     worth = row_of(rows, "people_worth", "g")
     assert np.isnan(worth["estimate"])
     assert codes(worth) == {"no_variation"}
@@ -227,8 +225,7 @@ def test_people_of_one_mind_measure_nobody():
 
 
 def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
-    given = shares(60)
-    labels = people(given, 6)
+    labels = people(shares(60), 6)
     counts = labels.groupby(["unit_id", "label"]).size().unstack(fill_value=0)[list(NAMES)]
     row = row_of(rows_of(labels, grader("g", counts.to_numpy() / 6)), "people_worth", "g")
     assert (row["estimate"], row["high"]) == (1000, 1000)

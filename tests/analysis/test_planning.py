@@ -73,8 +73,7 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     failing = Bound(-0.4, -0.2, 0.0, -0.05)
     assert clusters_to_decide(50, [wide, failing], 30) == 132
     # A grader that fails is known to fail only beside people who agree.
-    agree = replace(wide, either_way=True)
-    assert clusters_to_decide(50, [agree, failing], 30) == 180
+    assert clusters_to_decide(50, [replace(wide, either_way=True), failing], 30) == 180
     assert clusters_to_decide(50, [Bound(-0.6, 0.0, 0.6, -0.1, varies=False)], 30) == 250
     assert clusters_to_decide(10, [], 30) == 20
     assert clusters_to_decide(50, [Bound(0.0, 0.2, 0.4, 0.19)], 30) is None

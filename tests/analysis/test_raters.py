@@ -78,8 +78,7 @@ def test_a_lone_rater_and_none_at_all():
     row = rater_quality(timed([0, 1], 20), YES_NO).iloc[0]
     assert np.isnan([row["agreement"], row["drift"]]).all()
     assert row["flagged"] == ""
-    models = timed([0], 1).assign(rater_kind="model")
-    assert rater_quality(models, YES_NO).empty
+    assert rater_quality(timed([0], 1).assign(rater_kind="model"), YES_NO).empty
 
 
 def test_a_run_that_the_units_explain_is_usual():

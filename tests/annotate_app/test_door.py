@@ -35,17 +35,7 @@ from harness.annotator import arrive
 from harness.served import Served, ServedTogether, holds
 from harness.sessions import Session, connected
 from harness.studies import write_pairs
-from tests.annotate_app.leading import (
-    choose,
-    complaint,
-    fill,
-    inside,
-    log_in,
-    press,
-    settled,
-    turn_to,
-    upload,
-)
+from tests.annotate_app import leading
 from tests.annotate_app.together import NAMES, PASSWORD, PROXY, asked, two_studies
 from tests.commands import python
 
@@ -562,25 +552,25 @@ def test_what_opens_one_opens_nothing_of_the_other(new_page, together):
     page.goto(f"{second.url}?invite={invite.token}")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
     page.goto(lead_link(first.folder, first.url))
-    inside(page)
+    leading.inside(page)
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link")).to_have_text(["second"])
-    turn_to(page, "New study")  # every page has its address under the study's
+    leading.turn_to(page, "New study")  # every page has its address under the study's
     page.wait_for_url(f"{first.url}new-study")
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("New study")
-    turn_to(ways, "second")  # in the same window, with all that the first left there
+    leading.turn_to(ways, "second")  # in the same window, with all that the first left there
     page.wait_for_url(f"{second.url}overview")
     expect(page.get_by_role("heading", name="Leading a study")).to_be_visible()
     expect(page.get_by_test_id("stSidebarNavLink")).to_have_count(0)
-    log_in(page, "ada", f"{PASSWORD} for first")
+    leading.log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.locator(".evenhand-complaint")).to_be_visible()
-    log_in(page, "ada", f"{PASSWORD} for second")
+    leading.log_in(page, "ada", f"{PASSWORD} for second")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.goto(f"{first.url}overview")  # the login in the first is still there
     expect(page.get_by_text("Leading the study")).to_be_visible()
     page = new_page(f"{first.url}adjudication")
-    log_in(page, "chair")  # an expert finds no way
+    leading.log_in(page, "chair")  # an expert finds no way
     expect(page.get_by_text("Leading the study")).to_be_visible()
     expect(page.get_by_role("navigation", name="Other studies at this address")).to_have_count(0)
 
@@ -590,19 +580,19 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
 ):
     first, third = together.study("first"), together.study("third")
     page = new_page(f"{first.url}new-study")
-    log_in(page, "ada", f"{PASSWORD} for first")
-    settled(page).get_by_text("Paired prompts", exact=True).click()
+    leading.log_in(page, "ada", f"{PASSWORD} for first")
+    leading.settled(page).get_by_text("Paired prompts", exact=True).click()
     expect(page.get_by_text("Pairs of prompts")).to_be_visible()
-    upload(page, write_pairs(tmp_path / "pairs.csv"))
+    leading.upload(page, write_pairs(tmp_path / "pairs.csv"))
     expect(page.get_by_text("pairs.csv")).to_be_visible()
-    choose(page, "Rubrics", "refusal")
-    fill(page, "Pairs to label", "4")
+    leading.choose(page, "Rubrics", "refusal")
+    leading.fill(page, "Pairs to label", "4")
     for name in ("SECOND", "third"):  # the first is taken here, whatever the case
-        fill(page, "Name of the study, and of its folder", name)
+        leading.fill(page, "Name of the study, and of its folder", name)
         page.keyboard.press("Tab")
-        press(page, "Create the study")
+        leading.press(page, "Create the study")
         if name == "SECOND":
-            complaint(page, "/SECOND")
+            leading.complaint(page, "/SECOND")
     expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
     page.get_by_role("link", name="Invite annotators").click()
@@ -614,17 +604,17 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     with open_study(third.folder) as study:
         assert accounts(study.store)["ada"].role == "lead"
     page = new_page(f"{third.url}overview")
-    log_in(page, "ada", f"{PASSWORD} for first")
+    leading.log_in(page, "ada", f"{PASSWORD} for first")
     expect(page.get_by_text("Leading the study")).to_be_visible()
 
 
 def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     second = together.study("second")
     page = lead(second, "Sessions")
-    fill(page, "Annotator codes", "dora")
-    press(page, "Make links")
+    leading.fill(page, "Annotator codes", "dora")
+    leading.press(page, "Make links")
     expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")
-    turn_to(page, "Export")
+    leading.turn_to(page, "Export")
     with page.expect_download() as started:
         page.get_by_role("button", name="Times and pay CSV").click()
     assert started.value.url.startswith(f"{second.url}media/")

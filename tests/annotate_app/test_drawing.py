@@ -10,16 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evenhand.annotate_app import text_trees
 from evenhand.annotate_app.html_texts import drawn_block, drawn_text
 from evenhand.annotate_app.languages import ENGLISH
-from evenhand.annotate_app.text_trees import (
-    DEEPEST,
-    LONGEST,
-    code_nodes,
-    json_nodes,
-    markdown_nodes,
-    passage_nodes,
-)
 from evenhand.rubrics.rendering import TextBlock
 
 TAGS = {
@@ -128,31 +121,31 @@ def _element(tag: str, attributes: dict[str, Any], inside: str) -> str:
     ],
 )
 def test_a_text_becomes_its_tree(source, tree):
-    assert html(markdown_nodes(source)) == tree
+    assert html(text_trees.markdown_nodes(source)) == tree
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
-    ["", " \n", "x" * (LONGEST + 1), "> " * (DEEPEST + 1) + "a", "> " * 3000 + "a",
-     "*a **b " * 300 + "c** d*" * 300, "- a\n" * 10_000],
+    ["", " \n", "x" * (text_trees.LONGEST + 1), "> " * (text_trees.DEEPEST + 1) + "a",
+     "> " * 3000 + "a", "*a **b " * 300 + "c** d*" * 300, "- a\n" * 10_000],
 )  # fmt: skip
 def test_what_cannot_be_rendered_whole_is_shown_as_its_source(source):
-    assert markdown_nodes(source) is None
+    assert text_trees.markdown_nodes(source) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("[" * LONGEST, marks=pytest.mark.thorough),
-        pytest.param("![" * (LONGEST // 2), marks=pytest.mark.thorough),
-        "*a " * (LONGEST // 3),
-        pytest.param("[a](" * (LONGEST // 4), marks=pytest.mark.thorough),
-        "\\[a\n" * (LONGEST // 4),
-        "\\((" * (LONGEST // 3),
-        "a \\[\n" * (LONGEST // 5),
-        "$a " * (LONGEST // 3),
+        pytest.param("[" * text_trees.LONGEST, marks=pytest.mark.thorough),
+        pytest.param("![" * (text_trees.LONGEST // 2), marks=pytest.mark.thorough),
+        "*a " * (text_trees.LONGEST // 3),
+        pytest.param("[a](" * (text_trees.LONGEST // 4), marks=pytest.mark.thorough),
+        "\\[a\n" * (text_trees.LONGEST // 4),
+        "\\((" * (text_trees.LONGEST // 3),
+        "a \\[\n" * (text_trees.LONGEST // 5),
+        "$a " * (text_trees.LONGEST // 3),
     ],
 )
 def test_no_text_keeps_the_page_waiting(source):
@@ -160,17 +153,17 @@ def test_no_text_keeps_the_page_waiting(source):
 
     def cost(text: str) -> float:
         before = time.process_time()
-        markdown_nodes(text)
+        text_trees.markdown_nodes(text)
         return time.process_time() - before
 
     assert cost(source) < 7 * cost(source[: len(source) // 2]) + 0.5
-    tree = markdown_nodes(source)
+    tree = text_trees.markdown_nodes(source)
     assert tree is None or said(tree) == source.strip().replace("\\", "")
 
 
 def test_code_beyond_a_bound_is_not_coloured():
     long, short = "if 1\n" * 1_300 + "if 2", "if 3"
-    tree = markdown_nodes(f"```c\n{long}\n```\n```c\n{short}\n```")
+    tree = text_trees.markdown_nodes(f"```c\n{long}\n```\n```c\n{short}\n```")
     assert tree is not None
     assert tree[0] == ["pre", {}, ["code", {}, long]]
     assert [tag for tag, _ in parts(tree[1])] == ["pre", "code", "span", "span"]
@@ -186,7 +179,7 @@ def test_code_beyond_a_bound_is_not_coloured():
     ],
 )
 def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
-    tree = markdown_nodes(source)
+    tree = text_trees.markdown_nodes(source)
     assert tree
     for tag, attributes in (part for node in tree for part in parts(node)):
         assert tag in TAGS
@@ -198,7 +191,7 @@ def test_only_listed_parts_and_attributes_stand_in_a_tree(source):
 @example("def broken(:")
 @given(st.text(max_size=60))
 def test_code_is_coloured_and_no_character_is_lost(text):
-    nodes = code_nodes(text, "sql")
+    nodes = text_trees.code_nodes(text, "sql")
     assert nodes is None or said(nodes) == text
 
 
@@ -212,14 +205,13 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_every_value_of_json_is_shown(value):
-    nodes = json_nodes(json.dumps(value, ensure_ascii=False))
+    nodes = text_trees.json_nodes(json.dumps(value, ensure_ascii=False))
     if not isinstance(value, (dict, list)):
         assert nodes is None
         return
     assert nodes is not None
     for each in leaves(value):
-        shown = json.dumps(each, ensure_ascii=False).replace("\\n", "\n")
-        assert shown in said(nodes)
+        assert json.dumps(each, ensure_ascii=False).replace("\\n", "\n") in said(nodes)
 
 
 def leaves(value: Any) -> list[Any]:
@@ -231,7 +223,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 def test_numbers_and_keys_stay_as_they_are_written():
-    nodes = json_nodes('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
+    nodes = text_trees.json_nodes('{"big": 12345678901234567890123, "two": 1.50, "two": -0.0e5}')
     assert nodes is not None
     for each in ("12345678901234567890123", "1.50", "-0.0e5"):
         assert each in said(nodes)
@@ -250,7 +242,7 @@ def test_numbers_and_keys_stay_as_they_are_written():
     ],
 )
 def test_a_list_of_texts_is_passages(cell, titles):
-    nodes: Any = passage_nodes(cell, "{at} of {of}") or ()
+    nodes: Any = text_trees.passage_nodes(cell, "{at} of {of}") or ()
     assert [section[2][2] for section in nodes] == titles
 
 
@@ -258,7 +250,7 @@ def test_a_list_of_texts_is_passages(cell, titles):
     "text", ["[" * 5000, '{"a": ', "plain", "3", '"text"', "[" * 60 + "]" * 60]
 )
 def test_what_is_none_is_shown_as_it_is(text):
-    assert json_nodes(text) is None
+    assert text_trees.json_nodes(text) is None
 
 
 def test_a_text_has_one_direction():

@@ -265,8 +265,7 @@ def test_an_answer_goes_as_soon_as_it_is_chosen_where_a_rater_wants_it_so(faithf
 
 def test_what_only_one_of_two_responses_says_is_marked_on_request(serve, annotator):
     texts = {"a": "The cat sat on the mat.", "b": "The dog sat on a mat, then."}
-    served = serve(3, lambda number, side: texts[side])
-    page = annotator("compares", served).page
+    page = annotator("compares", serve(3, lambda number, side: texts[side])).page
     marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String).sort()"""
     assert page.evaluate(marked) == []
     text = page.locator(".response .text").first

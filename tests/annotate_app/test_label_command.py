@@ -260,8 +260,7 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_selector(READY)
         axe(page, f"all blocks at {width} pixels, {scheme}")
-        wide = page.evaluate("document.scrollingElement.scrollWidth")
-        assert wide <= width
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
         heights = [each.bounding_box()["height"] for each in page.locator(".text").all()]
         assert min(heights) > 15  # none is squeezed away by the others
     page.close()

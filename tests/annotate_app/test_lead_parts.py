@@ -106,8 +106,7 @@ def test_a_study_is_decided_where_every_grader_has_a_conclusive_verdict():
         assert not pages.is_decided(undecided)
     some = verdicts(r="do_not_use only_with_correction", s="can_replace")
     none_on_one = verdicts(r="can_replace", s="do_not_use")
-    after = pages.report_link
-    ways = [after(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
+    ways = [pages.report_link(each, RUBRIC_TITLES) for each in ([], some, none_on_one)]
     assert {way.title for way in ways} == {"Export"}
     assert ["No grader passes on Style" in way.text for way in ways] == [False, False, True]
 

@@ -35,8 +35,7 @@ def test_a_dead_server_is_told_at_once_and_what_is_there_stays(annotator, mortal
     person = annotator("down", mortal)
     person.answer("L")
     page = person.page
-    text = page.locator(".response .text").first
-    box = text.bounding_box()
+    box = page.locator(".response .text").first.bounding_box()
     mortal.kill()
     person.wait_for_chip("away")  # nothing was sent
     assert "All your answers are saved" in page.locator(".chip").inner_text()

@@ -318,8 +318,7 @@ def test_what_cannot_be_seen_is_marked_and_how_scripts_are_written_is_left_alone
         above, below = odd.locator(".return").evaluate(LINES)
         assert below > above + 10
         # Elsewhere they can be left out, and a line is broken all the same.
-        server = serve(2, with_unseen, show_controls=False)
-        page = annotator("plain", server).page
+        page = annotator("plain", serve(2, with_unseen, show_controls=False)).page
         if page.locator(".empty").count():
             press_keys(page, "c", "Enter")
         plain = page.locator(".response .text", has_text="Response 2, side b")
@@ -359,8 +358,7 @@ def long_ago(make_study, serve_study) -> Served:
     """A study in which `old` has given 70 answers; the others have given none."""
     folder = make_study(80)
     with open_study(folder) as study:
-        desk = AnnotationDesk(study)
-        work_through(desk, "old", ANSWERS, seconds=2.0, options=3)
+        work_through(AnnotationDesk(study), "old", ANSWERS, seconds=2.0, options=3)
     return serve_study(folder)
 
 

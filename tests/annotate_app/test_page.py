@@ -162,8 +162,7 @@ def rated(make_study, serve_study):
 
 
 def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, rated):
-    context = new_context()
-    page = context.new_page()
+    page = new_context().new_page()
     frames, urls = frames_of(page), []
     page.on("request", lambda request: urls.append(request.url))
     arrive(page, rated, "blind")
@@ -179,8 +178,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     page.get_by_role("button", name="Earlier answers").click()
     page.locator(".past").first.wait_for()
     seen.append(page.locator(".panel").evaluate("node => node.outerHTML"))
-    rows = rated.labels("blind")
-    assert set(rows["draw"]) == {0, 1}  # a repeat was among them
+    assert set(rated.labels("blind")["draw"]) == {0, 1}  # a repeat was among them
     everything = b"".join(frames).decode("utf-8", "replace") + "".join(seen) + "".join(urls)
     assert re.search(r"Response \d+, side ", everything)  # the listening works
     assert everything.count('"looked"') > 8
@@ -243,8 +241,7 @@ def test_from_the_rater_code_to_the_end(new_page, mortal):
 @pytest.mark.parametrize(("mode", "width"), LIGHT_AND_DARK)
 @pytest.mark.journey
 def test_axe_finds_nothing_serious(new_context, rated, axe, mode, width):
-    context = new_context(width=width, color_scheme=mode)
-    page = context.new_page()
+    page = new_context(width=width, color_scheme=mode).new_page()
     page.goto(rated.url)
     page.get_by_label("Annotator code").wait_for()
     assert page.locator(".evenhand-titles").inner_text() == "Length"

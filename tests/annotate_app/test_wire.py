@@ -176,8 +176,7 @@ def test_what_was_shown_is_answered_as_it_was_shown(panel):
     assert newer["study_state"] != shown["study_state"]
     waited = first | {"study_state": shown["study_state"]}
     (second,) = panel.session.first_options(newer["ahead"])
-    options = (first["option_key"], second["option_key"])
-    assert options == ("L", "X")
+    assert (first["option_key"], second["option_key"]) == ("L", "X")
     said = panel.take(answers=[waited, second | {"study_state": newer["study_state"]}])
     assert list(said["receipts"].values()) == ["stored", "stored"]
 
@@ -251,8 +250,7 @@ def test_a_revoked_link_and_an_ended_login_take_no_more_answers(panel_of, make_s
     ivy = panel_of(folder, address={"invite": invite.token})
     access.set_account(study.store, "eve", PASSWORD, "expert")
     login = access.sign_in(study.store, "eve", PASSWORD)
-    eve = panel_of(folder, login=login)
-    waiting = {each: each.answers() for each in (ivy, eve)}
+    waiting = {each: each.answers() for each in (ivy, panel_of(folder, login=login))}
     for each in waiting:
         assert each.say().status_code == 200
     access.revoke_invites(study, "ivy")
@@ -632,8 +630,7 @@ def test_every_sentence_is_used_and_every_use_has_one():
 
 
 def test_every_word_of_the_panel_is_used_in_it():
-    parts = [file.read_text("utf-8") for file in (APP / "panel").iterdir()]
-    code = "\n".join(parts)
+    code = "\n".join(file.read_text("utf-8") for file in (APP / "panel").iterdir())
     used = set(re.findall(r'words\.(\w+)|data-word="(\w+)"', code))
     names = {name for pair in used for name in pair if name}
     made = {f"{kind}_{part}" for kind in ("skip", "flag") for part in ("title", "text", "confirm")}

@@ -189,8 +189,7 @@ def test_a_benchmark_writes_its_page(name: str, page_of: Callable[[str], str], m
 
 @pytest.mark.slow
 def test_the_page_of_formats_is_that_of_the_files(page_of: Callable[[str], str]) -> None:
-    page = page_of("formats")
-    assert page == formats.OUT.read_text("utf-8")
+    assert page_of("formats") == formats.OUT.read_text("utf-8")
 
 
 @pytest.mark.thorough

@@ -574,8 +574,7 @@ def test_the_install_step_takes_what_the_lock_pins_and_then_itself(runner, ratin
         'echo "asked: $*"\n'
     )
     python.chmod(0o755)
-    done = gated(runner, ratings, "no rule", program="")
-    said = re.findall("asked: (.*)", done.log)
+    said = re.findall("asked: (.*)", gated(runner, ratings, "no rule", program="").log)
     assert said[0] == f"-m venv {runner.folder}/evenhand"
     assert said[1].endswith(f"--require-hashes -r {ROOT}/requirements.lock")
     assert said[2].endswith(f"--no-deps --no-build-isolation {ROOT}")

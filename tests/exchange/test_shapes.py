@@ -237,8 +237,7 @@ def test_a_shape_is_read_as_what_it_holds(shape: str, wrote: Wrote) -> None:
     ],
 )  # fmt: skip
 def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
-    content = [{"id": f"i{n}", **record} for n in ITEMS]
-    table = read_export(wrote(content)).table
+    table = read_export(wrote([{"id": f"i{n}", **record} for n in ITEMS])).table
     own = table[table["unit_id"] == "i1"]
     assert {(r["rubric"], r["rater_id"], r["label"]) for r in own.to_dict("records")} == right
 

@@ -449,8 +449,7 @@ def test_a_trial_that_has_ended_gives_out_no_more_of_its_units(begun):
     with open_study(begun.folder) as again:
         desk = AnnotationDesk(again)
         assert studies.work_through(desk, "ann", options=5)
-        held = studies.task_of(desk, "cem")
-        assert held is not None
+        assert studies.task_of(desk, "cem") is not None
         dealt = creation.rewording_of(again).by_pair
     change_config(begun.folder, {"rewording": {"ended": True}})
     with open_study(begun.folder) as ended:

@@ -72,8 +72,7 @@ def test_fleiss_1971():
     known = known_values("fleiss1971")
     labels, expected = known["data"]["raw_items_x_raters"], known["expected"]
     scale = {"categories": known["data"]["levels"]}
-    fleiss = a.fleiss_kappa(labels, **scale)
-    assert fleiss.estimate == pytest.approx(expected["fleiss"])
+    assert a.fleiss_kappa(labels, **scale).estimate == pytest.approx(expected["fleiss"])
     for name in ("gwet_ac1", "brennan_prediger"):
         assert getattr(a, name)(labels, **scale).estimate == pytest.approx(expected[name])
     alpha = a.krippendorff_alpha(labels, level="nominal", **scale)

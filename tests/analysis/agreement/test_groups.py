@@ -199,8 +199,7 @@ def stability(ratings, units, scale=LEVELS, **options):
 
 def test_variants_are_raters_as_in_fleiss_1971():
     """His 30 patients by 6 raters: each patient is a question, each rater a wording."""
-    example = known_values("fleiss1971")
-    counts = np.array(example["data"]["counts_items_x_categories"])
+    counts = np.array(known_values("fleiss1971")["data"]["counts_items_x_categories"])
     labels = [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts]
     scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
     row = stability(*worded(labels), scale=scale).loc[FLEISS, "g", "all", "wording"]

@@ -104,8 +104,7 @@ def test_alpha_of_uneven_numbers_with_gaps():
     values = np.round(rng.choice([0.0, 0.1, 0.35, 0.5, 0.8, 2.75], (50, 3)), 2)
     values[rng.random(values.shape) < 0.2] = np.nan
     seen = sorted({f"{each:g}" for each in values.ravel() if not np.isnan(each)}, key=float)
-    scale = Scale("", tuple(seen), "interval", number=True)
-    matrix = _matrix(values, scale=scale)
+    matrix = _matrix(values, scale=Scale("", tuple(seen), "interval", number=True))
     coded = matrix.on_categories()
     panel = group_panel(label_counts(coded, range(3)), coded, _resamples(matrix))
     found = panel["krippendorff_alpha_interval"][0]

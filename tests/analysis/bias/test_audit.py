@@ -38,8 +38,7 @@ def test_leanings_turn_sides_round():
     made = sample(2)
     made.rate("g", made.turned(made.see(0.8), "C", "A", 0.3))
     plain = row_of(audited(made), "bias_side", "g")
-    groups = dict.fromkeys(GROUP_COLUMNS, "")
-    turned = replace(made, units=made.units.assign(**groups))
+    turned = replace(made, units=made.units.assign(**dict.fromkeys(GROUP_COLUMNS, "")))
     turned.units[list(GROUP_COLUMNS)] = ["con", "pro"]
     row = row_of(audited(turned, settings=LED), "bias_side", "g")
     assert row["at"] == "left>right"

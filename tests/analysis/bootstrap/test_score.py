@@ -291,8 +291,7 @@ def _table(pattern):
 )
 def test_hard_samples_end_in_a_bound_or_none(said, n):
     """Nothing raises or warns, and no bound is infinite or on the wrong side."""
-    counts = Counter(said[unit % len(said)] for unit in range(n))
-    found = compared(counts)
+    found = compared(Counter(said[unit % len(said)] for unit in range(n)))
     for tested in (found.difference_bounds, found.baseline_bounds):
         below, above = tested.reach(ALPHA)
         assert math.isnan(below) or (math.isfinite(below) and below >= -1e-9)
@@ -349,8 +348,7 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
 
 
 def test_people_who_differ_widen_the_bound():
-    contributions = np.random.default_rng(4).normal(size=200)
-    these = bounds.reach(contributions)
+    these = bounds.reach(np.random.default_rng(4).normal(size=200))
     assert bounds.reach_over_people(these, 0.0, 3, 200) == pytest.approx(these)
     many, few = (bounds.reach_over_people(these, 0.005, people, 200) for people in (30, 3))
     assert these < many < few

@@ -47,8 +47,7 @@ def test_corrections_are_those_of_statsmodels(p):
 
 @pytest.mark.parametrize("correct", [holm, benjamini_hochberg, benjamini_yekutieli])
 def test_what_was_not_tested_costs_the_others_nothing(correct):
-    p = [0.01, np.nan, 0.04, np.nan, 0.03]
-    found = correct(p)
+    found = correct([0.01, np.nan, 0.04, np.nan, 0.03])
     assert np.isnan(found[[1, 3]]).all()
     assert found[[0, 2, 4]].tolist() == correct([0.01, 0.04, 0.03]).tolist()
     assert len(correct([])) == 0
@@ -275,7 +274,6 @@ def test_degenerate_data():
 
 
 def test_notes_say_each_p_and_how_many_there_are():
-    part = np.repeat([0, 1, 3], 20)
-    (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, part)])
+    (notes,) = max_t_notes([parts([0.0] * 20 + [1.0] * 40, np.repeat([0, 1, 3], 20))])
     first, _, absent, _ = notes
     assert (first, absent) == (["permutation p 0.001; max-T p 0.001 of 3"], [""])

@@ -110,8 +110,7 @@ def test_no_verdict_where_hard_items_got_the_second_label():
 
 @pytest.mark.parametrize("missing", [0.0, 0.03])
 def test_nearly_complete_labels_are_all_counted(missing):
-    rng = np.random.default_rng(9)
-    people, grader, hard = perceived(rng, 200, 3, 0.35)
+    people, grader, hard = perceived(np.random.default_rng(9), 200, 3, 0.35)
     hardest = np.argsort(-hard)[: int(missing * 200)]
     people[hardest, 1] = -1
     found = analysed(people, grader[:, None], SCALE)
@@ -184,8 +183,7 @@ def test_nobody_is_named_among_people_who_only_differ():
         assert not opposed(codes, 5)
         codes[:, 0] = rng.integers(0, 5, 100)
         assert not opposed(codes, 5)
-        rare = (rng.random((1000, 3)) < 0.04).astype(int)
-        assert not opposed(rare, 2, "nominal")
+        assert not opposed((rng.random((1000, 3)) < 0.04).astype(int), 2, "nominal")
         assert not opposed(rng.integers(0, 4, (60, 4)), 4, "nominal")
         codes = people_of(rng.integers(0, 4, 60), 4, 4, rng)
         assert not opposed(codes, 4, "nominal")

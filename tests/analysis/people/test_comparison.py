@@ -45,14 +45,12 @@ def test_mcnemar_counts_who_is_of_the_majoritys_mind(rng):
     ben = [*ann[:90], *["1" if label == "2" else "2" for label in ann[90:]]]
     g, h = noisy(rng, truth, 2, 0.7), noisy(rng, truth, 2, 0.5)
     labels = {"ann": ann, "ben": ben, "g": g, "h": h}
-    results = analyse_labels(labels, TWO, ["g", "h"]).results
-    row = row_of(results, "mcnemar_p", "g", "h")
+    row = row_of(analyse_labels(labels, TWO, ["g", "h"]).results, "mcnemar_p", "g", "h")
     right = [np.array(each[:90]) == np.array(ann[:90]) for each in (g, h)]
     table = [[(a & b).sum() for b in (right[1], ~right[1])] for a in (right[0], ~right[0])]
     assert row["estimate"] == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue)
     assert row["n_units"] == 90
-    only = f"only the first {table[0][1]}, only the second {table[1][0]}"
-    assert only in row["note"]
+    assert f"only the first {table[0][1]}, only the second {table[1][0]}" in row["note"]
 
 
 def test_units_of_one_pair_are_one_piece_of_evidence():
@@ -192,8 +190,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
     truth = rng.integers(0, 3, 200)
     humans = {name: noisy(rng, truth, 3, 0.7) for name in ("ann", "ben", "cem")}
     grader = noisy(rng, truth, 3, 0.6, missing=0.3)
-    scale = Scale("", ("1", "2", "3"), level)
-    found = analyse_labels({**humans, "g": grader}, scale)
+    found = analyse_labels({**humans, "g": grader}, Scale("", ("1", "2", "3"), level))
     on_same = {
         name: [x if g != "-" else "-" for x, g in zip(given, grader, strict=True)]
         for name, given in humans.items()
@@ -207,8 +204,7 @@ def test_the_difference_is_between_two_plain_means_on_the_same_units(rng, level,
 
 
 def test_without_30_shared_units_there_is_no_ceiling():
-    alike = dict.fromkeys(("ann", "ben", "g"), "12" * 10)
-    results = analyse_labels(alike, TWO).results
+    results = analyse_labels(dict.fromkeys(("ann", "ben", "g"), "12" * 10), TWO).results
     row = row_of(results, "human_ceiling_difference", "humans", "g")
     assert np.isnan(row["estimate"])
     assert row["note"] == "fewer than 30 items have labels of the grader and an annotator"

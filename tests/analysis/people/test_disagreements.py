@@ -177,8 +177,7 @@ def study(rng, before=0.5, after=0.9):
 
 
 def analysed(ratings, raters=3, **facts):
-    tried = {"r-2": TriedWording("r", OLD, NEW, raters)}
-    known = StudyFacts(rewordings=tried, **facts)
+    known = StudyFacts(rewordings={"r-2": TriedWording("r", OLD, NEW, raters)}, **facts)
     return analyse(ratings, None, SCALES, resamples=60, facts=known)
 
 

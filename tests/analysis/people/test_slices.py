@@ -202,8 +202,7 @@ def test_values_are_those_of_scikit_learn(rng):
     for group in ("left", "right"):
         own = wide.loc[units.loc[units["source"] == group, "unit_id"]]
         said, is_so = own["g"], own["ann"]
-        subset = f"source={group}|binary"
-        row = rows.loc[("group_balanced_accuracy", subset, "")]
+        row = rows.loc[("group_balanced_accuracy", f"source={group}|binary", "")]
         assert row["estimate"] == pytest.approx(metrics.balanced_accuracy_score(is_so, said))
 
 

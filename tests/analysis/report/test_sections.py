@@ -288,8 +288,7 @@ def by_side() -> Analysis:
     """
     rates = (0.7, 0.3, 0.35), (0.2, 0.3, 0.35)
     ratings, units = both_sides(np.random.default_rng(8), {"g": [(0.9, 0.9)] * 3}, rates)
-    number = units["cluster_id"].str[1:].astype(int)
-    units["topic"] = np.where(number % 2, "war", "tax")
+    units["topic"] = np.where(units["cluster_id"].str[1:].astype(int) % 2, "war", "tax")
     missing = units[(units["subject"] == "s2") & (units["topic"] == "tax")]["unit_id"]
     ratings = ratings[~ratings["unit_id"].isin(missing)]
     other = ratings[~ratings["unit_id"].str.endswith("s2|b")].assign(rubric="Q")

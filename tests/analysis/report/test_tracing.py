@@ -260,8 +260,7 @@ def test_the_same_answer_on_all_rubrics_is_given_once():
     both = pd.concat([ratings, ratings.assign(rubric="S")])
     scales = [SCALE, Scale("S", SCALE.categories, affirmative=SCALE.affirmative, unit="pair")]
     found = analyse(both, units.drop(columns="subject"), scales, resamples=20)
-    sections = sections_of(Source(found, STUDY))
-    by_name = {section.id: section for section in sections}
+    by_name = {section.id: section for section in sections_of(Source(found, STUDY))}
     [rates] = by_name["corrected-rates"].answers
     assert not rates.rubric
     assert [each.rubric for each in by_name["human-ceiling"].answers] == ["R", "S"]

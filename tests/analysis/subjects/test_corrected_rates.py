@@ -195,8 +195,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     pair = units["cluster_id"].str[1:].astype(int)
     # Of the labelled 250 and of the others 50 a stratum, in which the grader sees less and people
     # affirm more.
-    rare = (pair < 50) | (pair >= 650)
-    units["leaning"] = np.where(rare, "rare", "often")
+    units["leaning"] = np.where((pair < 50) | (pair >= 650), "rare", "often")
     ratings = ratings.merge(units[["unit_id", "leaning"]], on="unit_id")
     flip = (ratings["leaning"] == "rare") & (rng.random(len(ratings)) < 0.5)
     of_people = ratings["rater_kind"] == "human"
@@ -344,8 +343,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         weight = covariance / (1.0 + n / more) / grader.var(ddof=0)
         z = np.where(known, people.fillna(0.0) - weight * grader, weight * grader)
         blocks = np.column_stack([known, ~known]).astype(float)
-        fitted = sm.OLS(z, blocks).fit(cov_type="HC0")
-        test = fitted.t_test([[1.0, 1.0]])
+        test = sm.OLS(z, blocks).fit(cov_type="HC0").t_test([[1.0, 1.0]])
         assert row["estimate"] == pytest.approx(test.effect.item(), abs=1e-6)
         # Two subjects hold together: a little wider than one interval of the regression.
         reach = (row["high"] - row["low"]) / 2 / test.sd.item()
@@ -455,8 +453,7 @@ def scored(rng, pairs=200, labelled=80):
         kind = "model" if rater == "g" else "human"
         known = units["pair"] < (pairs if rater == "g" else labelled)
         tables.append(table.assign(rater_kind=kind)[known])
-    ratings = pd.concat(tables).astype({"label": str})
-    return ratings, units.drop(columns="pair")
+    return pd.concat(tables).astype({"label": str}), units.drop(columns="pair")
 
 
 @pytest.mark.journey
@@ -657,8 +654,7 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
         labelled = both + people + grader + neither
         sums.append([labelled, both + people, both + grader, both, yes + no, yes])
     strata = RateSums(*np.array(sums, dtype=float).T[:, None, :])
-    each = strata.ppi(0.6)[0]
-    assert each == pytest.approx([0.25, 0.63, 0.605])
+    assert strata.ppi(0.6)[0] == pytest.approx([0.25, 0.63, 0.605])
     first = RateSums(*(part[:, :1] for part in strata[:6]))
     rate, weight = stratified_ppi(first)
     assert rate == pytest.approx(first.ppi(first.ppi_weight)[:, 0])

@@ -87,8 +87,7 @@ def test_a_verdict_that_turns_with_the_order_is_a_tie(rng):
     ratings, units = study(rng, [0.5, -0.5], 60)
     turned = (ratings["rater_id"] == "g") & (ratings["unit_id"] < "q030")
     ratings.loc[turned, "label"] = np.where(ratings.loc[turned, "order"] == "ab", "A", "B")
-    results = figures(ratings, units, resamples=50)
-    found = by_at(results, "win_rate", "g")
+    found = by_at(figures(ratings, units, resamples=50), "win_rate", "g")
     rest = ratings[(ratings["rater_id"] == "g") & ~turned & (ratings["order"] == "ab")]
     expected = (0.5 * 30 + (rest["label"] == "A").sum()) / 60
     assert found.loc["m0", "estimate"] == pytest.approx(expected)
@@ -203,8 +202,7 @@ def by_regression(wins):
                 weights.append(wins[first, second])
     family = sm.families.Binomial()
     model = sm.GLM(won, np.array(rows), family=family, freq_weights=np.array(weights))
-    fit = model.fit(tol=1e-14, maxiter=200)
-    found = np.concatenate([[0.0], fit.params])
+    found = np.concatenate([[0.0], model.fit(tol=1e-14, maxiter=200).params])
     return found - found.mean()
 
 

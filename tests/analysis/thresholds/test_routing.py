@@ -134,8 +134,7 @@ def test_the_fewest_units_that_pass_are_those_of_wilks():
     for outside, runs in enumerate((59, 93, 124, 153, 181)):
         for n, enough in ((runs - 1, False), (runs, True)):
             test = CutTest(np.arange(n), 0.05, LEVEL)
-            every = np.ones(n, dtype=bool)
-            assert test.passes(every, np.arange(n) < outside) is enough
+            assert test.passes(np.ones(n, dtype=bool), np.arange(n) < outside) is enough
 
 
 def test_units_alone_have_the_exact_binomial_p(rng):
@@ -183,8 +182,7 @@ def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
     assert CutTest(np.arange(2130), 0.05, LEVEL).passes(every, wrong)
     assert math.isnan(cut_of(np.roll(wrong, 300)))  # the first cut keeps 533
     assert math.isnan(cut_of(wrong))
-    few = np.arange(400) >= 200
-    assert (1 - cut_of(few)) * 400 == pytest.approx(200, abs=20)
+    assert (1 - cut_of(np.arange(400) >= 200)) * 400 == pytest.approx(200, abs=20)
 
 
 def test_no_cut_is_tested_that_could_not_pass_or_keeps_under_a_quarter():

@@ -88,8 +88,7 @@ def test_folds_are_those_of_scikit_learn(rng):
     clusters = rng.integers(0, 37, 300)
     own = tune.folds(clusters)
     parts = model_selection.GroupKFold(10).split(clusters, groups=clusters)
-    theirs = [len(test) for _, test in parts]
-    assert sorted(np.bincount(own)) == sorted(theirs)
+    assert sorted(np.bincount(own)) == sorted(len(test) for _, test in parts)
     assert all(len(set(own[clusters == cluster])) == 1 for cluster in set(clusters.tolist()))
     assert set(tune.folds(np.zeros(5, dtype=np.intp))) == {0}
     # A single cluster cannot be held out.
@@ -362,8 +361,7 @@ def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables)
 
 
 def test_every_threshold_says_where_it_comes_from(tables):
-    declared = replace(YES, thresholds={"g": 0.12})
-    scales = (YES, declared, tuned_scale())
+    scales = (YES, replace(YES, thresholds={"g": 0.12}), tuned_scale())
     found = [each for scale in scales for each in tune.active_thresholds(matrix(tables, scale))]
     assert [(each.origin, each.threshold) for each in found] == [
         *(("default", 0.5), ("declared", 0.12), ("tuned", 0.12)),
@@ -464,8 +462,7 @@ def test_people_who_say_one_thing_have_a_brier_score(rng):
 
 @pytest.mark.slow
 def test_several_ways_to_a_probability_are_never_pooled(rng):
-    p = rng.random(80)
-    ratings = _ratings(rng, p, prob_method="logprobs")
+    ratings = _ratings(rng, rng.random(80), prob_method="logprobs")
     drawn = ratings[ratings["rater_kind"] == "model"].assign(prob_method="draws", draw=1)
     both = pd.concat([ratings.assign(draw=0), drawn], ignore_index=True)
     found = analyse(both, None, [YES], resamples=50)

@@ -48,8 +48,7 @@ def kappa(first, second):
 
 @pytest.mark.slow
 def test_the_change_and_its_bounds_are_those_of_another_implementation():
-    keep = dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75}
-    labels = said(60, keep)
+    labels = said(60, dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75})
     paired = paired_labels(table(labels), None, SCALE, VERSIONS)
     rows, *_ = drift_rows(paired, VERSIONS, SETTINGS, RULE, 1)
 
@@ -182,8 +181,7 @@ def test_what_else_is_said(units, people, before, after, prevalence, verdict, sa
 
 
 def test_too_few_shared_units():
-    labels = said(20, dict.fromkeys((*PEOPLE, "before", "after"), 0.95))
-    found = judged(labels)
+    found = judged(said(20, dict.fromkeys((*PEOPLE, "before", "after"), 0.95)))
     assert "Annotators share fewer than 30 items with both versions." in found.sentence
     assert [row["statistic"] for row in found.rows] == ["drift_answered"]
 

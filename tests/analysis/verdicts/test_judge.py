@@ -269,8 +269,7 @@ def test_two_graders_with_the_same_labels(truth, people):
 
 def test_people_who_are_alike_hide_a_copy_of_both_and_are_named(people):
     """Who copied whom, or whether both are right, cannot be told: it decides nothing."""
-    labels = people | {"h3": people["h1"], "g": people["h1"]}
-    found = make.analyse_labels(labels, FIVE)
+    found = make.analyse_labels(people | {"h3": people["h1"], "g": people["h1"]}, FIVE)
     (note,) = found.notes
     assert note.startswith("tone: h1 and h3 gave the same label on every item that they share.")
     assert "labels are those of" not in found.verdicts[0]["sentence"]

@@ -47,8 +47,7 @@ def test_no_slip_of_a_person_lets_a_grader_pass(slips):
     """Thirty units tell too little of a grader, however they come out for a person."""
     truth = "12" * 15
     people = {"ann": flipped(truth, *range(slips)), "ben": truth, "cem": truth}
-    verdict = judged({**people, "g": truth})
-    assert verdict["verdict"] == "inconclusive"
+    assert judged({**people, "g": truth})["verdict"] == "inconclusive"
 
 
 def test_where_people_agree_more_labels_let_a_good_grader_pass():
@@ -136,8 +135,7 @@ def test_what_a_further_look_costs_is_said_with_the_advice():
 def test_a_copy_of_a_person_never_passes(rng, changed):
     truth = rng.integers(0, 2, 400)
     people = {name: noisy_labels(rng, truth, 0.95) for name in ("ann", "ben", "cem")}
-    copy = flipped("".join(people["ann"]), *range(changed))
-    found = judged({**people, "g": copy})
+    found = judged({**people, "g": flipped("".join(people["ann"]), *range(changed))})
     assert_verdict(found, "inconclusive", "a copy of an annotator's labels cannot show")
     assert judged({**people, "g": noisy_labels(rng, truth, 0.97)})["verdict"] == "can_replace"
 

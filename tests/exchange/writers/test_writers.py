@@ -126,8 +126,7 @@ def test_hugging_face_loads_every_column_of_both_tables(tmp_path: Path) -> None:
 
 
 def test_a_wide_table_has_a_column_for_each_rater_and_na_where_there_is_none() -> None:
-    text = made("wide").files[""].decode()
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = list(csv.DictReader(made("wide").files[""].decode().splitlines()))
     raters = ["ann", "ben", "openai:gpt-x"]
     assert list(rows[0]) == ["unit_id", "rubric", "cluster_id", "topic", *raters]
     assert [[row[rater] for rater in raters] for row in rows] == [

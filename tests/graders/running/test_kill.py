@@ -199,8 +199,7 @@ def test_a_killed_shard_is_taken_over_and_nothing_is_lost_or_asked_twice(bench, 
     for _ in range(kills):
         ended = not killed_after(12, bench, PROGRAM, study.folder, bench.openai, "1/2")
         assert not ended, "the shard ended before it could be killed"
-    goes_on = started(PROGRAM, study.folder, bench.openai, "2/2")
-    assert goes_on.wait(120) == 0
+    assert started(PROGRAM, study.folder, bench.openai, "2/2").wait(120) == 0
     asked = Counter(call.unit for call in bench.calls)
     units = set(study.rubric_units(study.rubrics["hedging"]))
     assert set(asked) == units

@@ -16,17 +16,8 @@ from pydantic import BaseModel
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import GradingOptions, forecast
+from evenhand.graders import GradingOptions, forecast, money
 from evenhand.graders.clients import Reply
-from evenhand.graders.money import (
-    Budget,
-    OverBudget,
-    Tariff,
-    Tokens,
-    input_estimate,
-    output_limit,
-    usage_facts,
-)
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
 from evenhand.graders.running import Forecast, GraderForecast, Reservations
@@ -86,8 +77,8 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(sdk_model, fie
         held = {name: 7}
         for each in reversed(outer):
             held = {each: held}
-        tokens = Tokens.from_usage(dict.fromkeys(start, 0) | held)
-        assert (tokens != Tokens()) == (role == COUNTED), path
+        tokens = money.Tokens.from_usage(dict.fromkeys(start, 0) | held)
+        assert (tokens != money.Tokens()) == (role == COUNTED), path
 
 
 @pytest.mark.parametrize(
@@ -110,7 +101,8 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(sdk_model, fie
     ],
 )  # fmt: skip
 def test_each_kind_has_its_price(grader: str, evidence: dict[str, Any], usd: float) -> None:
-    assert usage_facts(evidence, Tariff.find(parse_spec(grader)))["cost_usd"] == pytest.approx(usd)
+    facts = money.usage_facts(evidence, money.Tariff.find(parse_spec(grader)))
+    assert facts["cost_usd"] == pytest.approx(usd)
 
 
 @pytest.mark.slow
@@ -123,8 +115,8 @@ def test_each_kind_has_its_price(grader: str, evidence: dict[str, Any], usd: flo
 )
 def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers):
     """Requests side by side, each billed at the dearest kind for all of its bytes."""
-    tariff = Tariff.find(parse_spec(PRICED))
-    shared, billed, waiting = Budget(budget), [], list(outputs)
+    tariff = money.Tariff.find(parse_spec(PRICED))
+    shared, billed, waiting = money.Budget(budget), [], list(outputs)
     reservations = Reservations(shared, tariff)
 
     async def work() -> None:
@@ -133,7 +125,7 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
             request = {"model": "m", "max_tokens": 16_000, "messages": "x" * (output % 5_000)}
             try:
                 held = await reservations.set_aside(request)
-            except OverBudget:
+            except money.OverBudget:
                 return
             for _ in range(output % 4):
                 await anyio.sleep(0)
@@ -142,10 +134,10 @@ def test_no_reply_of_any_length_exceeds_a_budget(budget, outputs, lost, workers)
                 "input_tokens": 0,
                 "cache_creation_input_tokens": size,
                 "cache_creation": {"ephemeral_1h_input_tokens": size},
-                "output_tokens": min(output, output_limit(request)),
+                "output_tokens": min(output, money.output_limit(request)),
                 "inference_geo": "us",
             }
-            bill = Decimal(str(usage_facts({"usage": usage}, tariff)["cost_usd"]))
+            bill = Decimal(str(money.usage_facts({"usage": usage}, tariff)["cost_usd"]))
             billed.append(bill)
             if lost[output % 3]:
                 shared.settle(held, held)
@@ -179,7 +171,7 @@ def test_what_a_budget_cut_short_is_asked_again(bench: Bench) -> None:
 
 def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
     """An hour's cache costs $10 a million tokens, output $25, and in the US a tenth more."""
-    tariff, limits = Tariff.find(parse_spec(PRICED)), {"max_tokens": 16_000}
+    tariff, limits = money.Tariff.find(parse_spec(PRICED)), {"max_tokens": 16_000}
     request = limits | {"messages": "x" * 8_000}
     n_bytes, output = len(json.dumps(request)), 1.1 * 25e-6
     prompt = 1.1 * (n_bytes + 2_000) * 10e-6
@@ -187,16 +179,16 @@ def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
     three = prompt + len(', "n": 3') * 11e-6 + 3 * 7 * output
     assert float(tariff.at_most(request | {"n": 3}, 7)) == pytest.approx(three)
     assert float(tariff.at_least(request)) == pytest.approx(1_000 * 0.5e-6 + 25e-6)
-    assert input_estimate(request) == n_bytes // 4
+    assert money.input_estimate(request) == n_bytes // 4
     picture = {"messages": [{"type": "base64", "data": "A" * 9_000}, "data:image/png;base64,AA"]}
     bare = {"messages": [{"type": "base64"}, ""]}
-    assert input_estimate(picture) == len(json.dumps(bare)) // 4 + 2 * 1_600
+    assert money.input_estimate(picture) == len(json.dumps(bare)) // 4 + 2 * 1_600
     dearer = float(tariff.at_most(picture) - tariff.at_most(bare))
     assert dearer == pytest.approx(1.1 * 5_000 * 10e-6)  # one is in it anyway
-    reservations = Reservations(Budget(0.3), tariff)
+    reservations = Reservations(money.Budget(0.3), tariff)
     assert anyio.run(reservations.set_aside, request) == Decimal("0.3")
     assert request["max_tokens"] == int((0.3 - prompt) / output)
-    reservations, request = Reservations(Budget(1.0), tariff), request | limits
+    reservations, request = Reservations(money.Budget(1.0), tariff), request | limits
     prices = [reservations.price_in_batch(dict(request), Decimal(0), n) for n in (1, 5)]
     assert list(map(float, prices)) == pytest.approx([prompt + n * output for n in (16_000, 1_024)])
     assert reservations.price_in_batch(dict(request), Decimal("0.9"), 1) is None
@@ -289,8 +281,8 @@ def test_price_and_usage_stand_with_every_grade(bench: Bench) -> None:
     assert bench.calls == []
     assert grade(study, [bench.claude]).scored == 2  # without a price, which a budget alone needs
     assert grade_totals(study.store)["cost_usd"].isna().tolist() == [False, True]
-    tokens, spec = Tokens(input=1000, cached=200, written=100, output=50), parse_spec(PRICED)
-    assert Tariff(spec, batch=True).cost(tokens) == Tariff(spec).cost(tokens) / 2
+    tokens, spec = money.Tokens(input=1000, cached=200, written=100, output=50), parse_spec(PRICED)
+    assert money.Tariff(spec, batch=True).cost(tokens) == money.Tariff(spec).cost(tokens) / 2
 
 
 @pytest.mark.journey

@@ -333,8 +333,7 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
             assert prompt.user.count("Where?") == 1
             assert prompt.user.index(first) < prompt.user.index(second)
             assert "secret" not in prompt.user + prompt.system
-        sent = page_data(AnnotationDesk(study), "ann")
-        assert "secret" not in json.dumps(sent)
+        assert "secret" not in json.dumps(page_data(AnnotationDesk(study), "ann"))
 
 
 @pytest.mark.slow
@@ -404,8 +403,7 @@ def test_a_file_without_prompts_shows_conversations():
     assert items.cluster == "question_id"
     assert columns.subjects == ()
     rubric = load_rubric("preference").showing(items.blocks)
-    values = {"response_a": chats[0], "response_b": chats[1]}
-    shown = rubric.for_people(values).blocks
+    shown = rubric.for_people({"response_a": chats[0], "response_b": chats[1]}).blocks
     said = [(block.label, block.turns[0].text) for block in shown]
     assert said == [("Answer A", "Hi"), ("Answer B", "Hello")]
 
@@ -587,8 +585,7 @@ def test_every_variant_is_a_prompt_in_its_propositions_cluster(bank):
     ],
 )
 def test_bad_propositions_and_wordings_are_named(bank, name, text, says):
-    path = bank[0].with_name(f"{name}.csv")
-    path.write_text(text)
+    bank[0].with_name(f"{name}.csv").write_text(text)
     refused(says, prompting.read_propositions, *bank)
 
 
@@ -744,8 +741,7 @@ def test_pairs_are_picked_as_often_as_their_chances_say():
         share = np.mean([pair in each for each in drawn])
         assert share == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / draws))
     # The order says nothing of the chances: part of what was picked is a smaller draw.
-    first = np.mean([each[0] == "a" for each in drawn])
-    assert first == pytest.approx(0.45, abs=0.025)
+    assert np.mean([each[0] == "a" for each in drawn]) == pytest.approx(0.45, abs=0.025)
     sizes = [len(sampling.draw_pairs({"a": 0.5, "b": 0.5, "c": 0.3}, rng)) for _ in range(4000)]
     assert set(sizes) == {1, 2}  # a sum between two numbers gives either
     assert np.mean(sizes) == pytest.approx(1.3, abs=0.03)

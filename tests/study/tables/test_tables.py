@@ -276,8 +276,7 @@ def test_a_folder_is_all_its_files_and_a_large_file_several_pieces(tmp_path, mon
 
 
 def test_an_object_store_is_read_through_fsspec():
-    fsspec = pytest.importorskip("fsspec")
-    system = fsspec.filesystem("memory")
+    system = pytest.importorskip("fsspec").filesystem("memory")
     with system.open("/bucket/ratings/part.csv", "wb") as file:
         file.write(b"item,label\nu1,yes\n")
     found = rows_at("memory://bucket/ratings", unit_id="item")
@@ -302,8 +301,7 @@ def mark(start: Any = 0, end: Any = 1, text: Any = "response", **more: Any) -> d
 
 
 def test_marks_are_read_in_their_order_and_what_is_no_list_of_them_is_refused():
-    given = [mark(5, 7), mark(0, 5), mark(1, 2, "a")]
-    read = read_marks(given)
+    read = read_marks([mark(5, 7), mark(0, 5), mark(1, 2, "a")])
     assert read == (Mark("a", 1, 2), Mark("response", 0, 5), Mark("response", 5, 7))
     assert read_marks(ratings.written_marks(read)) == read
     assert read_marks([]) == ()
