@@ -100,7 +100,7 @@ def test_every_page_of_the_leads_is_as_before(title: str, led: Path, window) -> 
 
 def test_a_disagreement_is_reviewed_and_taken_back(led: Path, window) -> None:
     visit = with_figures(window(led, lead_query(led)), led).turn_to("Disagreements")
-    note = next(key_of(name) for _, kind, name, _ in visit.elements() if kind == "text_area")
+    note = next(key_of(name) for _, kind, name, _ in visit.elements() if kind == "text_input")
     token = note.removeprefix("sorted.")
     at_once = [visit.event(f"{kind}-{token}") for kind in ("rubric_unclear", "grader_wrong")]
     first = visit.fill({note: " by length "}).run(*at_once).text()
