@@ -511,7 +511,8 @@ def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: Ru
     """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
     result.orders = audit.orders_seen(ratings)
     for name, graders in audit.by_orders(result.orders).items():
-        result.note(written(f"note.{name}", graders=listed(graders)))
+        both, names = name == "both_orders", listed(graders)
+        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
     if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     if task.scale.is_number:
