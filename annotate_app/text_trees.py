@@ -68,7 +68,7 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
     is no object or list, or too long or too deep.
 
     >>> json_nodes('{"a": [1.50, "b"]}')[0][:3]
-    ['details', {'start': 1}, ['summary', {}, '{ 1 }']]
+    ['details', {'start': 1}, ['summary', {}, '{…} ', ['span', {'class': 'is-count'}, '1']]]
     """
     if len(text) > 4 * LONGEST:
         return None
@@ -109,11 +109,12 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
     if isinstance(value, (tuple, list)):  # "start" of its details is 1 if they are open
         if isinstance(value, tuple):  # an object, in which a key may come twice
-            size, entries = f"{{ {len(value)} }}", value
+            ends, entries = "{…} ", value
         else:
-            size, entries = f"[ {len(value)} ]", tuple(("", content) for content in value)
+            ends, entries = "[…] ", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
-        return ["details", {"start": int(depth < open_to)}, ["summary", {}, *name, size], *inside]
+        summary = ["summary", {}, *name, ends, ["span", {"class": "is-count"}, str(len(value))]]
+        return ["details", {"start": int(depth < open_to)}, summary, *inside]
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
     else:

@@ -97,13 +97,17 @@ function reasonView(kind, words, reasons, onDone) {
     element(
       "div",
       { class: "decide" },
-      button(words[`${kind}_confirm`], "go"),
+      button(words.reason_first, "go"),
       element("button", { type: "submit", class: "quiet", formnovalidate: "" }, words.cancel),
     ),
   );
   const send = form.querySelector(".go");
   send.setAttribute("aria-disabled", "true"); // pressed nevertheless, the browser asks for a reason
-  form.addEventListener("change", ({ target }) => target.type === "radio" && send.removeAttribute("aria-disabled"));
+  form.addEventListener("change", ({ target }) => {
+    if (target.type !== "radio") return;
+    send.removeAttribute("aria-disabled");
+    send.textContent = words[`${kind}_confirm`];
+  });
   form.addEventListener("submit", (event) => {
     const chosen = form.querySelector("input[name=reason]:checked");
     if (event.submitter?.formNoValidate || !chosen) return;

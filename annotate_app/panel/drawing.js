@@ -268,13 +268,20 @@ class DrawnPanel {
       skipped.hidden = !answer?.skip;
       skipped.textContent = filled(this.words.skipped, { reason: this.data.asks.skip[answer?.skip] });
     });
+    this.drawSubmit(answerable, choosing);
+    this.root.dataset.phase = this.phase;
+  }
+
+  // What the button does, what is missing, or that an answer waits for the connection.
+  drawSubmit(answerable = this.answerable(), choosing = this.phase === "choosing") {
     const noticed = this.phase === "notice";
     const go = this.find(".foot .go");
     const [, , lacks] = (answerable && this.lacking()) || [];
     const does = this.sheet?.earlier ? this.words.change : this.words.submit;
-    go.querySelector("span").textContent = noticed ? this.words.go_on : (lacks ?? does);
+    const waits = !choosing && this.find(".chip").dataset.state === "offline";
+    const held = waits ? this.words.held : undefined;
+    go.querySelector("span").textContent = noticed ? this.words.go_on : (held ?? lacks ?? does);
     go.setAttribute("aria-disabled", String(!noticed && (!choosing || Boolean(lacks))));
-    this.root.dataset.phase = this.phase;
   }
 
   // What has become of the answers, and whether the server is there: at any time, not only when
@@ -287,6 +294,7 @@ class DrawnPanel {
     if (chip.textContent === said) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = said;
+    this.drawSubmit();
   }
 
   stateOfSending() {

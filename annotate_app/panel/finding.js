@@ -47,7 +47,8 @@ class FindingPanel extends WaysPanel {
     globalThis.CSS?.highlights?.set("found-here", new Highlight(range));
     const holder = range.startContainer.parentElement;
     const label = holder.closest(".block").querySelector("h2").textContent;
-    this.find(".places").textContent = `${filled(this.words.found, { at: this.foundAt + 1, count })}, ${label}`;
+    const number = filled(this.words.found, { at: this.foundAt + 1, count });
+    this.find(".places").replaceChildren(number, element("span", {}, `, ${label}`));
     for (let fold = holder.closest("details"); fold; fold = fold.parentElement.closest("details")) {
       fold.open = true;
     }

@@ -36,11 +36,19 @@ class WaysPanel extends DrawnPanel {
   drawDifferences() {
     globalThis.CSS?.highlights?.delete("differs");
     if (!this.showsDifferences()) return;
-    const said = this.bothResponses().map(saidIn);
-    const places = differences(said[0].whole, said[1].whole);
-    if (!places) return this.say(this.words.differ_everywhere);
-    const ranges = places.flatMap((own, side) => own.map(([start, beyond]) => said[side].rangeOf(start, beyond)));
+    const ranges = this.opposites().flatMap((texts) => {
+      const said = texts.map(saidIn);
+      const places = differences(said[0].whole, said[1].whole);
+      if (!places) this.say(this.words.differ_everywhere);
+      return (places ?? []).flatMap((own, side) => own.map(([start, beyond]) => said[side].rangeOf(start, beyond)));
+    });
     globalThis.CSS?.highlights?.set("differs", new Highlight(...ranges));
+  }
+
+  // The texts of two sides that stand opposite each other: prompts where both have one, and responses.
+  opposites() {
+    const [one, other] = this.bothResponses().map((text) => [...text.closest(".side").querySelectorAll(".text")]);
+    return one.length === other.length ? one.map((text, at) => [text, other[at]]) : [this.bothResponses()];
   }
 
   // Whether an answer goes as soon as it is chosen; only where nothing else is asked for.

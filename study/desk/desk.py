@@ -405,7 +405,8 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts, in the order in which they are read."""
-    beginnings = " · ".join(block.text[:_TEXT_CHARACTERS] for block in people.blocks)
+    texts, most = [block.text for block in people.blocks], _TEXT_CHARACTERS
+    beginnings = " · ".join(text[:most] + "…" * (len(text) > most) for text in texts)
     return beginnings[:_EXCERPT_CHARACTERS]
 
 
