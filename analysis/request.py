@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # importing this module loads no numerical library
     import pandas as pd
 
     from evenhand.analysis.bootstrap.resamples import Resamples
-    from evenhand.analysis.labels.matrix import Public
+    from evenhand.analysis.labels.matrix import RaterColumn
     from evenhand.analysis.types import Array, Frequency
 
 
@@ -81,7 +81,7 @@ class Request:
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
     rubrics: int = 1
-    publics: Mapping[str, Public] = field(default_factory=dict)
+    publics: Mapping[str, RaterColumn] = field(default_factory=dict)
     _cached: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

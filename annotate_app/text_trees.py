@@ -83,7 +83,7 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
 @lru_cache(maxsize=64)
 def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
     """Return a list of passages, each under its number and source, its other fields folded under
-    their names; None where the text is none. `heading` has the fields `at` and `of`.
+    their names; None where it is no such list. `heading` has the fields `at` and `of`.
 
     >>> passage_nodes('["It rained."]', "{at} of {of}")
     (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
@@ -148,10 +148,12 @@ _FIRST_PLACEHOLDER = "\U000f0000"
 _LAST_OF_A_TEXT = "\U000fffff"
 """A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
+# A line with an indent but no marker is matched too, with group 3 empty, so that `_pass` can count
+# its quotes. The lookbehind asks for an indent, as a match must not be empty.
 _SIGN = re.compile(
     rf"""(`+|~{{3,}})              # group 1: code
     | ^([ \t>]*+)                  # group 2: the indent of a part, > for each quote around it
-      ({_ITEM}|\#{{1,6}}[ \t]|\||(?<=[ \t>]))  # group 3: its marker; empty after an indent alone
+      ({_ITEM}|\#{{1,6}}[ \t]|\||(?<=[ \t>]))  # group 3: its marker, or empty
     | \]\([^\s()]*+|<\w+:[^\s<>]*+>            # an address, in which no formula begins
     | [\\$]                                    # a formula, or a character that is escaped""",
     re.MULTILINE | re.VERBOSE,
@@ -197,7 +199,7 @@ class _MaskedText:
 
     def _pass(self, sign: re.Match[str]) -> int:
         """Pass over code, mask a formula, or enter a part; return where to search for the next."""
-        self._find_ends(sign)
+        self._find_ends(sign)  # first, as it reads the quote depth of the part before
         fence, indent, _ = sign.groups()
         if indent is not None:  # where a line begins, and perhaps a part
             self._quote_depth = indent.count(">")
@@ -224,13 +226,14 @@ class _MaskedText:
         if start < self._part_end and not marker and not begins_quote:
             return  # still in the same part
         next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a line without >, after quotes
-        if marker:  # an item ends where another of its list begins, a heading or row with its line
+        if marker:
+            # An item ends where another of its list begins; a heading or row at "", any next line.
             is_item = marker[0] not in "#|"
-            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")  # "": any
+            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
         pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")
         end = pattern.search(self._source, sign.end(), self._paragraph_end) if next_parts else None
         self._part_end = end.start() if end else self._paragraph_end
-        self._quote_depth = 0  # of a part without an indent; else `_pass` counts its quotes
+        self._quote_depth = 0  # of a part without an indent; else `_pass` sets it after this
 
     def _end(self, sign: re.Match[str]) -> int:
         """Return where the code or the formula ends that begins at a sign; 0 where none does."""
@@ -327,7 +330,8 @@ def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
         if is_break:
             continue
         line = list(group)
-        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]  # and of the one before
+        # The line stays in its paragraph if neither of the two begins with such a formula.
+        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]
         if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first_nodes):
             paragraphs[-1] += [["br", {}], *line]
         else:

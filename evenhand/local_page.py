@@ -14,7 +14,7 @@ _PORTS_TRIED = 100
 def app_port(port: int | None) -> int:
     """Return the user's port, or the first free one from 8501. Raises InputError if not valid."""
     if port is not None:
-        if not 0 < port < 65536:
+        if not 0 < port < 65536:  # ports below 1024 are valid, but mostly need special rights
             raise InputError(f"--port {port} is not a valid port; use one from 1024 to 65535")
         return port
     for candidate in range(DEFAULT_PORT, DEFAULT_PORT + _PORTS_TRIED):

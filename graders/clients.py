@@ -438,13 +438,14 @@ def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
     """Return the keyword arguments of both SDKs' clients, without the key. Every request has the
-    headers that study.toml names for this address. The SDK adds those of its `variable`
-    (ANTHROPIC_CUSTOM_HEADERS) to requests to any address. They are meant for its provider's own
-    address; anywhere else they are left out, by the SDK's `Omit`.
+    headers that study.toml names for this address. The SDK itself adds the headers in the
+    environment's `variable`, such as ANTHROPIC_CUSTOM_HEADERS, to requests to any address. They are
+    meant for the address of the SDK's own provider; for any other they are left out, by `Omit`.
     """
     endpoint, omit = spec.endpoint, sdk.Omit()
     headers: dict[str, Any] = {}
-    if endpoint.provider.name != variable.partition("_")[0].lower() or not endpoint.has_account:
+    sdk_provider = variable.partition("_")[0].lower()
+    if endpoint.provider.name != sdk_provider or not endpoint.has_account:
         lines = os.environ.get(variable, "").splitlines()
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
     for name, text in endpoint.headers.items():
@@ -473,6 +474,7 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
     """Return one sentence for each secret that study.toml, perhaps by a stranger, sends."""
     endpoint, grader_names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
+    # `by_study`: study.toml chose the address that counts as the provider's own.
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
         sentences.append(written("provider.key_goes", variable=endpoint.key_env, **grader_names))
     variables = {name for text in endpoint.headers.values() for name in REFERENCE.findall(text)}
@@ -709,8 +711,8 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     cloud = spec.endpoint.provider.client
     key = key_for(spec)
     if key is None and not (cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account):
-        key = _NO_KEY  # else the SDK would look for one, which is for another address
-    if key is None:
+        key = _NO_KEY  # else the SDK would send one of the environment, meant for another address
+    if key is None:  # the cloud's library finds the credentials
         try:  # the SDK would fail only at the first request
             import_module(_CLOUD_LIBRARIES[cloud])
         except ImportError:
@@ -953,6 +955,7 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
         return replace(shape, **HARD_LABEL, formats=formats)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
+    # Also on a compatible server, whose other requests name no effort: "none" may be needed.
     is_off = no_reasoning or needs_no_effort(spec)
     return replace(shape, efforts=("none",) if is_off else Shape().efforts)
 
@@ -1163,9 +1166,10 @@ class OpenAIGrader(Grader):
     def _shape_after(
         self, failure: GraderFailure, shape: Shape, next_shape: Shape, prompt: PromptText
     ) -> Shape:
-        """Return the shape after a refused one: the next. But if this asks otherwise, or no more,
-        for probabilities that other prompts had, raise Transient at first, so that the prompt is
-        asked again after a pause; later return the shape for a label alone.
+        """Return the shape to send after a refused one, usually `next_shape`. If other prompts had
+        probabilities, and this shape asks for them in another way or not at all, raise Transient
+        for the prompt's first `MAX_REFUSALS` refusals, so that it is asked again after a pause;
+        after that return the shape for a label alone.
         """
         names = ("top_logprobs", "efforts")  # the parameters on which probabilities depend
         is_unrelated = all(getattr(next_shape, name) == getattr(shape, name) for name in names)
@@ -1268,19 +1272,20 @@ class Probing:
                 self.shape = final_shape
             return
         is_refused = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
-        # Of concurrent requests the first refusal counts: after it `shape` asks for none.
+        # Of concurrent requests only the first refusal counts: after it `shape` asks for none.
         if is_refused and (is_trial or self.shape.top_logprobs):
             self._trial_due = _TRIAL_FACTOR**self._n_refusals
             self._n_refusals += 1
         if not is_trial:
             self.shape = final_shape
             has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
-            can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])
+            can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])  # "none"
             if has_label_only and can_try_effort and not self._tried_effort:
                 self._tried_effort = True
                 self._trial = replace(final_shape, efforts=final_shape.efforts[1:])
         if self._n_replies >= self._trial_due:
-            self._trial_due = math.inf
+            self._trial_due = math.inf  # until the next refusal
+            # Ask for probabilities again, as at first; what else was refused stays left out.
             parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
             self._trial = replace(self.shape, **parameters)
 

@@ -41,8 +41,9 @@ _FORM_TEXTS: dict[str, Any] = {
 
 class Forms(dict[str, re.Pattern[str]]):
     """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. Some
-    differ where options are `numbers`, or keys `signed`. `parts` are what a rubric's options make.
+    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. The
+    file's tables [numbers] or [words], and [signed] or [unsigned], have the forms that differ by
+    the rubric's options and keys. `parts` are the forms that are made of its options.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
@@ -54,7 +55,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
     def __missing__(self, name: str) -> re.Pattern[str]:
         text = self._filled(name)
-        if name.isupper():
+        if name.isupper():  # of `answer_words.toml`
             text = rf"(?i)(?<![A-Za-zÀ-ÿ])(?:{text})(?![A-Za-zÀ-ÿ])"
         pattern = self[name] = re.compile(text)
         return pattern
@@ -67,7 +68,7 @@ class Forms(dict[str, re.Pattern[str]]):
 _MASKED = "\ue000"  # replaces each character of a quotation
 _LEAD = 25  # characters before a key, in which "perhaps" makes it another option proposed
 _COMMON = Forms()  # forms that are the same whatever the options are
-_ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # for explicit ones
+_ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # explicit answers
 
 # ---- the parser of one option ----
 # The groups of each form, of which those are None that took no part in a match:
@@ -194,7 +195,7 @@ class RubricParser:
         is_yes = bool(match["yes"] or match["done"])  # "pass: yes", "pass ✅"
         is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "fail ❌"
         is_marked = not is_separated and (bool(match["done"]) or is_crossed)
-        if word.casefold() not in self._field_words:  # "A", "2" or "yes"
+        if word.casefold() not in self._field_words:  # hardly a field's name: "A", "2" or "yes"
             if is_marked and (is_yes or is_negative):  # "B ✅"
                 return affirmed_text
             is_polar = bool(_COMMON["polar"].fullmatch(word))  # "yes", "true"
@@ -221,7 +222,8 @@ class RubricParser:
         """Read an option with a reason or other words after it ("field_open")."""
         is_word = match["word"].casefold() in self._field_words
         is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
-        if match["first"] is None or (self._is_reason(match) if is_word else not is_figure):
+        leaves_answer = self._is_reason(match) if is_word else not is_figure
+        if match["first"] is None or leaves_answer:
             return match[0]  # "Pass: all is well", "A: it is clear"
         fields.is_unclear = True  # "Pass: ok", "A: 3"
         return ""
@@ -248,14 +250,14 @@ class RubricParser:
         rival = rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)"
         if re.search(rival, sentence, re.IGNORECASE):
             return False  # "Pass: it would fail"
-        names_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
+        is_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
         if re.match(r"\W*\d", rest):  # a count of faults, or else a score
             is_count = bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and n_words == 2
-            return names_fault and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
+            return is_fault and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
         if not _COMMON["denies"].search(sentence):
             return True  # "Pass: all is well"
-        denies_fault = bool(_COMMON["no_fault"].search(sentence))
-        if not names_fault:
+        denies_fault = bool(_COMMON["no_fault"].search(sentence))  # "no errors"
+        if not is_fault:
             return denies_fault  # "Pass: no errors found"
         # "Fail: does not answer", but neither "fail: no errors" nor "fail: not true"
         return not denies_fault and n_words > 2 and not _COMMON["denied"].match(rest)
@@ -368,7 +370,7 @@ class RubricParser:
                 if self._has_other_name(match) or self._is_disqualified(match):
                     continue
                 groups = match.groupdict()
-                # A form may begin with the end of the sentence before it.
+                # The answer's own sentence: a match may begin with the end of the one before.
                 start = match.end() - len(match[0].lstrip(" \n.!?;,。！？；，)"))
                 is_own = bool(groups.get("own") or groups.get("thus"))
                 if not self._is_attributed(text, start, is_own=is_own):
@@ -410,12 +412,13 @@ class RubricParser:
         if not is_own and _COMMON["ending_before"].search(before):
             return True  # "The text ends with B"
         lead = next(filter(str.strip, reversed(_COMMON["sentence"].split(before))), "")
-        is_new_line = not before or before.endswith("\n")
-        ends_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        is_same_sentence = not is_new_line and not ends_sentence
-        if is_same_sentence and _COMMON["SUPPOSED"].search(lead):
+        begins_line = not before or before.endswith("\n")
+        follows_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        is_within_sentence = not (begins_line or follows_sentence)  # `lead` is then its beginning
+        if is_within_sentence and _COMMON["SUPPOSED"].search(lead):
             return True  # "If it were short, I choose B"
-        may_ascribe = lead.rstrip().endswith((":", "：")) or (is_same_sentence and not is_own)
+        # A colon ascribes any answer after it, other words only one that is not the rater's own.
+        may_ascribe = lead.rstrip().endswith((":", "：")) or (is_within_sentence and not is_own)
         return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
@@ -452,17 +455,17 @@ class RubricParser:
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
             if other == key:
-                if _COMMON["denial_alone"].match(denial):  # "... so not B"
-                    return False
+                is_harmless = not _COMMON["denial_alone"].match(denial)  # unless "... so not B"
             elif is_strict:
-                if len(other) > 1 or not self._is_word(match):
-                    return False  # "B, or C?", but not "B helps a reader"
-            elif not (
-                denial  # "not A", "worse than A"
-                or any(begin <= match.start() < end for begin, end in sides)
-                or self._is_word(match)  # "a reader"
-                or self._is_in_passing(match, start)  # "as response A is vague"
-            ):
+                is_harmless = len(other) == 1 and self._is_word(match)  # "B helps a reader"
+            else:
+                is_harmless = bool(
+                    denial  # "not A", "worse than A"
+                    or any(begin <= match.start() < end for begin, end in sides)
+                    or self._is_word(match)  # "a reader"
+                    or self._is_in_passing(match, start)  # "as response A is vague"
+                )
+            if not is_harmless:
                 return False
         for match in self._forms["option_name"].finditer(text, start):
             name = match["name"] or match["one_word"]  # "Mild caveats" or "Good"
@@ -546,20 +549,20 @@ class RubricParser:
                     return None
                 elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
                     prose_after += f"\n{value}"
-        outside = text[last_end:]
+        last_prose = text[last_end:]
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers
-        tail = _COMMON["sentence"].split(outside.strip("\n"))[0]
-        if not outside.startswith("\n") and _COMMON["SAID"].search(tail):
+        sentence = _COMMON["sentence"].split(last_prose.strip("\n"))[0]
+        if not last_prose.startswith("\n") and _COMMON["SAID"].search(sentence):
             return None  # '{"label": "B"} is what the text says'
-        prose = self._without_quantities(prose + outside)
+        prose = self._without_quantities(prose + last_prose)
         in_prose = self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, prose))
         if any(answer.key != key for answer in in_prose):
             return None  # the words around the object give another answer
-        rest = self._without_quantities(f"{prose_after}\n{outside}")
-        # On a new line another option is none of a list with the answer, such as "B or A".
-        return key if self._is_uncontested(key, f"\n{rest}", 0, is_strict=False) else None
+        after_answer = self._without_quantities(f"{prose_after}\n{last_prose}")
+        # It begins a new line: an option there is in no list with the answer, such as "B or A".
+        return key if self._is_uncontested(key, f"\n{after_answer}", 0, is_strict=False) else None
 
     def _is_answer_field(self, name: str) -> bool:
         """Return True if a JSON field is called as an answer is, such as "final_score"."""

@@ -86,7 +86,7 @@ class _Backoff:
     max_seconds: float
 
     def seconds_left(self, failures: Attempts, sender_failures: Attempts, now: datetime) -> float:
-        """Return the seconds to wait after `failures`, from the last of `sender_failures` on."""
+        """Return the seconds to wait after `failures` of anyone, counted from the sender's last."""
         doublings = len(failures) - self.n_free
         if doublings < 0 or not sender_failures:
             return 0.0
@@ -157,6 +157,7 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
         last_login, failures = login_and_failures(attempt.browser_key)
         if last_login:
             return SENDER_LIMIT.seconds_left(failures, failures, now)
+    # The other limits also count guesses of others at the account, or guesses at other accounts.
     recent = [row for row in attempts if not row.admitted and row.created_at > period_start]
     by_address = [row for row in recent if not row.address_key.startswith(_BROWSER_PREFIX)]
     account_failures = [row for row in by_address if row.name_key == attempt.name_key]
@@ -368,8 +369,8 @@ def read_open_login(store: Store, purpose: str, token: str) -> dict[str, Any]:
     claims = read_token(store, purpose, token)
     login = claims.get("login")  # tokens of version 0.1.0 have no number
     events = schema.lead_events.c  # `reason` has what `note_act` calls the detail
-    is_its_end = events.kind == _ENDED, events.reason == login
-    if login is None or store.values(sa.select(events.event_id).where(*is_its_end)):
+    ends_login = sa.and_(events.kind == _ENDED, events.reason == login)
+    if login is None or store.values(sa.select(events.event_id).where(ends_login)):
         raise Refused("login_ended")
     return claims
 
@@ -704,7 +705,7 @@ def _require_place(study: Study, connection: sa.Connection) -> None:
     raters = set(connection.execute(sa.select(participant_entries.c.rater_id).distinct()).scalars())
     if len(raters) < settings.places:
         return
-    ends = ends_of(connection)
+    ends = ends_of(connection)  # why raters left; for some reasons their places are free again
     n_freed = sum(ends.get(rater) in settings.free_again for rater in raters)
     if len(raters) - n_freed >= settings.places:
         raise Refused("no_places")
@@ -871,7 +872,8 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
     claims = read_token(study.store, _panel_purpose(study), ticket)
     if not secrets.compare_digest(claims["browser"], browser):
         raise Refused("link_invalid")
-    if claims["way"] == "open" and study.config.session.entry == "open":  # a code does not run out
+    # A code does not expire, unlike an invite or a login: its rater is not admitted again.
+    if claims["way"] == "open" and study.config.session.entry == "open":
         return Admission(claims["rater"], "open", claims["address"])
     admission = admit(study, claims["address"], claims["login"])
     if admission is None or admission.rater_id != claims["rater"]:

@@ -107,9 +107,9 @@ class AuditRows:
         stored = self.out.rows.add(name, interval, shift.counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
             p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
-            # The subset of a group of humans is no part of the sample, as it names no units.
-            is_whole = subset in ("all", matrix.BINARY_ALL) or statistic == "bias_rater_group"
-            is_planned = is_whole and statistic in PLANNED
+            # The subset of `bias_rater_group` is a group of humans, compared on the whole sample.
+            is_on_all = subset in ("all", matrix.BINARY_ALL) or statistic == "bias_rater_group"
+            is_planned = is_on_all and statistic in PLANNED
             if not np.isnan(p) and not np.isnan(stored.low):
                 test = _Test(statistic, self.suffix, grader, key, shift.counts, p, is_planned)
                 self._tests.append(test)
@@ -412,8 +412,8 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         if not has_call.any():
             continue
         part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
-        is_whole = len(part_clusters) == view.resamples.n_types
-        resamples = view.resamples if is_whole else view.resamples.only(part_clusters)  # is faster
+        has_all = len(part_clusters) == view.resamples.n_types  # the distinct clusters
+        resamples = view.resamples if has_all else view.resamples.only(part_clusters)  # is faster
         out = Writer(view.rows, resamples, clusters, part.subset)
         sums = out.sums(np.nan_to_num(first), np.nan_to_num(second), has_call)
         to_first, to_second, n = np.split(sums, 3, axis=1)  # (rows, raters) each
@@ -534,6 +534,7 @@ def add_order_rows(audit: AuditRows, view: RatedView) -> None:
     for grader, grades in _with_order(view.ratings).groupby("rater_id", sort=True):
         if grades["order"].nunique() < len(_ORDERS):
             continue
+        # The orders take the raters' place: columns 0 and 1 of the codes are the labels in each.
         readings = combine_readings(grades.assign(rater_id=grades["order"], order=""), scale)
         by_order = encode(readings, scale, request.units, request.settings.cluster)
         in_both_orders = np.asarray((by_order.codes >= 0).all(axis=1))
@@ -738,7 +739,7 @@ def _words_for(row: results.ResultRow) -> _Words:
     length = ("length", "length_affirms" if affirms else "length_leans")
     if not text.startswith("response"):  # the length of another text of the unit
         length = ("length_of", "length_of_affirms")
-    # Names of the texts: the question, and one shift for both directions, or one for each.
+    # Names of the texts: the question, the upward shift, and the downward one if it has its own.
     question, *shifts = {
         "bias_side": (side, "side_affirms" if affirms else "side_leans"),
         "bias_order": ("order", "order_first", "order_second"),

@@ -106,8 +106,9 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
     by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
     labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()  # a cluster as a whole
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
+    # Divide by each part's mean over clusters: the first rated unit stands for its cluster.
     is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
-    for part in (labelled, ~labelled):  # divide by the mean over the part's clusters
+    for part in (labelled, ~labelled):
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
     if np.allclose(weight[rated], 1.0):
@@ -333,7 +334,7 @@ def identical_people(
     'a, b and c gave the same label on every item tha'
     """
     pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
-    # The first of a group repeats nobody: a, b and c are the pairs (a, b), (a, c) and (b, c).
+    # A group a, b, c is the pairs (a, b), (a, c), (b, c). Those of a, who repeats nobody, name all.
     repeaters, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
     for first, rater in pairs:
         if first not in repeaters:
@@ -709,7 +710,7 @@ class LabelMatrix:
         first, pattern, _ = self._distinct_units()
         if len(first) > self.n_clusters // 4:
             return self, None
-        cells = np.ones(n, dtype=np.int64), (self.clusters, pattern)
+        cells = np.ones(n, dtype=np.int64), (self.clusters, pattern)  # equal cells are added up
         return self._as_clusters(first), csr_array(cells, shape=(self.n_clusters, len(first)))
 
     @property
@@ -783,7 +784,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 
 @dataclass(frozen=True)
-class Public:
+class RaterColumn:
     """A column of annotators that explains their labels (`analysis.people.slices.publics_of`): p,
     and the mean kappa of annotators with the same value (`within`), and with others (`across`).
     """

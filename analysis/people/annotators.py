@@ -195,13 +195,14 @@ def add_contested_rows(view: View) -> None:
         units = (n_labels >= 3) & (grades >= 0)
         n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
         # By class (of CONTESTED) and unit: the share of the annotators for whom the unit is of this
-        # class, and the agreement of these annotators, and of the grader, with the others.
+        # class, and the agreement of these annotators, and of the grader, with the others. Of yes,
+        # yes, no, the unit is unanimous for the third annotator (1/3) and split for the rest (2/3).
         size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
             unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
-            cells = unit_class, np.arange(len(units))
+            cells = unit_class, np.arange(len(units))  # of each unit only that of its class
             share = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
             size[cells] += share
             annotator_sums[cells] += share * (others @ agreement[code] / n_others)
@@ -279,14 +280,15 @@ def selection_p(
         return 1.0
     unit_frequency = resamples.frequency[coded.clusters].astype(float)
     scores = np.stack(list(_scores(coded, codes, n_labels.astype(float), unit_frequency)), axis=1)
-    sums, frequency = resamples.signed(resamples.cluster_sums(coded.clusters, scores))  # by cluster
+    # A row for each kind of cluster, with the number of clusters of this kind in the data.
+    sums, frequency = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
     spread = np.sqrt(frequency @ sums**2)
     sums = (sums / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
     observed = np.abs(frequency @ sums).max()
     n_beyond, step = 0, max(1, _SIGNS_AT_ONCE // len(sums))
     for start in range(0, _DRAWS, step):
         size = min(step, _DRAWS - start), len(sums)
-        # The sum of as many random signs as a cluster occurs in the data.
+        # The sum of the signs of a kind's clusters, of which a binomial number are +1.
         signs = (2 * rng.binomial(frequency, 0.5, size) - frequency).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
     return (1 + n_beyond) / (_DRAWS + 1)
@@ -503,6 +505,7 @@ def add_annotator_rows(view: View) -> None:
     name = pairwise.deciding_kappa(coded)
     before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
     # Recoded labels must agree with the others at least half as well as the others with each other.
+    # Unless it is sure, "the others" may be one annotator, so that a fixed bound is needed.
     min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
     names = ", ".join(coded.raters[person] for person in others)
     for annotator in opposed:
@@ -568,7 +571,7 @@ def _shared_with_others(
     coded: Coded, people: Sequence[int], data: Resamples
 ) -> Iterator[_SharedLabels]:
     """Yield the shared labels of each annotator, except of those who share fewer than 30 clusters,
-    or nearly all units with one other person only.
+    or nearly all units with one other person only: either of the two may contradict the other.
     """
     labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
     n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
@@ -577,11 +580,11 @@ def _shared_with_others(
         total[units] += category_scores[coded.codes[units, annotator]]
     for column, annotator in enumerate(people):
         units = labelled[:, column] & (n_labels >= 2)
-        n_shared = labelled[units].sum(axis=0)
+        n_shared = labelled[units].sum(axis=0)  # with each person
         n_shared[column] = 0
-        n_beyond_one = n_shared.sum() - n_shared.max(initial=0)  # without the one who shares most
-        shares_with_one = len(people) > 2 and n_beyond_one < MIN_SHARED_WITH_OTHERS
-        if shares_with_one or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
+        n_with_rest = n_shared.sum() - n_shared.max(initial=0)  # all but the one who shares most
+        has_one_partner = len(people) > 2 and n_with_rest < MIN_SHARED_WITH_OTHERS
+        if has_one_partner or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
         others = (total[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
@@ -669,7 +672,7 @@ def _distance_quantile(unit: Codes, codes: Codes, values: Array, mass: Array) ->
     weights = np.zeros(q * q)
     for first, second in pairwise.label_pairs(unit):
         n = n_labels[unit[first]]
-        weight = mass[unit[first]] / (n * (n - 1.0))
+        weight = mass[unit[first]] / (n * (n - 1.0))  # sums to half the mass, as a quantile allows
         weights += np.bincount(codes[first] * q + codes[second], weight, q * q)
     distances = np.abs(values[:, None] - values).ravel()
     order = np.argsort(distances, kind="stable")

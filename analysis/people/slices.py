@@ -30,7 +30,7 @@ from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.bootstrap.resamples import ratio
 from evenhand.analysis.bootstrap.significance import Parts, max_t_notes
 from evenhand.analysis.labels.encoding import encode
-from evenhand.analysis.labels.matrix import MOST_SIDES, Coded, Public, UnitColumn, check_values
+from evenhand.analysis.labels.matrix import MOST_SIDES, Coded, RaterColumn, UnitColumn, check_values
 from evenhand.analysis.people.comparison import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Remark, join_notes
@@ -253,7 +253,7 @@ _MAX_PAIRS = 50_000_000
 
 def publics_of(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
-) -> dict[str, Public]:
+) -> dict[str, RaterColumn]:
     """Return the columns of a table of raters that explain the humans' labels, by name.
 
     Sides are the values that at least two humans have. A column explains labels if the p value of
@@ -275,7 +275,7 @@ def publics_of(
             sides_by_column[str(name)] = UnitColumn.of(str(name), large_sides).codes
     codes = coded.codes[:, humans]
     codes = codes[(codes >= 0).sum(axis=1) >= 2]
-    publics, stratum = dict[str, Public](), np.zeros(len(humans), dtype=np.intp)
+    publics, stratum = dict[str, RaterColumn](), np.zeros(len(humans), dtype=np.intp)
     if not sides_by_column or not len(codes):
         return publics
     among = _DistancesAmong.of(codes, coded)
@@ -294,7 +294,7 @@ def publics_of(
             break
         name = list(sides_by_column)[best]
         kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across
-        publics[name] = Public(p, *kappas.tolist())
+        publics[name] = RaterColumn(p, *kappas.tolist())
         # Other columns are then permuted within the sides of this one.
         stratum_and_side = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(stratum_and_side, axis=1, return_inverse=True)[1].reshape(-1)

@@ -140,7 +140,7 @@ class ComparedSubjects(NamedTuple):
         subjects = tuple(sorted({*columns[0].values, *columns[1].values}))
         if len(subjects) < 2:
             return None
-        # Of each column: its values as positions in `subjects`; last -1, which the code -1 selects.
+        # Codes become positions in `subjects`; the code -1 selects the -1 appended for it.
         a, b = (
             np.array([*map(subjects.index, column.values), -1], dtype=np.intp)[column.codes]
             for column in columns
@@ -200,10 +200,11 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     # A unit counts twice: as a's wins against b, and as b's wins against a.
     n, wins_of_a = len(compared.subjects), score[scored]
     a, b = compared.a[scored], compared.b[scored]
-    # Only the cells that occur are summed in every resample; `codes` are positions in `cells`.
+    # The wins of s against t are cell s * n + t of a table. Only the cells that occur are summed in
+    # every resample; `codes` are positions in `cells`.
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
     wins_of_both = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
-    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
+    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))  # both sides' clusters
     totals = corrected_rates.cell_sums(wins_of_both, codes, len(cells), twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
@@ -235,11 +236,11 @@ def _add_corrected_win_rates(
     # A unit counts twice: for the subject on side a, and for that on side b.
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
     both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
-    features = corrected_rates.rate_features(*both_sides)
+    features = corrected_rates.rate_features(*both_sides)  # the summands of `RateSums`, by unit
     twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
-    sums = corrected_rates.RateSums(*cells)
-    weight = sums.ppi_weight
+    sums = corrected_rates.RateSums(*cells)  # each (rows, subjects)
+    weight = sums.ppi_weight  # on the grader; row 0 is that in the data
     rates = sums.ppi(weight)
     for subject in np.unique(subjects):
         pairs = scored & compared.with_subject(subject)
@@ -250,7 +251,7 @@ def _add_corrected_win_rates(
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
         cluster_sums = twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
-        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # score bounds
+        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # see `Reach`
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"
         interval = corrected_rates.corrected_interval(

@@ -147,7 +147,8 @@ def _save(
     study: Study, who: Visitor, before: Editing, after: changing.Contents, shown: Any, **now: Any
 ) -> Callable[[], None] | None:
     """Save the change, unless the fields hold something else `now` than what was `shown`, or the
-    files have changed: then the page is drawn again, and says so.
+    files have changed: then the page is drawn again, and says so. `shown` are the fields of the
+    place when the button was drawn, `now` those at the click (`acts.storing_callback`).
     """
     # `shown` may have fields that the last change took from the page.
     is_shown = all(now.get(name, value) == value for name, value in shown.items())
@@ -466,11 +467,11 @@ def _changed_rubric(
         return {}
     before = editing.present.rubrics[rubric.name]
     older = editing.present.config.same_text.get(rubric.name, ())
-    if not same and (place or not older):
+    ends_equality = bool(older) and not same and not place  # translations leave it as it is
+    if not (same or ends_equality):
         return {file: text}
-    # A text that differs in meaning ends the equality with older ones. The settings are written
-    # first: as long as the old text is there, they change nothing.
-    equal = list(dict.fromkeys([*older, before.hash])) if same else None
+    # The settings are written first: as long as the old text is there, they change nothing.
+    equal = list(dict.fromkeys([*older, before.hash])) if same else None  # None: remove them
     return {FILE_NAME: with_values(editing.text(), {"same_text": {rubric.name: equal}}), file: text}
 
 
@@ -510,10 +511,11 @@ def show_training(study: Study) -> None:
     edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
-    file_in_use = section.file if section else ""  # there may be a file although the part is off
+    # There may be a file with entries although study.toml does not name it: the list is then off.
+    file_in_use = section.file if section else ""
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries, is_off = _entries(editing.text(file), edited.place), False
-    number = 0  # `key_of` reads it when it is called
+    number = 0  # of the entry; `key_of` is called only once the choice below has set it
     key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     if entries:
         is_off = bool(edited.section) and not file_in_use
@@ -543,8 +545,8 @@ def show_training(study: Study) -> None:
         if not entry and not (entered.get("values") or entered.get("question")):
             return {}  # a new entry, and nothing is entered yet
         texts = _changed_entries(editing, edited, file, number, None if deletes else entered)
-        is_same = texts[file] == editing.text(file)
-        return {} if is_same and is_off and not is_on else texts  # which turn the list on
+        stays_off = is_off and not is_on and texts[file] == editing.text(file)
+        return {} if stays_off else texts  # with study.toml, which turns the list on
 
     show_offer(study, editing, changed)
     if holds_items:
@@ -605,11 +607,11 @@ def _unit(
     """
     unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
-    order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at 0
+    order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at -1
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
     places = {"a": left, "b": right}
-    for variable in sorted(variables, key=lambda name: name in order and order.index(name) + 1):
+    for variable in sorted(variables, key=lambda name: order.index(name) if name in order else -1):
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         place = places.get(variable.rpartition("_")[2], shared)
         present = values.get(variable, "")

@@ -24,14 +24,15 @@ Result = TypeVar("Result")
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return sets of keywords, {keyword: type}, by name: for ratings; for tuning, whose `reference`
-    is another parameter; for a plan, with assumptions; and for items to label.
+    """Return sets of keywords, {keyword: type}, by name. Those for tuning lack `reference`, which
+    is a parameter of `calibrate` itself; those for a plan have its assumptions, too. Types are
+    texts for `keyword_types.pyi`, which imports names such as "Names", "Table" and "Level".
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
     from evenhand.study.settings.analysis import Rules
 
-    rules = {"seed": Rules.model_fields["seed"], **Rules.model_fields}
+    rules = {"seed": Rules.model_fields["seed"], **Rules.model_fields}  # the seed first in the list
     settings = {name: _type(field.annotation) for name, field in rules.items()}
     settings["missing"] = "Names"
     reference = {"reference": settings.pop("reference")}

@@ -80,7 +80,7 @@ def units_to_learn(
     """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
     human_labels = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     human_labels = human_labels.drop_duplicates(["unit_id", "rater_id"])
-    units = []  # in the form by which quotations are looked up, with or without a disagreement
+    units = []  # all of them, in the form of disagreements, by which quotations are looked up
     for unit_id, rows in human_labels.groupby("unit_id"):
         label = graded.get(str(unit_id), "")
         people = dict(zip(rows["rater_id"], rows["label"], strict=True))
@@ -362,13 +362,13 @@ def forecast_gepa(
     """
     sizes = sorted(len(str(_record(unit))) for unit in start.units)
     size = _FRAME + MOST_CHARACTERS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
-    requests, placeholders = [], []
+    requests, fillers = [], []
     for nth in range(1, start.proposals + 1):
         requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
-        placeholders.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
+        fillers.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
     forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
-    return [replace(forecast, sample=None)], Proposals(placeholders)  # a sample would be filler
+    return [replace(forecast, sample=None)], Proposals(fillers)  # a sample would be filler
 
 
 # ---- a rubric's text ----------------------------------------------------------------------------
@@ -689,6 +689,6 @@ def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) ->
     is_compared = (is_human | is_old | is_new) & ratings["unit_id"].isin(units)
     ratings = ratings[is_compared].assign(rubric_hash="")
     scales = {text.name: dataset.scales[text.name]}
-    # Without looks there is no verdict; without hashes the two texts count as one.
+    # With look 0 there is no verdict; without hashes the two texts count as one.
     facts = StudyFacts(excluded=dataset.facts.excluded, looks={text.name: 0})
     return replace(dataset, ratings=ratings, scales=scales, facts=facts)

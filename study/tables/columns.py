@@ -39,7 +39,7 @@ def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of the first row that repeats an earlier row, and of that; or None."""
+    """Return the positions of the first row that repeats another, and of that one; or None."""
     keys = frame[list(columns)]
     is_repeat = keys.duplicated().to_numpy()
     if not is_repeat.any():
@@ -81,8 +81,8 @@ _ANNOTATORS = re.compile(
     r"(^|_)(annotator|worker|coder|labell?er|participant|turker)(_?ids?)?$|^(annotated_by|expert)$"
 )
 _ITEMS = {*_RATINGS_NAMES["unit_id"], *USUAL_NAMES["names_items"]["unit_id"]} - {"task", "sample"}
-"""Names of columns of items, without those that may mean a kind of item, a part of the data or the
-number of a draw."""
+"""Names of columns of items. Two usual ones are left out: "task" may mean a kind of item, "sample"
+a part of the data or the number of a draw."""
 
 
 def renamed(frame: pd.DataFrame, columns: Mapping[str, str], source: str) -> pd.DataFrame:

@@ -148,7 +148,7 @@ class ItemOptions:
 
     @property
     def of_one(self) -> bool:
-        """True if the question is about one response; else it may compare two."""
+        """True if given labels are about one response; else the question may compare two."""
         return bool(self.rubric or self.options or self.scale)
 
     def refuse(self, names: Sequence[str], reason: str) -> None:
@@ -245,7 +245,9 @@ class ScaleSection(Section):
 
     @classmethod
     def of(cls, scale: Scale, **facts: Any) -> Self:
-        """Return the section of a scale; `facts` are further fields, or replace the scale's."""
+        """Return the section with a scale's categories, level, unit, threshold and affirmative
+        categories. `facts` are the values of its other fields, or replace these.
+        """
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
         names = ("categories", "level", "unit", "threshold")
         values = {name: getattr(scale, name) for name in names}
@@ -296,8 +298,8 @@ class WordingTrial(Section):
     """A trial of another wording `of` a rubric on annotators (`analysis.request.TriedWording`)."""
 
     of: Line
-    old: tuple[Line, ...]
-    new: tuple[Line, ...]
+    old: tuple[Line, ...]  # ids of the units labelled under the old wording
+    new: tuple[Line, ...]  # and under the new one
     raters: int = Field(gt=0)
 
 
