@@ -499,10 +499,10 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     with the cost of the whole request for the first draw, none for the others.
     """
     cost_of_others: Facts = {"tokens": {}, "cost_usd": 0.0}
-    common = {name: value for name, value in facts.items() if name != "draw_keys"}
-    for key in facts.get("draw_keys") or [""] * n_draws:
-        yield common | ({"grade_key": key} if key else {})
-        common |= {name: cost for name, cost in cost_of_others.items() if name in common}
+    of_first = {name: value for name, value in facts.items() if name != "draw_keys"}
+    of_others = of_first | {name: cost for name, cost in cost_of_others.items() if name in facts}
+    for number, key in enumerate(facts.get("draw_keys") or [""] * n_draws):
+        yield (of_others if number else of_first) | ({"grade_key": key} if key else {})
 
 
 # ---- live ---------------------------------------------------------------------------------------
@@ -633,7 +633,7 @@ class LiveRun(GraderRun):
             facts |= self._job.request_facts(question, prompt, reply.request)
             open_part = self._job.unanswered_part(question, reply)
             facts["finished_at"] = utc_now()
-            if open_part == question:
+            if open_part == question:  # the reply answered nothing: do not count it
                 facts[replies.ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
@@ -650,8 +650,9 @@ class LiveRun(GraderRun):
                 async with self._throttle.slot():
                     return await self._ask_within_budget(question, prompt, facts)
             except Transient as failure:
-                is_silent = failure.advice and not self._n_replies
-                if is_silent and time.monotonic() - self._began_at > _MAX_SILENCE:
+                # There is advice if the address or the connection may be wrong.
+                may_be_unreachable = failure.advice and not self._n_replies
+                if may_be_unreachable and time.monotonic() - self._began_at > _MAX_SILENCE:
                     raise Stopped(failure.advice) from None
                 raise
 
@@ -660,8 +661,8 @@ class LiveRun(GraderRun):
             return await ask_once()
         except Transient as failure:
             first_failure = failure
-        # The policy is used after a failure only, as it costs a twentieth of a request's time. So
-        # its first attempt is the one that has failed.
+        # The policy is used after a failure only, as it costs a twentieth of a request's time. Its
+        # first attempt raises that failure again instead of asking: so it waits before the second.
         async for attempt in self._retrying(self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
@@ -672,6 +673,7 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
+        # Of the last request: where the server refuses a parameter, the client sends another one.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
@@ -923,7 +925,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # `Question.prompted` (unit id, rubric, order; attack, target, side of a trial), and draw.
+        # Each draw's `Question.prompted` (of an attack with attack, target, side) and its number.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -1004,8 +1006,8 @@ class BatchRun(GraderRun):
             prompt = await self._prompt_of(waiting[0])
             price = self.reservations.lowest_price(self._job.request(waiting[0], prompt))
             if not self._budget.fits(price):
-                await self._budget.reserve(price)  # waits until other graders have settled
-                self._budget.settle(price, Decimal(0))  # the next chunk reserves its own price
+                await self._budget.reserve(price)  # waits for other graders, or raises OverBudget
+                self._budget.settle(price, Decimal(0))  # given back: a chunk reserves its own
 
     async def _prompt_of(self, draws: Draws) -> PromptText:
         """Return the prompt of these draws, rendered in another thread."""
@@ -1106,15 +1108,16 @@ class BatchRun(GraderRun):
             result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
             is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
             draws = draws_of_request(request, rubric) if rubric and is_accepted else None
+            askable = draws or []  # nothing if the study no longer accepts the rubric's text
             if result is None or isinstance(result.failure, Transient):
-                to_ask_again += draws or ()
+                to_ask_again += askable
                 continue
             if isinstance(result.failure, Stopped):  # the unit stays open
                 self._summary.stopped = self._summary.stopped or str(result.failure)
                 continue
             new_grades = self._grades_of_result(chunk, request, result, draws)
             grades += new_grades
-            to_ask_again += (draws or ())[len(new_grades) :]  # draws that the reply did not bring
+            to_ask_again += askable[len(new_grades) :]  # draws that the reply did not bring
         n_requests = len(chunk.requests)
         are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
         are_all_rejected = bool(grades) and all(are_rejected) and not to_ask_again
@@ -1150,7 +1153,8 @@ class BatchRun(GraderRun):
         `accepted_draws` are the request's questions, or None where the study no longer accepts the
         rubric's text that they were asked with.
         """
-        # Of a rubric that has gone, any other: the grades get no label, and the name of `asked`.
+        # Without the rubric, any other will do: the grades get no label, and `asked` below gives
+        # them the name and the hash that were sent.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         asked: Facts = {"rubric": request.rubric, "rubric_hash": request.rubric_hash}
         draws = accepted_draws or draws_of_request(request, rubric)
@@ -1177,7 +1181,7 @@ class BatchRun(GraderRun):
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        request_now = self._grader.request(PromptText(system="", user=""))  # for its limit alone
+        request_now = self._grader.request(PromptText(system="", user=""))  # has the usual limit
         reply = self.reservations.record_usage(reply, money.output_limit(request_now))
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, **asked) for grade in grades]
@@ -1298,8 +1302,8 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
             raise RunLocked(f"shard {shard} is being collected by another run, which goes on")
         try:
             locks = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
-            # A run in another number of shards collects units of this shard, too.
-            shard_counts = {lock >> _SHARD_BITS for lock in locks}
+            # Other shards of the same `shard.of` may go on; those of another number share units.
+            shard_counts = {lock >> _SHARD_BITS for lock in locks}  # of all runs, with this one
             other_counts = shard_counts - {shard.of} if is_locked else set()
             if other_counts or not is_locked:
                 n_shards = min(other_counts, default=1)

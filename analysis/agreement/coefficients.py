@@ -226,7 +226,7 @@ def krippendorff_alpha(
     group = _Group.of(labels, categories, clusters, bootstrap)
     unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
-    # The rest is the disagreement expected by chance, by which `widened` extends an interval.
+    # From here on: the disagreement expected by chance, by which `widened` extends an interval.
     squared_distances = np.subtract.outer(values, values) ** 2
     metric_weights = 1.0 - squared_distances / (squared_distances.max() or 1.0)
     weights = np.eye(q) if level == "nominal" else metric_weights
@@ -381,7 +381,8 @@ class _Pair:
     ) -> _Pair:
         tables = _tables_of_two(first, second, categories, clusters)
         frequency = np.ones(len(tables), dtype=np.intp)
-        if clusters is None and tables.any():  # each used cell is a cluster, with 1 in this cell
+        if clusters is None and tables.any():
+            # Each used cell of the only table becomes a cluster, whose own table has a 1 there.
             counts, shape = tables.ravel(), tables.shape[1:]
             used_cells = np.flatnonzero(counts)
             tables = np.eye(counts.size, dtype=np.intp)[used_cells].reshape(-1, *shape)
@@ -537,7 +538,7 @@ def observed(tables: Array, weights: Array | None = None) -> Array:
     """
     if weights is None:
         agreed = np.trace(tables, axis1=-2, axis2=-1)
-    else:  # the cells (q x q, ...) first, so that the product runs along contiguous memory
+    else:  # `.T` puts the cells (q x q) first, for contiguous memory, and the last `.T` undoes it
         cells = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
         agreed = (weights.reshape(-1) @ cells).reshape(tables.shape[:-2][::-1]).T
     return ratio(agreed, tables.sum((-2, -1)))
@@ -552,7 +553,7 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
     [0.7, 0.318]
     """
     first, second = marginals(tables)
-    if weights is not None:  # shares @ weights, along contiguous memory as in `observed`
+    if weights is not None:  # first @ weights, with the categories as first axis as in `observed`
         first = (weights.T @ first.T.reshape(len(weights), -1)).reshape(first.T.shape).T
     return chance_corrected(observed(tables, weights), (first * second).sum(-1))
 
@@ -624,7 +625,8 @@ def rank_correlations(tables: Array) -> Array:
     0.87
     """
     first, second = marginals(tables)
-    x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))  # mid-ranks
+    # A category's mean rank: the share below it and half of its own, minus the mean of ranks, 1/2.
+    x, y = (np.cumsum(margin, -1) - margin / 2.0 - 0.5 for margin in (first, second))
     joint = ratio(tables, tables.sum((-2, -1), keepdims=True))
     covariance = (x * (joint @ y[..., None])[..., 0]).sum(-1)
     return ratio(covariance, np.sqrt((first * x**2).sum(-1) * (second * y**2).sum(-1)))
@@ -740,12 +742,13 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     base = codes.shape[1] + 1
     if base**q >= _MAX_KEYS:
         return np.unique(count_labels(codes, q), axis=0, return_counts=True)
-    # A pattern's key has its counts as digits: each label adds the place value of its category.
-    place_values = np.array([base**code for code in range(q)] + [0], dtype=np.intp)  # 0: code -1
+    # A pattern's key is a number whose digits in this base are its counts: each label adds the
+    # place value of its category. A missing label, code -1, adds the last value, 0.
+    place_values = np.array([base**code for code in range(q)] + [0], dtype=np.intp)
     key = np.zeros(len(codes), dtype=np.intp)
     for rater in range(codes.shape[1]):
         key += place_values[np.ascontiguousarray(codes[:, rater])]
-    if base**q <= _MAX_BINS:
+    if base**q <= _MAX_BINS:  # faster than to sort the keys
         counts = np.bincount(key, minlength=1)
         used_keys = np.flatnonzero(counts)
         frequency = counts[used_keys]

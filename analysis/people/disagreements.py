@@ -51,7 +51,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
     Units that humans labelled count as assigned to every grader. `rater_a` is empty and `rater_b`
     the rater; the note counts unscored units by reason. Each bound has a confidence of 97.5%, even
-    where few units or none are unscored. A weighted sample is counted unweighted (`as_sampled`).
+    if none is unscored, so that no resample varies. Sampling weights are not used (`as_sampled`).
     """
     labels, resamples = view.labels, view.resamples
     for rater, name in enumerate(labels.raters):
@@ -162,7 +162,7 @@ def _disagreement_sizes(labels: LabelMatrix, distance: Array | None) -> dict[int
     unit, person = np.nonzero(labels.codes[:, humans] >= 0)  # of each label
     human_codes = labels.codes[unit, humans[person]].astype(np.intp)
     n_humans, among_humans, n_pairs = np.bincount(unit, minlength=n), np.zeros(n), np.zeros(n)
-    for first, second in label_pairs(unit):
+    for first, second in label_pairs(unit):  # positions of two labels of the same unit
         distances = distance[human_codes[first], human_codes[second]]
         among_humans += np.bincount(unit[first], distances, n)
         n_pairs += np.bincount(unit[first], minlength=n)
@@ -282,7 +282,8 @@ def add_trial_rows(
             out.add(TRIAL_ALPHA, alpha, has_pair, a="humans", at=name)
         alphas.append(alpha)
         pairable.append(has_pair)
-    n_units, (_, new_name) = len(trial.old) + len(trial.new), by_wording.keys()
+    n_units = len(trial.old) + len(trial.new)
+    _, new_name = by_wording
     share = n_filled / (trial.raters * n_units)
     out.add(TRIAL_FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
     if all(units.any() for units in pairable):

@@ -47,7 +47,7 @@ class GraderView:
     grader: int
     at: str = ""
     shares_level: bool = True
-    """False for a second view of the same labels, which takes no part of the error rate."""
+    """False if another view of the same labels takes their part of the error rate."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -62,7 +62,11 @@ class GraderView:
 
 
 def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
-    """Yield the views of every grader's labels that verdicts use."""
+    """Yield the views of every grader's labels that verdicts use: of the labels as they are, which
+    are categories, or binary if the grader gives only probabilities; if the threshold of such a
+    grader was tuned, also of its labels before tuning (`UNTUNED`); and, for probabilities that can
+    be tuned, of binary labels at thresholds tuned on other clusters (`HELD_OUT`).
+    """
     binary = labels.on_verdicts() if labels.has_verdicts else None
     categories = labels.on_categories()
     tunable = tuning.probability_graders(labels) if binary is not None else []
@@ -76,25 +80,24 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         elif not is_tuned:
             yield GraderView(binary, grader)
         else:
-            # The tuned threshold is compared on held-out clusters below. The untuned threshold was
-            # compared before tuning and still counts among the comparisons that share the level.
+            # The labels as they are have tuned thresholds: their part of the level goes to the
+            # `HELD_OUT` view below. The untuned threshold, compared before tuning, keeps its part.
             yield GraderView(binary, grader, shares_level=False)
             has_probability = ~np.isnan(labels.positive[:, grader])
             untuned = labels.scale.untuned_threshold_for(name)
             above = labels.positive[has_probability, grader] >= untuned
             coded = tuning.with_verdicts(binary, grader, has_probability, above)
             yield GraderView(coded, grader, UNTUNED)
-        if binary is None or grader not in tunable:
-            continue
-        if not tuning.has_both_verdicts(labels, grader, majority):
+        is_tunable = grader in tunable and tuning.has_both_verdicts(labels, grader, majority)
+        if binary is None or not is_tunable:
             continue
         if is_tuned:  # its labels are at held-out thresholds already (`with_held_out_thresholds`)
             yield GraderView(binary, grader, HELD_OUT)
-            continue
-        default = labels.scale.threshold_for(name)
-        tuned_views = tuning.held_out_views(labels, binary, grader, majority, default)
-        if TUNED_FOR in tuned_views:
-            yield GraderView(tuned_views[TUNED_FOR], grader, HELD_OUT)
+        else:
+            default = labels.scale.threshold_for(name)
+            tuned_views = tuning.held_out_views(labels, binary, grader, majority, default)
+            if TUNED_FOR in tuned_views:
+                yield GraderView(tuned_views[TUNED_FOR], grader, HELD_OUT)
 
 
 def with_missing_as_wrong(
@@ -118,9 +121,9 @@ def with_missing_as_wrong(
 
 def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: Numbers) -> Codes:
     """Return, for each unit in the mask `units` (units,), the label with the largest mean distance
-    from the labels of `people`: the label that fewest chose, or an end of an ordered scale. Ties go
-    to the label nearest to people's labels of all units: a frequent wrong label raises chance
-    agreement, and so lowers kappa most. `weights` are (units,).
+    from that unit's labels by `people`: the label that fewest chose, or an end of an ordered scale.
+    Of labels equally far from the unit's, return the nearest to people's labels of all units, with
+    `weights` (units,): a frequent wrong label raises chance agreement, and so lowers kappa most.
     """
     values = np.asarray(coded.values)
     if coded.level == "nominal":
@@ -128,13 +131,14 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
     else:
         candidates = np.array([values.argmin(), values.argmax()])
         distance = np.abs(values[candidates][:, None] - values)
-    # Each candidate's distance from people's labels of a unit, (units, candidates), and of all.
+    # Each candidate's distance from the unit's labels, and from all units': (units, candidates).
     from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T
     totals = np.zeros(coded.q)  # weight of each label over all units
     for codes in coded.codes[:, people].astype(np.intp).T:
         totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
-    from_all = np.broadcast_to(distance @ totals, from_unit.shape)
-    ascending = np.lexsort((-from_all, from_unit))  # by `from_unit`, and of ties by nearness to all
+    from_all_units = np.broadcast_to(distance @ totals, from_unit.shape)
+    # Each unit's candidates by `from_unit`; of equal ones, the nearest to all units comes last.
+    ascending = np.lexsort((-from_all_units, from_unit))
     return np.asarray(candidates[ascending[:, -1]])
 
 
@@ -192,7 +196,8 @@ class ScoreBounds:
             return math.inf
 
         def is_enough(factor: float) -> bool:
-            is_observed = statistic.base >= 1.0  # labels not observed weigh less, and do not grow
+            # Observed points weigh 1 (`Support`); unobserved labels weigh less, and do not grow.
+            is_observed = statistic.base >= 1.0
             larger_base = np.where(is_observed, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
@@ -218,11 +223,12 @@ class Comparison:
     influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask,
     `sample` the clusters: all, effective, and with a minority label.
 
-    `difference` is grader-human minus human-human kappa, `margin` how far it may lie below 0. If
-    the margin is a share of human-human kappa (`margin_share`, else 0), that kappa's error counts,
-    too. The *tested quantity*, with `difference_influence` and `difference_bounds`, is therefore
-    grader-human kappa minus (1 - `margin_share`) times human-human kappa. `kappas` (rows,) are
-    grader-human kappa; `baseline_bounds` bound it, and so its lead over `best_baseline_kappa`.
+    `difference` is grader-human kappa k minus human-human kappa K, `margin` how far it may lie
+    below 0. `margin_share` is s if the margin is the share s of K, and 0 if it is a fixed number.
+    The *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too; with
+    a fixed margin it is the difference. `difference_influence` and `difference_bounds` belong to
+    it, and `null` is its value at the margin. `kappas` (rows,) are grader-human kappa;
+    `baseline_bounds` bound it, and so its lead over `best_baseline_kappa`.
     `people_kappa` is the kappa of `n_people` people with one another. `people_variance` is the
     variance of the difference over people, NaN for fewer than three or if not requested.
     `chance_agreement` is that of two raters with people's shares of the labels. `is_constant`: the
@@ -257,7 +263,7 @@ class Comparison:
     @property
     def null(self) -> float:
         """Value of the tested quantity at the margin: 0 with a `margin_share`, else -`margin`."""
-        # The tested quantity is the difference plus `margin_share` x people's kappa.
+        # Tested quantity - difference = `margin_share` x people's kappa: the margin, or 0.
         return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
 
     @cached_property
@@ -303,7 +309,9 @@ class Comparator:
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
         support = Support.of(overlap, jackknife, [grader])
-        minority, chance_agreement = _minority_and_chance(overlap, jackknife, sizes)
+        label_totals = _label_totals(overlap, jackknife)
+        label_shares = label_totals / max(label_totals.sum(), 1.0)
+        minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)
         codes = coded.codes[:, grader].astype(np.intp)
@@ -320,20 +328,22 @@ class Comparator:
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
             people_influence=bounds.influence(people_kappas), people_variance=variance,
-            chance_agreement=chance_agreement,
+            chance_agreement=float((label_shares**2).sum()),
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Support:
-    """Support of the score bounds of one grader's kappa, or of the difference of two graders'. Its
-    points are the observed clusters (or groups of clusters, as the jackknife leaves them out), and
-    the same clusters with every other label that a grader could have given: errors that have not
-    occurred yet. These weigh half a cluster in all (`bounds.PSEUDO`), less if clusters are large.
+    """Support of the score bounds of one grader's kappa, or of the difference of two graders'. A
+    *point* is what a row of the jackknife leaves out: a cluster or, of very many, a group of them.
+    The observed points come first. The same points follow with every other label that a grader
+    could have given: errors that have not occurred yet. These weigh half a cluster in all
+    (`bounds.PSEUDO`), less if clusters are large.
 
-    `sums` (points, tables, 2 + 2q) are what each point adds to the tables
-    (`analysis.bootstrap.bounds.table_sums`), `weights` (points,) its weight, `distance` (q, q) the
-    distances of labels. `clusters` (observed points,) are the first points' jackknife indices.
+    `sums` (points, tables, 2 + 2q) are what each point adds to each table with a grader: its size,
+    the summed distance of labels, and both raters' counts of the q labels (`bounds.table_sums`).
+    `weights` (points,) are the points' weights, `distance` (q, q) the distances of labels.
+    `clusters` (observed points,) number the jackknife's rows that leave these out, from 0.
     """
 
     sums: Array
@@ -363,14 +373,14 @@ class Support:
             for changed, codes in enumerate(graders_codes):  # one grader's labels are changed
                 all_sums = [*graders_sums]
                 all_sums[changed] = table_sums(np.where(codes >= 0, label, -1))
-                change = np.concatenate(all_sums, axis=1) - observed
-                one_changed = observed + change / clusters_per_point  # only one cluster of a point
-                unobserved.append(one_changed[clusters])
+                mean_change = (np.concatenate(all_sums, axis=1) - observed) / clusters_per_point
+                # Of a group of clusters only one changes.
+                unobserved.append((observed + mean_change)[clusters])
         n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
+        # Column 0 is a table's size. Units, and so clusters, count once for each grader.
         n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
-        # Column 0 is a table's size: over all tables of a grader, each unit counts once. Divided by
-        # a root, the pseudo-weight lies between the weights of half a cluster and of half a unit.
         units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
+        # In all, the geometric mean of the weights of half a cluster and of half a unit.
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
         points = np.concatenate([observed[clusters], *unobserved])
@@ -381,21 +391,21 @@ class Support:
     ) -> ScoreBounds:
         """Return the bounds of the mean kappa of these tables minus `subtracted`, which does not
         depend on the grader's labels. `values` (rows,) are the difference, `subtracted` (rows,) its
-        second term, for all data and without each cluster; `effective` clusters count.
+        second term, for all data and without each cluster; `effective` counts effective clusters.
         """
-        # The data, then the rows of the jackknife that leave out the observed points.
+        # Row 0 of the jackknife has all data; `clusters` counts from the row after it.
         rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
         linear = np.zeros(len(self.weights))  # the points' values, whose mean is added to kappa
         if subtracted is not None and n:
-            # The estimate plus influence: its mean over the data is the estimate, and weights move
-            # it as they move `subtracted`. A cluster has one value, whatever the grader's labels.
-            by_cluster = subtracted[0] + bounds.influence(subtracted[rows])
-            linear -= np.tile(by_cluster, len(self.weights) // n)
+            # As a mean over points, `subtracted` is the estimate plus each point's influence. The
+            # points with other labels of the grader repeat the n observed points and their values.
+            by_point = subtracted[0] + bounds.influence(subtracted[rows])
+            linear -= np.tile(by_point, len(self.weights) // n)
         statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
         point_influence = statistic.at(observed)[1]  # a linear approximation of the jackknife's
         spread = float(np.sqrt((observed * point_influence**2).sum()))
-        stretch = 1.0  # factor by which the jackknife's spread is wider, if it is
+        stretch = 1.0  # the jackknife's spread divided by that of the approximation, if above 1
         if n > 1 and spread > _MIN_SPREAD:
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
         sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
@@ -421,11 +431,13 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
+    # The tables in `among` (`Overlap.sums_among`): of each pair in `pairs`; then, if some people
+    # share a table, of each person in `overlap.individual` with them, and last of them alone.
+    n_shared = len(among) - len(pairs)
     for left_out in range(len(overlap.individual)):
         other_people = np.arange(len(with_grader)) != left_out
-        # Tables among people: of pairs, then of each person with the shared table, then its own.
         other_pairs = np.array([left_out not in pair for pair in pairs], dtype=bool)
-        other_shared = np.arange(len(among) - len(pairs)) != left_out
+        other_shared = np.arange(n_shared) != left_out
         other_tables = np.concatenate([other_pairs, other_shared])
         differences.append(_difference(with_grader[other_people], among[other_tables], distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
@@ -449,20 +461,21 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
         return float(kappa - people_kappa)
 
 
-def _minority_and_chance(
-    overlap: Overlap, jackknife: Resamples, sizes: Array
-) -> tuple[float, float]:
-    """Return two figures: the effective number of clusters in which a person gave another label
-    than the most frequent one, as a mean over people (of whom those who share a table count as one,
-    by their majority); and the agreement expected by chance of two raters with people's label
-    shares. `sizes` (clusters,) are the clusters' weights.
+def _label_totals(overlap: Overlap, jackknife: Resamples) -> Array:
+    """Return the weight of people's labels on the overlap's units, by label (q,)."""
+    unit_weights = jackknife.mass[overlap.coded.clusters].astype(float) * overlap.units
+    return np.asarray(unit_weights @ label_counts(overlap.coded, overlap.raters))
+
+
+def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, label: int) -> float:
+    """Return the effective number of clusters in which a person gave another label than the most
+    frequent one (the code `label`), as a mean over people. People who share a table count as one,
+    by their majority. `sizes` (clusters,) are the clusters' weights.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
-    unit_weights = jackknife.mass[coded.clusters].astype(float)
-    shares = unit_weights @ label_counts(replace(coded, codes=codes), range(codes.shape[1]))
     labelled = codes >= 0
-    in_minority = labelled & (codes != shares.argmax())
+    in_minority = labelled & (codes != label)
     n_individual = len(overlap.individual)
     masks = list(in_minority[:, :n_individual].T)
     if overlap.pooled:
@@ -471,5 +484,4 @@ def _minority_and_chance(
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
     by_person = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
-    shares = shares / max(shares.sum(), 1.0)
-    return float(np.mean(by_person)) if by_person else 0.0, float((shares**2).sum())
+    return float(np.mean(by_person)) if by_person else 0.0

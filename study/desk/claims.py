@@ -412,9 +412,11 @@ class SessionDesign:
                     yield questions
 
     def _sort_key(self, rater_id: str, first_unit: str, screen: Screen) -> tuple[str, str]:
-        """Return a screen's sort key for a rater; `first_unit` tells the study's stages apart."""
+        """Return a screen's sort key for a rater in the stage that begins with `first_unit`."""
         unit, wording = screen[0].unit_id, ""
         if self._rewording:
+            # Each wording is a rubric with its own name, so its screens stay together. The unit
+            # lets the order of the wordings differ from stage to stage.
             names = ",".join(question.rubric.name for question in screen)
             wording = self.digest("wording", rater_id, first_unit, names)
         return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
@@ -576,10 +578,10 @@ class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
     claims enter: a transaction that fails leaves no trace here.
 
-    A rater holds a question from its first claim (`is_first`) until that is released. The mappings
-    about holders restate the claims by rater, so that `full_questions` need not read them all: a
-    question is in the set of `_keys_by_count` for its number of holders and in no other, and
-    `_open_since` has those holders who have not answered it.
+    A rater holds a question from its first claim (`is_first`) until that is released, and also once
+    it is answered. Other mappings restate who holds what, so that `full_questions` need not read
+    all claims: each question is in one set of `_keys_by_count`, that of its number of holders, and
+    `_open_since` has the holders who have not answered yet.
     """
 
     def __init__(self, hashes: set[str]) -> None:
@@ -616,27 +618,28 @@ class ClaimIndex:
         """Return the questions with `n_raters` holders or more, where neither `excluded` raters
         count nor those whose open claim is from before `lapsed_before`.
         """
-        n_uncounted = Counter(
+        n_uncounted = Counter(  # holders who do not count, by question: late ones, then excluded
             key
             for (key, rater), claimed_at in self._open_since.items()
             if claimed_at < lapsed_before and rater not in excluded
         )
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
-        held_by_enough = set[Key]()  # if every holder counted
+        held_by_enough = set[Key]()  # whether or not the holders count
         for n_holders, keys in self._keys_by_count.items():
             if n_holders >= n_raters:
                 held_by_enough |= keys
-        return held_by_enough - {
+        too_few_count = {
             key for key, count in n_uncounted.items() if len(self._holders[key]) - count < n_raters
         }
+        return held_by_enough - too_few_count
 
     def _enter(self, claim: Claim) -> None:
         """Enter one changed claim."""
         tasks, task_key = self._by_rater[claim.rater_id], (*claim.key, claim.draw)
         former = tasks.get(task_key)
         if former and former.state == "labelled" and former.task_id != claim.task_id:
-            return  # answered under an earlier text of the rubric that counts as the same
+            return  # keep the answer: it is under another text of the rubric that counts as equal
         tasks[task_key] = claim
         if claim.order and not claim.is_check:
             self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
@@ -703,12 +706,13 @@ class NextTasks:
     excluded: Set[str] = frozenset()
     """Raters whose claims do not count."""
     assumed: Set[str] = frozenset()
-    """Ids of the rater's open tasks to count as answered, after all others."""
+    """Ids of the rater's open tasks to count as answered, and as the last answers."""
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
+            # `answered` sorts by version, so these become the last answers.
             tasks, last = dict(self.tasks), self.index.last_version + 1
             for key, claim in self.tasks.items():
                 if claim.task_id in self.assumed and claim.state == "open":
@@ -743,12 +747,13 @@ class NextTasks:
                 n_repeats += claim.state != "released"
         n_done = n_first_done + n_repeats_done
         n_first_open = sum(claim.is_first for claim in self.valid_claims)
+        # `_screens` keeps to the limit on units. Without one it yields every free question.
         is_limited = self.design.settings.units_per_rater > 0
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
         n_first = n_first_done + n_first_open + n_free
         total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
         n_checks_left = sum(claim.is_check for claim in self.valid_claims)
-        if n_done < total:  # checks come between other answers, never after the last one
+        if n_done < total:  # a check that is due only after the last answer never comes
             checks = self.design.checks
             for number, screen in checks.remaining(self.rater_id, self.given_checks):
                 if checks.due_after(self.rater_id, number) < total:
@@ -767,8 +772,8 @@ class NextTasks:
         return check or self._claim_repeat(changes) or self._claim_first(changes)
 
     def _update_leases(self, changes: Changes) -> None:
-        """Release the open tasks that others have taken over; where a lease is half over, renew all
-        others in their order, as tasks are shown in the order of their claims' versions.
+        """Release the open tasks that others have taken over. If a lease of the valid ones is half
+        over, renew all of these in their order: each gets a new version, by which tasks are shown.
         """
         half_lease_ago = minutes_ago(self.design.settings.lease_minutes / 2)
         needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
@@ -835,15 +840,15 @@ class NextTasks:
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
         """Return True if a rater's answers have fewer repeats than are planned by now. So that it
-        cannot be foreseen, each has a random `delay` of fewer first answers than the `stretch` from
-        one planned repeat to the next (10 if the share is .1). With no question left, none has one.
+        cannot be foreseen, each comes a random `delay` of first answers later than planned, but
+        before the next one is planned. With no question left, none is delayed.
         """
         design, delay = self.design, 0
         n_first = sum(claim.is_first for claim in answers)
         n_repeats = len(answers) - n_first
         if self._next_screen:
-            stretch = round(1 / design.settings.repeat_share)
-            delay = seeded_number(design.key, stretch, "repeat", self.rater_id, str(n_repeats))
+            spacing = round(1 / design.settings.repeat_share)  # first answers for each repeat
+            delay = seeded_number(design.key, spacing, "repeat", self.rater_id, str(n_repeats))
         return n_repeats < design.planned_repeats(n_first - delay)
 
     def _claim_first(self, changes: Changes) -> list[Claim]:
