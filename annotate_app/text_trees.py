@@ -113,7 +113,8 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
         else:
             ends, entries = "[…] ", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
-        summary: Node = ["summary", {}, *name, ends, ["span", {"class": "is-count"}, str(len(value))]]
+        count = ["span", {"class": "is-count"}, str(len(value))]
+        summary: Node = ["summary", {}, *name, ends, count]
         return ["details", {"start": int(depth < open_to)}, summary, *inside]
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
