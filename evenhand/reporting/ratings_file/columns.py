@@ -46,7 +46,10 @@ _MOST_CELLS = 2_000  # different cells of a column that are checked
 _DATE = re.compile(pattern_of("date"))
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)  # "latency", "cost"
-_FACT = rf"(^|[_\W])({pattern_of('fact')})([_\W]|$)|(Id|At|Date|Time)$|^(is|has|was)[_ ]"
+_FACT = re.compile(
+    rf"(?i:(^|[_\W])({pattern_of('fact')})([_\W]|$)|^(is|has|was)[_ ])"
+    r"|(?<=[a-z])(Id|At|Date|Time)$"  # "createdAt", not "threat"
+)
 """Names of columns that describe a unit or its labels, such as `created_at` or `is_long`."""
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
@@ -177,7 +180,7 @@ def kind_by_word(name: str) -> str:
 
 def is_fact(column: str) -> bool:
     """Return True if a column's name is that of a fact about a unit or its labels, or a measure."""
-    return bool(re.search(_FACT, column, re.I) or _MEASURE.search(column))
+    return bool(_FACT.search(column) or _MEASURE.search(column))
 
 
 def criteria(columns: Iterable[str]) -> list[str]:

@@ -173,6 +173,8 @@ FILES = [
     Case("semicolons", csv(rows(), delimiter=";"), ("Annotators with one another",), code=0),
     Case("tabs", csv(rows(), delimiter="\t"), ("Annotators with one another",), code=0),
     Case("wide", WIDE, ("items `id`; annotators `ann`, `ben`; grader `gpt-5`",), code=0),
+    Case("wide, names that end as fields do", WIDE.replace("ann", "pat").replace("ben", "david"),
+         ("items `id`; annotators `pat`, `david`; grader `gpt-5`",), code=0),
     Case("wide, other names", WIDE.replace("gpt-5", "dan"),
          ("r.csv has no column 'rater_id'; name the columns of the raters' labels",),
          mend="--human ann,ben,dan"),
