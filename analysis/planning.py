@@ -187,9 +187,10 @@ class _Raters(ABC):
         """Return the approximate number of units with which an errorless grader, which gives the
         median of humans' labels, almost surely passes.
 
-        With n units, errors in a share of up to -ln(level) / n of all units may not be observed. An
-        error over the whole scale lowers kappa by 1 over the distance expected by chance. The loss
-        must not exceed the `margin` plus the grader's lead over humans. In simulations the grader
+        With n units, errors in a share of up to -ln(level) / n of all units may not be observed.
+        Kappa is 1 minus the labels' mean distance over that expected by chance: errors over the
+        whole scale lower it by their share over the latter. This must not exceed the `margin` plus
+        `lead`, the grader's kappa with a human minus that of two humans. In simulations the grader
         passes in .93 to 1 of studies of this size, and in less than half with two fifths of it.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
@@ -349,7 +350,7 @@ class ScaleScenario(_Raters):
 
     @property
     def _sums(self) -> Array:
-        """Sums that the kappa of two humans depends on, (1, 2 + 2q) (`bounds.table_sums`)."""
+        """Size, summed distance, both margins of two humans' labels, (1, 2 + 2q): `table_sums`."""
         joint, _, _ = self._tables(self.likeness)
         return bounds.table_sums(joint[None], self.distance)
 
@@ -358,9 +359,9 @@ class ScaleScenario(_Raters):
         large-sample variance of Fleiss, Cohen & Everitt (1969).
         """
         q = len(self.cuts) + 1
-        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # by each of the sums
+        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # by each of `_sums`
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
-        influence = slope[0] + slope[1] * self.distance + first + second
+        influence = slope[0] + slope[1] * self.distance + first + second  # by labels (q, q)
         joint, _, _ = self._tables(self.likeness)
         return float(Z * math.sqrt((joint * influence**2).sum() / units))
 
@@ -455,13 +456,13 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the range of the middle 95% of best thresholds over simulated studies. At 0.5 the
-    grader is as good as a human; its probabilities are Phi of a normal score. The reference is the
-    humans' majority. The best thresholds' spread falls far more slowly than a mean's.
+    grader is as good as a human; its probabilities are Phi of a score, folded normal with a sign.
+    The reference is humans' majority. The thresholds' spread falls far more slowly than a mean's.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
     verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
-    tie_break = (rng.random((studies, units)) - 0.5) * 1e-9
+    tie_break = (rng.random((studies, units)) - 0.5) * 1e-9  # an even number of humans may tie
     reference = verdicts[:-1].mean(axis=0) + tie_break > 0.5
     centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
     noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
@@ -522,8 +523,10 @@ class Panel(NamedTuple):
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
         human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
-        share = np.full(len(human_kappa), rule.margin_share)  # of humans' kappa; 0: none
-        if not rule.margin_share:  # a fixed margin, but at most this share of humans' kappa
+        # The share of humans' kappa that may be lost: as declared, or the largest share where a
+        # fixed margin exceeds it, else 0, and the margin itself may be lost.
+        share = np.full(len(human_kappa), rule.margin_share)
+        if not rule.margin_share:
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
         allowed = np.where(share > 0, share * human_kappa, margin)  # loss of kappa
         difference = self.with_grader.mean(axis=0) - human_kappa
@@ -542,11 +545,11 @@ class Panel(NamedTuple):
         minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
         can_pass = humans_agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
         # What is bounded is the difference plus `share` x humans' kappa (see `_bound_distance`).
-        # Its null is 0 with a share, else -margin: in both cases the difference is at -`allowed`.
+        # Its null, where the difference is -`allowed`, is 0 with a share and -margin without one.
         influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
         linear_reach = bounds.reaches(influence.T, alpha)
         passed = is_within_margin(linear_reach)
-        error = _LINEAR_ERROR / units * linear_reach  # the largest of `linear_reach`
+        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
         # For speed, the verdict's bound is computed only in studies in which it may differ: near
         # the margin, and in all with so few units that the linear bound may be wrong by its reach.
         is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
@@ -565,7 +568,7 @@ class Panel(NamedTuple):
         `chosen` studies. The statistic is the mean kappa with the grader minus (1 - `share`) times
         `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
         it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
-        weights move from the units to copies with labels that were not observed (`unseen`).
+        `lower_bound` moves weights from the units to copies with labels not observed (`unseen`).
         `influence` (studies, units) is that of units on the statistic, by the jackknife; that of
         the bound is a linear approximation, which `stretch` widens to it.
         """
@@ -580,10 +583,10 @@ class Panel(NamedTuple):
         grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
         copies = grader.shape[1]
         base = np.ones((copies, units))
-        base[1:] = bounds.PSEUDO / (units * (copies - 1))  # half a unit in all
+        base[1:] = bounds.PSEUDO / (units * (copies - 1))  # `PSEUDO`, half a unit, in all
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
         grader = grader.reshape(studies, -1)  # (studies, points): copies, each of all units
-        weights = np.broadcast_to(base.ravel(), (studies, base.size))
+        weights = np.broadcast_to(base.ravel(), (studies, base.size))  # the field `base`
         statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
         data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)  # the first copy alone
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -643,7 +646,8 @@ class _StudyKappas:
         sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
         sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
         value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
-        # A point moves the size and people's margins by its unit, the other sums by its label.
+        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
+        # to the size and people's margin, by its label to the distance and the grader's margin.
         by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
         influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
         influence += (slope[:, None, :, 1] @ self._distances)[:, 0]

@@ -144,8 +144,9 @@ class ScoreDistribution(NamedTuple):
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
         normal_third = _third_of_normal(probit_mean, angle)
-        # The third moment of tau (the central one from units with three labels, moved to `mean` and
-        # `variance`) minus the normal distribution's; averaged with what all strata imply.
+        # The third moment of tau (from the central one of units with three labels, and `mean` and
+        # `variance`) minus the normal distribution's. This excess is averaged with what all strata
+        # imply: the same multiple of sd^3 in each.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
         excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
@@ -194,11 +195,11 @@ class Noise(NamedTuple):
             # 2 rho (1 - rho), the derivative of the correlation by k.
             by_k = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
             by_k *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
-            # The normal equations of the least squares for k and the slope on x.
+            # The normal equations for k and the slope on x, with sums of the derivatives' products.
             squares, residual = weight * by_k**2, weight * by_k * (covariance - fitted)
             kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
             k_gradient, x_gradient = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
-            det = kk * xx - kx**2
+            det = kk * xx - kx**2  # Cramer's rule
             step_k = _divide(xx * k_gradient - kx * x_gradient, det)
             step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus that slope
             k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
@@ -339,7 +340,7 @@ class _Curves(NamedTuple):
         a[guesses] = self.of_rows(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
         data = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 for each point
         grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
-        residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()
+        residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()  # minus the grader's
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
         crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
@@ -351,7 +352,7 @@ class _Curves(NamedTuple):
             a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
-            top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())
+            top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())  # the data's maximum
             a[unsolved], b[unsolved], fits[unsolved] = self.of_rows(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )
@@ -398,8 +399,9 @@ class _Curves(NamedTuple):
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return strictness and sharpness at which the covariance is at its maximum, with the
-        grader's mean matched, by Newton's method from `a` and `b`. The sharpness is the largest one
-        if the covariance rises up to there, and the start's without convergence.
+        grader's mean matched: the mean's residual and the slopes' determinant are 0, by Newton's
+        method from `a` and `b`. The sharpness is the largest one if the covariance rises up to
+        there, and the start's without convergence.
         """
         start, best_b = b, b.copy()
         best_a, active, curves = a.copy(), np.arange(len(a)), self
@@ -415,7 +417,8 @@ class _Curves(NamedTuple):
             step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian)
             step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian)
             # At a maximum, unlike a minimum, the slope falls with sharpness. Where it does not, go
-            # uphill by a fixed step: `det` has the sign of the covariance's slope.
+            # uphill by a fixed step (`det` has the slope's sign, and steps are subtracted), with
+            # the strictness that matches the mean.
             falls = jacobian < 0.0
             step_b = np.where(falls, step_b, -0.25 * np.sign(det))
             step_a = np.where(falls, step_a, _divide(residual - mean_by_b * step_b, mean_by_a))
@@ -430,7 +433,7 @@ class _Curves(NamedTuple):
             if len(remaining) < len(active):
                 active, curves = active[remaining], curves.of_rows(remaining)
                 a, b = a[remaining], b[remaining]
-        # Only a row that converged has a new sharpness, and a strictness that matches its mean.
+        # Match the mean also where the sharpness is the start's (no convergence) or the largest.
         unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
         curves = self.of_rows(unmatched)
         best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
@@ -516,6 +519,8 @@ class _Expected(NamedTuple):
 
     def slopes(self) -> _Slopes:
         """Return the derivatives of mean and covariance by strictness and sharpness."""
+        # The mean product is Phi2(h, k; rho), with the slope phi(h) Phi(conditional) by h, and the
+        # bivariate density by rho (Plackett 1954); the covariance is this minus Phi(h) Phi(k).
         h, k = self.probit, self.people
         density, conditional = _density(h), (k - self.rho * h) / self.conditional_sd
         by_probit = density * (ndtr(conditional) - ndtr(k))
@@ -525,7 +530,7 @@ class _Expected(NamedTuple):
         mean_by_b = density * self.probit_by_b + extra_by_b.sum(axis=1)
         cov_by_b = by_probit * self.probit_by_b + by_rho * self.rho_by_b
         cov_by_b = cov_by_b + self._with_people(extra_by_b)
-        cov_by_a = self.curves.relative * cov_by_a
+        cov_by_a = self.curves.relative * cov_by_a  # strictness in a stratum is `relative` times a
         return _Slopes(self.slope_of_mean(), *map(self._overall, (mean_by_b, cov_by_a, cov_by_b)))
 
     def _with_people(self, calls: Array) -> Array:
@@ -848,7 +853,8 @@ class PeopleCalls:
         grader, products, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
         noise, sums = step.noise if noisy else None, (step.sums.n, grader, products)
         excess = excess_calls(*sums, step.scores, fit_sharpness=self.has_pairs, noise=noise)
-        # Products of calls with x within parts, minus those of expected calls, linear in humans'.
+        # The slope adds up products of x and the excess, within and between parts. Within parts,
+        # expected calls are linear in humans' calls, and in x if noise changes strictness.
         within = products_with_x - self._mean * grader
         within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
         if noise is not None and excess.strictness_slope is not None:
@@ -885,7 +891,8 @@ def _call_products(people: Array) -> PeopleSums:
     shared, leniency = people[k >= 2], np.zeros(people.shape[1])  # units of two or more
     if len(shared):
         n_shared = (~np.isnan(shared)).sum(axis=0)
-        # k / (k - 1): deviations from a unit's other people; 1 - 1 / people: from all people.
+        # Times k / (k - 1), a deviation from the mean of a unit's k people is one from that of the
+        # k - 1 others; times 1 - 1 / people, that is one from the mean of all people.
         scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
         deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)

@@ -33,9 +33,9 @@ means are. It varies less than the rates of the sides, as effects on both answer
 
 *Intervals.* A bound is the narrower of two (`bootstrap.intervals`): Wilson's (1927), with Student's
 t for the number of clusters with the rarer outcome, and a score bound. For a plain share both
-follow from its variance. For other figures a `Reach` holds the distances of the score bounds, inf
-for none (Rogan & Gladen's rates, and means), and that number of clusters, inf for the normal
-distribution in place of Student's t.
+follow from its variance. Other figures have a `Reach`: `below` and `above` are the distances of the
+score bounds, inf for none (Rogan & Gladen's rates, and means); `carriers` is the number of clusters
+for Student's t, inf for the normal distribution in its place.
 
 `Writer.add` takes a figure as its values in data and resamples (rows,), for which it computes an
 interval, or as a finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
@@ -197,7 +197,7 @@ def corrected_interval(
     reach: Reach | None = None,
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
-    variance of the resampled rates, or as wide as the clusters allow where no resample differs.
+    variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
     `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
     `labelled` the units and clusters that people labelled; `reach` is that of PPI (`ppi_reach`).
@@ -206,7 +206,8 @@ def corrected_interval(
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
-    # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside.
+    # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
+    # a `reach`, one unit of those that people labelled, on which the correction rests.
     units = n_units if reach is None else labelled_units
     interval = intervals.share_interval(interval, replicates, units, clusters, reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
@@ -225,7 +226,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     sums = sums.reshape(len(sums), -1, sums.shape[-1])
     n_units = sums[..., [LABELLED, REST]].sum(axis=0)  # (strata, 2)
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))  # (strata, 2)
-    # Scale the sums of labelled units, then those of the rest; sum over strata: (k, clusters) each.
+    # Scale labelled units' sums, then the rest's, and add up strata: each feature is (clusters,).
     labelled, affirmed, graded, _ = (sums[..., :REST] * scale[:, [0]]).sum(axis=1).T
     rest, rest_graded = (sums[..., REST : REST + 2] * scale[:, [1]]).sum(axis=1).T
     deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
@@ -233,7 +234,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
     if len(columns) < 2:
         return None
-    kinds, times = np.unique(columns, axis=0, return_counts=True)  # of labelled clusters
+    kinds, times = np.unique(columns, axis=0, return_counts=True)  # equal clusters are one kind
     cases, weighted, sizes = kinds.T
     return intervals.powered_reach(cases, weighted, sizes, times.astype(float), unlabelled_error)
 
@@ -571,7 +572,7 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
     count, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
-    # Several subjects are compared within clusters: then rows are clusters' means, else units.
+    # Rows are no resamples: to compare several subjects, they are clusters' means, else units.
     rows = clusters if count > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
@@ -582,7 +583,8 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
         first, second = np.triu_indices(count, 1)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            # Covariance matrix of people and grader, pooled over samples (people or grader, rows).
+            # Covariance matrix of people and grader, pooled over samples (people or grader, rows):
+            # one sample for each subject, or for each pair of subjects.
             defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
             centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
             freedom = sum(part.shape[1] - 1 for part in centred)
@@ -628,7 +630,8 @@ def add_share_rows(view: RubricView) -> None:
             merged = merge_small_strata(strata, [labelled, rest], view.count)
             codes, n_strata = np.where(in_part, merged, -1), int(merged.max()) + 1
             cells = cell_sums(features.reshape(len(people), -1), codes, n_strata, out)
-            # From (classes, features, rows, strata) to a sum (rows, classes, strata) per feature.
+            # Split the first axis, classes x features: (classes, features, rows, strata). Then move
+            # classes: (features, rows, classes, strata), a sum for each field of `RateSums`.
             cells = cells.reshape(view.coded.q, features.shape[2], *cells.shape[1:])
             sums = RateSums(*np.moveaxis(cells, 0, 2))._replace(ddof=1.0)
             shares, weight = stratified_ppi(sums, classes=True)
@@ -740,8 +743,9 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 class _CorrectedRates:
     """Rates or means of one grader by group, from `scores`. `rates` and `weight` (rows, groups) are
-    those of PPI++. It is stratified in groups with enough labels for two strata or more; `strata`
-    maps the number of such a group to the stratum of each unit (units,).
+    those of PPI++. It is stratified in groups with enough labels for two strata or more: `strata`
+    maps the number of such a group to the stratum of each unit (units,), from the argument `strata`
+    (units,) with small strata merged.
     """
 
     def __init__(
@@ -816,7 +820,7 @@ class _CorrectedRates:
             weight = float(self.weight[0, group])
             if self.measure.is_rate and not reason:
                 reach = _stratified_reach(self.out, self.features, strata, weight)
-            else:  # of people's own mean with weight 0 (see `Measure.reach`)
+            else:  # undefined, or a mean: people's own with weight 0 (see `Measure.reach`)
                 clusters = np.inf if weight > 0 else self.out.count(labelled).clusters
                 reach = self.measure.reach(clusters)
             self._add_corrected(self.measure.powered, rates, name, in_part, reason, note, reach)
@@ -882,7 +886,7 @@ class _CorrectedRates:
             labelled = self.out.count(self.compared)
             reach = Reach(np.inf, np.inf, labelled.clusters)  # Wilson's bounds only
         interval = self.out.resamples.interval(values, labelled.clusters)
-        if interval.low > 1 or interval.high < 0:  # the error rates must be those of other subjects
+        if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
             interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
@@ -978,7 +982,7 @@ def paired_reach(
     that no labelled cluster has (`intervals.unseen`). For means, both only if no resample differs.
     """
     needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
-    extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2
+    extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2  # `needs_floor` is 0 for neither
     reach_together = subject_scores.reach_together
     reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)

@@ -107,7 +107,8 @@ def add_overall_rows(out: RubricView) -> None:
     """Add `subject_score` of humans and graders, and the correlations of these scores.
 
     The labels have one row per unit that counts towards a score. The humans' score of a unit is the
-    mean of their verdicts. Two raters are compared on the units that both scored; a correlation is
+    mean of their verdicts. Two raters are compared on the units that both scored. Subjects' means
+    are (rows, subjects): row 0 is the data, the other rows are resamples. A correlation is
     undefined in a resample without any unit of a subject.
     """
     labels, verdict_values = out.labels, out.labels.verdict_values
@@ -183,9 +184,9 @@ class Measure(NamedTuple):
 
     def reach(self, clusters: float) -> Reach | None:
         """Return the `Reach` of a mean; None for a rate, which has another. Score bounds are for
-        rare outcomes, which a mean has not: their distances are inf, so that Wilson's bounds hold,
-        with Student's t for this number of `clusters`. It is inf, for the normal distribution, with
-        PPI++, as each resample estimates its weight again.
+        rare outcomes, which a mean has not: `below` and `above` are inf, so that Wilson's bounds
+        hold, with Student's t for the number of `clusters`. With PPI++, `clusters` is inf, for the
+        normal distribution, as each resample estimates the weight again.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
@@ -281,8 +282,8 @@ def reach_together(
     from scipy.special import ndtr, stdtrit
 
     freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
-    # The variance of each figure, and the largest standardised deviation in each resample; -1 for
-    # none that is defined.
+    # The variance of each figure, and the largest standardised deviation in each resample: below 0
+    # if none is defined there, as a deviation that is NaN becomes -1 before it is standardised.
     variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
     for start in range(0, count, _BLOCK):
         columns = slice(start, start + _BLOCK)
@@ -336,10 +337,10 @@ def add_difference_rows(
     """Add the difference of rates or means (at = "A>B", A minus B) of every two subjects, and the
     interval of possible ranks of each subject, `rate_rank_set` (at = subject); 1 is the highest.
 
-    `rows` are the subjects' rows of PPI++, `rates` (rows, subjects) their rates from 0 to 1 in the
-    data and the resamples, `labelled` (subjects,) the numbers of clusters that people labelled, and
-    `answered` (clusters, subjects) is True where a subject has an answer; a note tells where two
-    differ. All bounds of one grader hold together, over all `rubrics`, in 95% of studies.
+    `rows` are the subjects' result rows of PPI++, `rates` (1 + resamples, subjects) their rates
+    from 0 to 1, the data's first. `labelled` (subjects,) are the numbers of clusters that people
+    labelled, `answered` (clusters, subjects) is True where a subject has an answer; a note tells
+    where two differ. All bounds of a grader hold together, over all `rubrics`, in 95% of studies.
     """
     pairs = all_differences(rates, labelled, 0.05 / rubrics, is_rate=measure.is_rate)
     if len(rows) <= MOST_COMPARED:

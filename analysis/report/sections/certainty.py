@@ -123,7 +123,7 @@ def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Fig
 def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
     """Yield every grader's cut that guarantees an agreement, or is undefined, with a sentence."""
     for cut in figures.select_all(tuning.CUT):
-        target, reason = f"{100 * float(cut.at):g}%", cut.reason
+        target, reason = f"{100 * float(cut.at):g}%", cut.reason  # `at`: the agreement promised
         if above := _above_cut(figures, cut):
             numbers = {name: figure.exact.estimate for name, figure in above.items()}
             below_1 = 1.0 - cut.exact.estimate  # 0.99996 is not shown as 1
@@ -157,7 +157,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
     for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
         for row in overall_kappas:
-            if row.at == varying and row.interval:
+            if row.at == varying and row.interval:  # else undefined overall
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [
@@ -172,7 +172,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
 
 def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    by_size = [row for row in src.largest_first(kappas) if row.interval]
+    by_size = [row for row in src.largest_first(kappas) if row.interval]  # others are not named
     rubric_kappas = [row for row in by_size if row.at == REWORDED]
     subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != src.ALL]
     prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
@@ -285,14 +285,14 @@ def _tuned_table(
     """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
     def value_at(key: src.Key, at: str) -> src.Figure | None:
-        """Return the value of the row's objective, its `at`, at a threshold."""
+        """Return the value of the row's objective, `key.at`, at the threshold of repr `at`."""
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
 
     def at_default(key: src.Key) -> src.Figure | None:
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
     def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].exact.estimate))  # `at` is the threshold's repr
+        return value_at(key, repr(tuned[key].exact.estimate))  # `tuned`: set below
 
     columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
     columns |= {"at_tuned": at_tuned, "held_out_gain": "threshold_held_out_gain"}
