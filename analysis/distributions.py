@@ -123,7 +123,7 @@ def group_sizes(counts: Array) -> tuple[Codes, Codes]:
 
 
 def steps_to_all(counts: Array) -> Array:
-    """Return the number of steps (units,), of half minus a quarter, from half of humans to all."""
+    """Return the step from half of humans to all over the step from a quarter to half, (units,)."""
     half, quarter = group_sizes(counts)
     return np.asarray((counts.sum(axis=1) - half) / (half - quarter))
 
@@ -143,7 +143,7 @@ def between_whole_groups(quarter: Numbers, half: Numbers, steps: Numbers) -> Arr
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = (half**-2.0 + np.maximum(0.0, half**-2.0 - quarter**-2.0) * steps) ** -0.5
-    return np.where(half > 0, whole, 0.0 * half)
+    return np.where(half > 0, whole, 0.0 * half)  # 0 for 0, NaN for NaN
 
 
 def equivalent_people(distance: Array, one_person: Array) -> Array:
@@ -209,9 +209,9 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
     """Return a grader's probabilities of the categories, or else its label with probability 1."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
     shares, affirmative = np.full((len(code), coded.q), np.nan), labels.scale.affirmative_codes
-    if coded.is_binary:  # affirmative is the first of two categories
+    if coded.is_binary:  # the binary view: affirmative, then not affirmative
         shares = np.hstack([positive, 1.0 - positive])
-    elif coded.q == 2 and len(affirmative) == 1:
+    elif coded.q == 2 and len(affirmative) == 1:  # two categories, in the order of the scale
         first = positive if affirmative[0] == 0 else 1.0 - positive
         shares = np.hstack([first, 1.0 - first])
     stated = None if coded.is_binary else labels.distributions.get(grader)
@@ -232,7 +232,7 @@ def add_distribution_rows(view: RubricView) -> None:
     """
     coded, humans = view.coded, view.coded.members("human")
     everybody = People.of(coded, humans)
-    if view.count(everybody.is_enough)[0] < MIN_UNITS:
+    if view.count(everybody.is_enough)[0] < MIN_UNITS:  # [0]: of units
         return
     _add_people_rows(view, everybody)
     for grader in view.labels.models:
@@ -240,7 +240,7 @@ def add_distribution_rows(view: RubricView) -> None:
         people = everybody if others == humans else People.of(coded, others)
         _add_rater_rows(view, people, stated_by(view.labels, coded, grader))
     labelled = everybody.counts * everybody.is_enough[:, None]
-    shares = category_shares(labelled, coded, view.resamples)[0]
+    shares = category_shares(labelled, coded, view.resamples)[0]  # row 0: in the data
     constant = np.eye(len(shares))[int(shares.argmax())]  # certain of the commonest category
     no_label = np.zeros(len(labelled), dtype=bool)
     for name, stated in zip(BASELINES, (constant, shares), strict=True):
@@ -261,8 +261,8 @@ def _add_people_rows(out: Writer, people: People) -> None:
 
 
 def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[Array]:
-    """Return the mean of each feature (units,) over the masked units, (rows,) each, from a single
-    product with the resamples' weights, which is the slowest step.
+    """Return the mean of each feature (units,) over the masked units, (rows,) each, the data's
+    first, from a single product with the resamples' weights, which is the slowest step.
     """
     sums = out.sums(*(np.where(units, feature, 0.0) for feature in features), units.astype(float))
     *totals, count = sums.T
@@ -281,7 +281,7 @@ def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
     if n_labels:
         on_all = Remark("hard_labels") if n_labels == units else ""
         note = join_notes(note, on_all or f"hard labels taken as certain on {n_labels} items")
-    equivalent = equivalent_people(squared, one_person)
+    equivalent = equivalent_people(squared, one_person)  # [0]: in the data
     at_limit = Remark("people_or_more", (MOST_PEOPLE,)) if equivalent[0] >= MOST_PEOPLE else ""
     excess = distance - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, distance), (EXCESS, excess), (SQUARED, squared)):

@@ -63,7 +63,7 @@ def main() -> None:
         ws_ping_interval=2,
         ws_ping_timeout=60,  # a slow line may take long to answer
         ws_per_message_deflate=False,
-        timeout_keep_alive=75,  # after a minute of reading an answer needs no new connection
+        timeout_keep_alive=75,  # still open when an answer follows a minute of reading
         timeout_graceful_shutdown=5,
         # No proxy is trusted here, as any local process could pose as one: study.toml names them.
         forwarded_allow_ips="",
@@ -73,11 +73,13 @@ def main() -> None:
 
 
 def make_app(path: str | None = None) -> Starlette:
-    """Return the app of one study alone at `path`, "" for the root; without a path, of them all."""
+    """Return the app of the study alone at `path`, "" for the root, or of all studies for None."""
     streamlit = pages()
+    # Outside of a study's path are the health of all studies and that path without its slash; below
+    # it is the study's own /health. A study at the root leaves nothing outside.
     health = Route("/health", routes.answer_health_of_all)
     above = [health, Route(path or "/{study}", routes.to_front_page)]
-    below = Mount("/{study}" if path is None else "", streamlit)
+    below = Mount("/{study}" if path is None else "", streamlit)  # its routes begin with `path`
     return Starlette(
         routes=[*(above if path != "" else ()), below],
         lifespan=streamlit.lifespan(),
@@ -92,7 +94,7 @@ def pages() -> App:
         Path(__file__).with_name("page.py"),
         secrets=_secrets(),
         lifespan=routes.telling_systemd,
-        routes=routes.routes("".join(site.path for site in sites() if site.alone)),
+        routes=routes.routes("".join(site.path for site in sites() if site.alone)),  # or ""
         on_script_error=on_script_error,
     )
 

@@ -50,7 +50,7 @@ from evenhand.texts import written
 # records per minute, for each visitor and for all. Much of it comes from visitors, so from anyone.
 
 visitor: ContextVar[str] = ContextVar("visitor", default="")
-"""Address of the visitor whose request is being handled; "" for none."""
+"""Address alone, without a study's path, of the visitor of the present request; "" for none."""
 
 _LONGEST_MESSAGE = 1_000
 _LONGEST_TRACEBACK = 8_000
@@ -101,7 +101,7 @@ class LogLimit(logging.Filter):
         return True
 
     def _records_left(self, address: str) -> int:
-        """Count a record; return how many are left with it, 0 for the first that is left out."""
+        """Count a record; return how many may pass from it on: 0 at the first left out, then -1."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
@@ -172,7 +172,7 @@ class RequestFilter:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         """Connect a page, unless another site opened it or its address has too many open."""
-        page = sites.base_path(scope), address
+        page = sites.base_path(scope), address  # as in `sites.open_pages` and `has_room`
         if not is_own(scope) or not sites.has_room(page):
             await send({"type": "websocket.close", "code": 1008})
             return
@@ -258,7 +258,7 @@ _log = logging.getLogger(__name__)
 def routes(base: str) -> list[Route]:
     """Return our own addresses below `base`, the path of the app; all others are Streamlit's."""
     scripts = {payload.panel_path(): payload.panel_module(), _front_path(): _front_script()}
-    scripts |= [payload.typesetter()]
+    scripts |= [payload.typesetter()]  # one more pair of path and text
     return [
         Route(f"{base}/", _answer_front_page),
         *(Route(f"{base}/{place}", _answer_page) for place in logins.PLACES),
@@ -409,7 +409,7 @@ async def take_message(request: Request) -> Response:
     if site is None or not is_own(request.scope):
         return Response(status_code=403)
     address = sites.address_of(request.scope)
-    sender = (site.path, address)
+    sender = (site.path, address)  # such a pair as `page` in `_page`
     if address and _in_progress[sender] >= sites.MOST_PAGES:
         return Response(status_code=503)
     _in_progress[sender] += 1
@@ -442,8 +442,8 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     """Store what the panel sent; return receipts, by the ids of its answers and flags, with its
     next data, or with the name of the step whose page is to be drawn instead.
     """
-    study = sites.served(site)
-    desks = study.desks()
+    study = sites.served(site)  # no `Study`: that is `desks.desk.study`
+    desks = study.desks()  # as the files are now
     try:
         admission = read_ticket(desks.desk.study, ticket, browser)
     except InputError:
@@ -459,7 +459,7 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     states = payload.read_states(sent)
     entries = payload.read_sent(sent)
     for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):
-        desks_shown, answers = study.desks(state), list(group)  # of the study as it was shown
+        desks_shown, answers = study.desks(state), list(group)  # as the files were when shown
         desk: Desk = desks_shown.sessions.practice if practice else desks_shown.desk
         statuses = desk.submit_all(rater, answers)
         receipts |= zip((answer.submit_id for answer in answers), statuses, strict=True)

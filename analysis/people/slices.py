@@ -162,18 +162,18 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
     category, or none of an easier one, is no different. Units are permuted within categories.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
-    outcome, mass = np.zeros((2, len(reference), len(graders)))
+    outcome, mass = np.zeros((2, len(reference), len(graders)))  # (units, graders) each
     for k, grader in enumerate(graders):
         grades = coded.codes[:, grader]
         units = np.flatnonzero((reference >= 0) & (grades >= 0) & (column.codes >= 0))
         categories = reference[units]
         is_hit, one_hot = grades[units] == categories, np.eye(coded.q)[categories]
-        cells = np.zeros((len(reference), 2 * coded.q))
+        cells = np.zeros((len(reference), 2 * coded.q))  # hits and units, by category
         cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
         n_hits, n_units = np.split(view.sums(cells)[0], 2)  # row 0: in the data
         outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
-        mass[units, k] = 1.0 / n_units[categories]
-    return view.parts(outcome, mass, column.codes, reference)
+        mass[units, k] = 1.0 / n_units[categories]  # 1 in sum over each category
+    return view.parts(outcome, mass, column.codes, reference)  # strata: the categories
 
 
 def members_of(
@@ -281,12 +281,13 @@ def publics_of(
     among = _DistancesAmong.of(codes, coded)
     n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
     while sides_by_column:
-        # (orders, columns, 2): within and across sides; the first order is that of the data.
+        # (orders, columns, 2): within and across sides. What follows, up to `score`, is (orders,
+        # columns), or (columns,) without orders. The first order is that of the data.
         sides, orders = sides_by_column.values(), _orders(stratum, n_permutations, seed)
         distances = np.array([[among.by_sides(side[order]) for side in sides] for order in orders])
         gain = (distances[..., 1] - distances[..., 0]) / among.chance  # in kappa
-        gain -= gain[1:].mean(axis=0)  # standardised by the permutations, all but the first
-        spread = gain[1:].std(axis=0)
+        gain -= gain[1:].mean(axis=0)  # beyond the permutations' mean, still in kappa
+        spread = gain[1:].std(axis=0)  # among the permutations: all orders but the first
         score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
         p = float((score.max(axis=1) >= score[0, best]).mean())
@@ -345,7 +346,9 @@ class _DistancesAmong(NamedTuple):
         unit_mean = ((counts @ distances) * counts).sum(axis=1) / (m * (m - 1.0))
         totals = counts.sum(axis=0)
         weight = sparse.diags_array(1.0 / (m - 1.0))
-        # Rows are units by categories: people's labels, and their distances from each category.
+        # Rows are units by categories. `labels` has 1 at a person's label, `to_categories` the
+        # label's weighted distance from each category: the product sums distances of two people.
+        # From these sums goes the mean distance on every unit that both people labelled.
         labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
         cells = ((unit * q)[:, None] + np.arange(q)).ravel(), np.repeat(person, q)
         weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
@@ -387,6 +390,6 @@ def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
     """
     rng = np.random.default_rng(seed)
     orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
-    for order in orders[1:]:
+    for order in orders[1:]:  # to the places of each stratum, its people, in random order
         order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
     return orders

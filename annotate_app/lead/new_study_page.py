@@ -52,12 +52,14 @@ _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"
 _REQUESTS = "new_study_requests"
 """Key of the requests to create a study. The button only adds one; the next run of the page, which
-knows all fields, carries it out. A run may be ended at any call of Streamlit's (`_carry_out`)."""
+knows all fields, carries it out. A new input or click may end a run at any call of Streamlit's, so
+`_carry_out` clears the requests first; `show_new_study` clears those that could not be met."""
 _READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
 
 
 _Asked = tuple[dict[str, object], Callable[[Callable[..., None]], None]]
-"""What a study needs, by name, and what reads the files and hands them to a function."""
+"""What a study needs, by name, empty if missing; and a function that reads the files and calls the
+`carry_out` that it is given, with a `create` that makes the study and arguments for `create`."""
 
 
 def show_new_study(study: Study) -> None:
@@ -124,7 +126,9 @@ def _ask_for_columns(
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    # As if a question about one response were asked, so that no columns are read as two answers.
+    # As if any question ("-") about one response were asked, so that no columns are read as two
+    # answers; `compared`, in `key`, decides this. `first` goes by the columns' names alone: the
+    # fields offer its columns, and `first` is shown where the roles entered cannot be read.
     asked: Any = {} if compared else {"question": "-", "options": ("yes", "no")}
     key, by_name = f"{upload.file_id}-{compared}-{sheet}", "As the names say"
     first = _read_once(upload, ItemOptions(sheet=sheet, **asked), f"{key}-{asked}", who)
@@ -202,9 +206,7 @@ def _role_of(column: str, file: ItemFile) -> str:
 def _ask_for_rubric(
     study: Study, columns: ItemOptions, how: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
-    """Draw the fields of the question, rubric or rubric file; return the options with what is
-    entered, and the uploaded rubric.
-    """
+    """Draw the fields of the question or rubric; return all options, and the uploaded rubric."""
     if how == _FILE:
         return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     if how == _LIBRARY:
@@ -305,13 +307,14 @@ def _carry_out(
     *arguments: object,
 ) -> None:
     """Draw a preview of the study, or create it without a call of Streamlit's, which may end the
-    run. Raises InputError if another study has the folder or the address.
+    run. `create(folder, *arguments)` makes one, for a preview in a temporary folder. Raises
+    InputError if another study has the folder or the address.
     """
     if request == "look":
         _show_preview(_apart(who, preview_only, create, *arguments))
         return
     requests, outcomes = st.session_state[_REQUESTS], present_outcomes()
-    requests.clear()
+    requests.clear()  # first, so that no other run creates this study again
     folder = folder_beside(study.folder, name.strip())
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
@@ -327,6 +330,7 @@ def _carry_out(
 
 
 def _show_created(name: str, token: str, has_account: bool, preview: StudyPreview) -> None:
+    """Draw where the new study is, with a link to it that holds the `token`, and its preview."""
     if token:
         around = root_address().rstrip("/").rpartition("/")[0]
         st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
@@ -340,7 +344,8 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:  # called as _ask_for_items
+def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
+    """Draw the form of a study of paired prompts; it is called as `_ask_for_items` is."""
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
     label, size = "Responses, if there are any yet", parts.MOST_MB
@@ -366,6 +371,7 @@ def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:  # called a
 
 
 def _show_preview(preview: StudyPreview) -> None:
+    """Draw what annotators see first, what was read and sampled, and how much work it is."""
     load = preview.load
     if preview.first is not None:
         rubric, values = preview.first

@@ -372,7 +372,7 @@ def _splits(
 
 def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NameParts]:
     """Return the largest set of columns whose names combine each of two or more first parts with
-    each of two or more second parts, with these parts.
+    each of two or more second parts, with these parts. In a tie the first separator splits a name.
     """
     columns_of: dict[str, dict[str, str]] = {}
     for column, pairs in splits.items():
@@ -384,7 +384,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
 
     def preference(candidate: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
         seconds, firsts = candidate
-        n_numbers = sum(second[:1].isdecimal() for second in seconds)  # human_1 is no rubric 1
+        n_numbers = sum(second[:1].isdecimal() for second in seconds)  # 1 of human_1 is no rubric
         return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))
 
     products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
@@ -408,8 +408,8 @@ def _is_rater_last(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Three signs that the first parts, and that the second parts, are raters: the names of models,
-    # and questions or labels that show the other parts to be rubrics.
+    # Three signs that parts are raters, each for the first and for the second parts: a model's name
+    # among them; and questions, or labels, that show the other parts (hence 1, 0) to be rubrics.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
     by_label = [_is_rubric_by_labels(table, parts, other_side) for other_side in (1, 0)]
@@ -420,7 +420,7 @@ def _is_rater_last(
 
 
 def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns share labels exactly if they share part `side` (0, 1) of the name."""
+    """Return True if columns with the same part `side` (0, 1) share labels, and all others none."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
@@ -468,7 +468,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 def _refuse_wide(
     table: pd.DataFrame, name: str, columns: list[str], raters: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels, unless `raters` is one of names."""
+    """Raise InputError if columns seem to be raters' labels, and `raters` is no column of names."""
     labels = rater_label_columns(table, columns)
     if raters is not None and raters not in labels:
         return  # a column of raters' names, not of labels: the table is long
@@ -504,7 +504,7 @@ def _refuse_wide(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
-    if options.in_python or len(labels) > 1:  # a single one may be a long table's label
+    if options.in_python or len(labels) > 1:  # in Python always; else 1 may be a long table's label
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
             + kinds_spelled(labels, options)
@@ -515,7 +515,7 @@ def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
     """Return remedies for absent columns: name `likely` ones, `{ours: theirs}`; declare or add."""
-    hint, unknown = "", {*absent} - likely.keys()
+    hint, unknown = "", {*absent} - likely.keys()  # unknown at first: `likely` may grow
     if len(table) and "rater_id" not in unknown:  # raters' ratings may show labels and rubrics
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
@@ -526,7 +526,7 @@ def _remedies(
         if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
-        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
+        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # theirs
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
             rubrics = [  # columns that distinguish ratings of one unit by one rater
                 column
@@ -591,9 +591,9 @@ def roles_in(
     table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
     """Return a table, called `name` in messages, with our names of columns; the options with the
-    kinds of its raters; and the name of the column of items, "" if items are rows. Columns and
-    kinds that cannot be inferred are left as they are. Raises InputError if neither a tool's
-    `export` nor a name shows a rater's kind.
+    kinds of its raters; and the name that the column of items had, "" if items are rows. Columns
+    and kinds that cannot be inferred are left as they are. Raises InputError if neither a tool's
+    `export` (with `by_unit`; its kinds may be "") nor a name shows a rater's kind.
     """
     table, roles = _as_long(table, options)
     items = options.columns.get("unit_id") or roles.get("unit_id", "")
@@ -602,7 +602,7 @@ def roles_in(
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    of_tool = export if export is not None and export.by_unit else None  # it may leave kinds ""
+    of_tool = export if export is not None and export.by_unit else None  # one with kinds
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and of_tool is None):
         return table, options, items
@@ -672,7 +672,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         # As in `--model gpt --human '*'`: "gpt" is a column, or in a grid a part of "gpt_clarity".
         declared = [rater for rater in options.kinds if rater != EVERYBODY]
         absent = [name for name in declared if name not in table]
-        named = dict.fromkeys(declared, "human")  # "*" is no rater; a grid needs no kinds
+        named = dict.fromkeys(declared, "human")  # any kind: a grid needs only names, not "*"
         grid = grid_in(table, columns, replace(options, kinds=named))
         if grid and absent:  # a declared name is only a part of columns' names
             return everybody_of(options, grid.raters)
@@ -723,7 +723,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare kinds, with raters' names unless these seem to be of scores."""
+    """Return options for kinds, with raters' names if some are models' and none seems a score's."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
@@ -738,6 +738,6 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
     if not {*options.kinds} - {*columns} and options.kinds:
-        return None  # each rater has one column
+        return None  # every declared rater is itself a column
     grid = guessed_grid(table, columns, options.kinds)
     return grid if grid and grid.is_sure else None
