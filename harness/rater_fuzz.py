@@ -501,7 +501,7 @@ def was_shown(sent: dict[str, Any], events: list[dict[str, Any]]) -> bool:
             in_view = screen["unit"] == sent["unit"] and any(
                 reason in screen.get("notice", "") for reason in REFUSALS
             )
-            names_item = re.search(rf"\bItem {unit}:", screen.get("lost", ""))
+            names_item = re.search(rf"\bitem {unit}:", screen.get("lost", ""))
             if end >= sent["at"] and (in_view or names_item):
                 read += end - max(screen["at"], sent["at"])
         if read >= READ_MS:

@@ -175,7 +175,7 @@ def test_the_pages_are_accessible_and_fit(changing, axe, width, colours):
     axe(page, "a setting")
     for title in ("Texts", "Rubrics", "Training and checks"):
         open_page(page, title)
-        expect(page.get_by_text("As annotators see it")).to_be_visible()
+        expect(page.get_by_text("As annotators")).to_be_visible()
         axe(page, title)
         assert page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0, title
 
