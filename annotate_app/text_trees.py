@@ -67,8 +67,8 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
     """Return a JSON text as lines, objects and lists from `open_to` levels on folded; None where it
     is no object or list, or too long or too deep.
 
-    >>> json_nodes('{"a": [1.50, "b"]}')[0][:3]
-    ['details', {'start': 1}, ['summary', {}, '{…} ', ['span', {'class': 'is-count'}, '1']]]
+    >>> json_nodes('{"a": [1.50, "b"]}')[0][2][2:]
+    ['{', ['span', {'class': 'is-fold'}, '…}'], ' ', ['span', {'class': 'is-count'}, '1']]
     """
     if len(text) > 4 * LONGEST:
         return None
@@ -109,12 +109,13 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
     if isinstance(value, (tuple, list)):  # "start" of its details is 1 if they are open
         if isinstance(value, tuple):  # an object, in which a key may come twice
-            ends, entries = "{…} ", value
+            bracket, closing, entries = "{", "…}", value
         else:
-            ends, entries = "[…] ", tuple(("", content) for content in value)
+            bracket, closing, entries = "[", "…]", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
+        fold = ["span", {"class": "is-fold"}, closing]  # shown while the lines are not
         count = ["span", {"class": "is-count"}, str(len(value))]
-        summary: Node = ["summary", {}, *name, ends, count]
+        summary: Node = ["summary", {}, *name, bracket, fold, " ", count]
         return ["details", {"start": int(depth < open_to)}, summary, *inside]
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
