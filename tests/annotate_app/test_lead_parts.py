@@ -71,18 +71,18 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
-    about |= {"reason": "a failing slice <b>", "holds_for": ""}
-    verdict: Any = about | {"kappas": keys, "evidence": []}
+    verdict: Any = about | {"reason": "a <b>", "holds_for": "", "kappas": keys, "evidence": []}
     words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
     table = pages.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
-    cell = f"<b>± {words}</b><small>{{}}a failing slice &lt;b&gt;</small>".format
+    cell = f"<b>± {words}</b><small>{{}}a &lt;b&gt;</small>".format
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": cell("0.77 vs 0.82; "), "refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": cell("")},
     ]
-    unknown = pages.verdict_table([verdict], rows.assign(estimate=[0.77, math.nan]))
-    assert unknown["hedging"].tolist() == [cell("")]
+    in_part = [verdict | {"holds_for": "binary"}]
+    unknown = pages.verdict_table(in_part, rows.assign(estimate=[0.77, math.nan]))
+    assert unknown["hedging"].tolist() == [cell("").replace("±", "(±)")]
 
 
 def test_every_page_has_its_address():
