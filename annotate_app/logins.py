@@ -200,8 +200,8 @@ LOGIN = KeptLogin("lead")
 FIRST_PLACE = "overview"
 PLACES = frozenset((
     FIRST_PLACE, "progress", "agreement", "annotators", "flags", "adjudication", "disagreements",
-    "items", "sessions", "accounts", "log", "settings", "texts", "rubrics", "training-and-checks",
-    "new-study", "export",
+    "items", "recruitment", "accounts", "log", "settings", "texts", "rubrics", "new-study",
+    "training-and-checks", "export",
 ))  # fmt: skip
 """The pages' addresses, behind that of the root."""
 _LINKS = {calc_hash(place): place for place in PLACES}  # by their names in `st.navigation`

@@ -3,7 +3,7 @@
 
 One annotator labels the first items of studies of each kind; then a lead opens every page. What is
 drawn at random or read from a clock is numbered in the order in which it first appears; only the
-minutes of work on the page Sessions may differ by a tenth.
+minutes of work on the page Recruitment may differ by a tenth.
 """
 
 from __future__ import annotations

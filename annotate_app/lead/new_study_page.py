@@ -92,7 +92,7 @@ def show_new_study(study: Study) -> None:
 def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
     """Draw the form of a study of items, or of pairs of answers that are compared."""
     compared, size = kind == "compared", parts.MOST_MB
-    label = "A table or another tool's export"
+    label = "A table (one row per item, its texts in columns), or another tool's export"
     upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=size)
     columns, stratify = ItemOptions(), list[str]()
     if upload is not None:
@@ -337,7 +337,7 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
         if has_account:
             st.text(written("several.goes_along"))
         text = written("several.invite")
-        link = f'<a href="../{name}/{place_of("Sessions")}?{LINK_PARAMETER}={token}">{text}</a>'
+        link = f'<a href="../{name}/{place_of("Recruitment")}?{LINK_PARAMETER}={token}">{text}</a>'
         show(f'<p class="evenhand-way-in">{link}</p>')
     else:
         st.text(written("lead.new_written", name=name))

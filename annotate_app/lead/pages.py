@@ -165,7 +165,7 @@ def _cost_tile(spent: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
     if spent.owed is not None:
         amount = written("cockpit.amount", amount=spent.owed, currency=spent.currency)
-        answer, notes = PageLink("Sessions", amount), []
+        answer, notes = PageLink("Recruitment", amount), []
         if spent.graders_usd is not None:
             notes.append(written("cockpit.graders", amount=spent.graders_usd))
     elif spent.graders_usd is not None:
@@ -215,7 +215,7 @@ def next_step(
 ) -> PageLink | None:
     """Return a link to what the lead should do next; None if that is to ask for a verdict."""
     if "paused" in issues:
-        return PageLink("Sessions", written("cockpit.go_on"))
+        return PageLink("Recruitment", written("cockpit.go_on"))
     if not outlook.wanted:
         return PageLink("Progress", written("cockpit.no_units"))
     if "invites" in issues:
@@ -229,7 +229,7 @@ def next_step(
             return issues["flags"]
         _, missing = latest(study, progress.places_without_annotator)
         if missing and (figures is not None or not outlook.done):  # else await verdicts
-            return PageLink("Sessions", written("several.invite"))
+            return PageLink("Recruitment", written("several.invite"))
         return PageLink("Progress", written("cockpit.wait"))
     # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
@@ -237,7 +237,7 @@ def next_step(
     open_ones = (verdict for verdict in verdicts if verdict["verdict"] == "inconclusive")
     could_decide = any(verdict["more_clusters"] for verdict in open_ones)
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
-        return PageLink("Sessions", written("cockpit.enlarge"))
+        return PageLink("Recruitment", written("cockpit.enlarge"))
     return report_link(verdicts, rubric_titles(study))
 
 
@@ -280,11 +280,11 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
         if count
     }
     if latest(study, progress.rater_progress).empty:
-        links["invites"] = PageLink("Sessions", written("lead.invite_first"))
+        links["invites"] = PageLink("Recruitment", written("lead.invite_first"))
     if hours_since_backup(study.store) is None:
         links["backup"] = PageLink("Log", written("lead.to_do_backup"))
     if oversight(study.store).paused:
-        links["paused"] = PageLink("Sessions", written("lead.paused"))
+        links["paused"] = PageLink("Recruitment", written("lead.paused"))
     return links
 
 
@@ -345,7 +345,7 @@ def show_progress(study: Study) -> None:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
         with st.container(key="optional-step" if is_optional else "next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
-            PageLink("Sessions", written("several.invite")).show()
+            PageLink("Recruitment", written("several.invite")).show()
     columns = "rubric units done wanted free open hours_left median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
     titles = rubric_titles(study)
@@ -377,7 +377,8 @@ def show_agreement(study: Study) -> None:
     adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
         return
-    kappas = deciding_kappas(figures.results, study.config.analysis.ordered)
+    ordered = study.config.analysis.ordered
+    kappas = deciding_kappas(figures.results, ordered)
     if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
@@ -386,8 +387,9 @@ def show_agreement(study: Study) -> None:
         table = agreement_table(kappas, {verdict["grader"] for verdict in _verdicts(figures)})
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
+        caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
         with above:
-            show_table(table, "Kappa with annotators (95% CI)", titles)
+            show_table(table, caption, titles)
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"
     half_width = st.number_input(label, 0.01, 0.5, value=0.05, step=0.01)
@@ -495,7 +497,7 @@ PAGES = (
     _Page("Export", raters_page.show_export, "Results"),
     _Page("Annotators", raters_page.show_raters, "People"),
     _Page("Progress", show_progress, "People"),
-    _Page("Sessions", raters_page.show_sessions, "People"),
+    _Page("Recruitment", raters_page.show_recruitment, "People"),
     _Page("Flags", raters_page.show_flags, "Quality"),
     _Page("Adjudication", adjudication_page.show_adjudication, "Quality", ("lead", "expert")),
     _Page("Disagreements", adjudication_page.show_disagreements, "Quality"),

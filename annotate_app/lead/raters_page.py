@@ -1,5 +1,5 @@
-"""The lead's pages on annotators (quality of their labels, the flags that they raise, sessions with
-invitations, assignments, pause and sample, accounts), and the pages Export and Log.
+"""The lead's pages on annotators (quality of their labels, the flags that they raise, recruitment
+with invitations, assignments, pause and sample, accounts), and the pages Export and Log.
 """
 
 from __future__ import annotations
@@ -201,13 +201,13 @@ def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer
     settle_flag(study, number, note, who.name, answer)
 
 
-# ---- sessions: invitations, assignments, pause, sample ------------------------------------------
+# ---- recruitment: invitations, assignments, pause, sample ---------------------------------------
 
 _MOST_INVITES = 200
 _ANYONE = "anyone from Prolific"
 
 
-def show_sessions(study: Study) -> None:
+def show_recruitment(study: Study) -> None:
     """Draw invitations, assignments, and the fields to pause the study or enlarge the sample."""
     is_paused = claims.oversight(study.store).paused
     change = claims.resume if is_paused else claims.pause
@@ -515,12 +515,12 @@ def show_log(study: Study) -> None:
         show(block(written("lead.acts", shown=len(table), count=len(logged)), "note"))
     contents = table[["done_by", "kind", "about", "detail"]]
     run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
-    counts = table.groupby(run)["created_at"].agg(["size", "min"]).to_numpy()
-    times = [f" ({n} times since {parts.to_the_minute(first)})" * (n > 1) for n, first in counts]
-    table = table[~run.duplicated()]
-    table = table.assign(kind=table["kind"] + times)
+    times = table["created_at"].map(parts.to_the_minute).map(html.escape).groupby(run).agg(list)
+    fold = "<details><summary>{} times since {}</summary>{}</details>".format
+    folds = [fold(len(at), at[-1], ", ".join(at)) * (len(at) > 1) for at in times]
+    table = table[~run.duplicated()].assign(kind=lambda kept: kept["kind"].map(html.escape) + folds)
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     with st.container(key="stacked-log"):
         headings = filters | {"detail": "In detail"}
         columns = f"created_at kind {filled} done_by"
-        parts.show_table(table, "Logged actions", columns, headings=headings)
+        parts.show_table(table, "Logged actions", columns, headings=headings, html_columns=["kind"])

@@ -23,9 +23,7 @@ class DrawnPanel {
     this.drawWays();
     this.drawTold();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
-    this.find(".source").hidden = !this.isRendered() && !this.hasFolds();
-    this.find(".source span").textContent = this.isRendered() ? words.source : words.open_all;
-    this.find(".source").setAttribute("aria-pressed", String(this.source));
+    this.drawSource();
     this.find(".count").textContent = filled(words.progress, progress);
     if (this.data.minutes || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.minutes);
     const bar = this.find(".progress");
@@ -33,6 +31,15 @@ class DrawnPanel {
     bar.setAttribute("aria-valuemax", progress.total);
     bar.setAttribute("aria-valuenow", progress.done);
     this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
+  }
+
+  // The button that shows texts as they were written, or opens JSON: only where it does something.
+  drawSource() {
+    const [button, isRendered, { words }] = [this.find(".source"), this.isRendered(), this.data];
+    const isFolded = this.hasFolds() && (this.source || this.opened || this.isAnyFolded());
+    button.hidden = !isRendered && !isFolded;
+    button.querySelector("span").textContent = isRendered ? words.source : words.open_all;
+    button.setAttribute("aria-pressed", String(this.source));
   }
 
   drawLanguages() {
@@ -147,6 +154,7 @@ class DrawnPanel {
       text.dir = block.code ? "ltr" : directionOf(block.text);
     }
     for (const { text, block } of this.texts) if (folds(block)) this.unfold(text);
+    this.drawSource();
     this.wide?.disconnect();
     this.wide = reachable(this.find(".material").querySelectorAll(".wide"));
     this.search();
@@ -178,6 +186,10 @@ class DrawnPanel {
     return Boolean(this.sheet?.blocks.some(folds));
   }
 
+  isAnyFolded() {
+    return Boolean(this.find(".material .code details:not([open])"));
+  }
+
   hasSteps() {
     return Boolean(this.sheet?.blocks.some(steps));
   }
@@ -185,7 +197,7 @@ class DrawnPanel {
   // How the texts were shown when they were answered.
   display() {
     if (this.isRendered()) return "markdown";
-    const isOpen = this.hasFolds() && !this.find(".material .code details:not([open])");
+    const isOpen = this.hasFolds() && !this.isAnyFolded();
     return isOpen || this.opened ? "opened" : "text";
   }
 

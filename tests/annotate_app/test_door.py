@@ -610,7 +610,7 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
 
 def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     second = together.study("second")
-    page = lead(second, "Sessions")
+    page = lead(second, "Recruitment")
     leading.fill(page, "Annotator codes", "dora")
     leading.press(page, "Make links")
     expect(page.locator("code")).to_contain_text(f"{second.url}?invite=")

@@ -40,7 +40,7 @@ PAGES = {
     "Flags": "No flags.",
     "Adjudication": "to adjudicate.",
     "Disagreements": "Why do they differ?",
-    "Sessions": "Make links",
+    "Recruitment": "Make links",
     "Accounts": "Save the account",
     "Log": "Logged actions",
     "Settings": "What you save takes effect at once",
@@ -96,7 +96,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     page.clock.install()
     leading.turn_to(page, "Progress")
     expect(page.get_by_text("12 of 12 planned labels are missing")).to_be_visible()
-    leading.turn_to(page, "Sessions")
+    leading.turn_to(page, "Recruitment")
     leading.fill(page, "Annotator codes", "anna")
     leading.press(page, "Make links")
     link = page.get_by_role("row", name="anna open").locator("code").inner_text()
@@ -120,7 +120,7 @@ def test_a_session_from_invite_to_export_while_labels_arrive(
     leading.turn_to(page, "Agreement")
     expect(page.get_by_role("columnheader", name="Annotators with one another")).to_be_visible()
     expect(page.get_by_text("Includes every label so far")).to_be_visible(timeout=60_000)
-    leading.turn_to(page, "Sessions")
+    leading.turn_to(page, "Recruitment")
     leading.press(page, "Pause the study")
     expect(page.get_by_role("button", name="Resume the study")).to_be_visible()
     message = people[1].page.locator(".panel .message")
@@ -171,7 +171,7 @@ def is_at(page: Page, served: Served, title: str) -> None:
 def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     page = lead(served)
     is_at(page, served, "Overview")
-    for title in ("Sessions", "Settings"):
+    for title in ("Recruitment", "Settings"):
         page.get_by_role("link", name=title, exact=True).focus()
         page.keyboard.press("Enter")
         is_at(page, served, title)
@@ -180,11 +180,11 @@ def test_back_reload_and_bookmark_lead_to_the_same_page(lead, new_page, served):
     is_at(page, served, "Log")
     settings = page.get_by_test_id("stSidebarNav").get_by_role("link", name="Settings")
     expect(settings).to_have_attribute("aria-current", "true")
-    for title in ("Settings", "Sessions"):
+    for title in ("Settings", "Recruitment"):
         page.go_back()
         is_at(page, served, title)
     page.reload()
-    is_at(page, served, "Sessions")
+    is_at(page, served, "Recruitment")
     kept = new_page(f"{served.url}accounts")  # with a bookmark
     leading.log_in(kept, "ada")
     expect(kept.get_by_role("heading", level=1)).to_have_text("Accounts")

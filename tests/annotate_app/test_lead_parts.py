@@ -320,7 +320,7 @@ def test_every_page_is_shown_to_its_roles_alone(folder, window):
 
 @pytest.mark.journey
 def test_who_has_ended_pauses_nothing(folder, window):
-    visit = logged_in(window(folder, "", "sessions"), "ada")
+    visit = logged_in(window(folder, "", "recruitment"), "ada")
     with open_study(folder) as study:
         set_account(study.store, "bea", PASSWORD, "lead")
         disable_account(study.store, "ada")

@@ -136,7 +136,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     newcomer = new_page(served.url, locale="de-DE")
     newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()
     person.wait_for_chip("failed")
-    turn_to(lead, "Sessions")
+    turn_to(lead, "Recruitment")
     lead.get_by_text(written("lead_door.away_text")).wait_for()
     assert person.page.text_content(".material") == ahead  # one unit further, and no more
     tells_nothing(person.page, lead, newcomer)
@@ -145,7 +145,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     postgresql.start()
     person.wait_for_chip("saved")
     newcomer.get_by_label(language("en").say("entry.label")).wait_for()  # all that is offered
-    lead.get_by_role("heading", name="Sessions").wait_for()  # where the lead was going
+    lead.get_by_role("heading", name="Recruitment").wait_for()  # where the lead was going
     assert not lead.get_by_text(written("lead_door.away_text")).count()
     person.answer("C")
     assert person.all_stored()

@@ -113,7 +113,7 @@ def test_the_policy_of_the_headers_lets_everything_run(proxied, browser):
         turn_to(page, title)
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
     assert refused(page) == []
-    turn_to(page, "Sessions")
+    turn_to(page, "Recruitment")
     page.get_by_label("Annotator codes").fill("anna")
     page.get_by_role("button", name="Make links").click()
     expect(page.locator("code")).to_contain_text(f"{proxied.url}?invite=")
