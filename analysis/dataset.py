@@ -89,7 +89,7 @@ class Dataset:
 
     @property
     def ids(self) -> list[str]:
-        """Ids of all raters and rubrics."""
+        """List of the ids of all raters and rubrics; `facts.ids` maps display names to ids."""
         rubrics = [name for scale in self.scales.values() for name in (scale.name, scale.part_of)]
         return list(filter(None, dict.fromkeys([*self.ratings["rater_id"].unique(), *rubrics])))
 

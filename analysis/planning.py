@@ -128,7 +128,7 @@ _GRID = np.linspace(-6.0, 6.0, 401)
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 """Studies simulated for a half-width, and the largest number of units in all of them."""
 _MAX_UNITS = 100_000
-"""Largest number of units that `units_needed` tries."""
+"""Number of units above which `units_needed` tries none."""
 STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
@@ -188,10 +188,11 @@ class _Raters(ABC):
         median of humans' labels, almost surely passes.
 
         With n units, errors in a share of up to -ln(level) / n of all units may not be observed.
-        Kappa is 1 minus the labels' mean distance over that expected by chance: errors over the
-        whole scale lower it by their share over the latter. This must not exceed the `margin` plus
-        `lead`, the grader's kappa with a human minus that of two humans. In simulations the grader
-        passes in .93 to 1 of studies of this size, and in less than half with two fifths of it.
+        Kappa is 1 - d / c, with the mean distance d of two labels and the distance c expected by
+        chance: a share s of errors over the whole scale, of distance 1, lowers it by s / c. This
+        must not exceed the `margin` plus `lead`, the grader's kappa with a human minus that of two
+        humans. In simulations the grader passes in .93 to 1 of studies of this size, and in less
+        than half with two fifths of it.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
         chance_distance = float(shares @ self.distance @ shares)
@@ -405,8 +406,8 @@ def half_width(
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
-    """Return the fewest independent units with half the interval at most `width`; None if more than
-    100,000 are needed.
+    """Return the number of independent units with half the interval at most `width`: the fewest, or
+    up to 0.5% more; None if 65,536, the largest number tried, are too few.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
@@ -455,9 +456,10 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Return half the range of the middle 95% of best thresholds over simulated studies. At 0.5 the
-    grader is as good as a human; its probabilities are Phi of a score, folded normal with a sign.
-    The reference is humans' majority. The thresholds' spread falls far more slowly than a mean's.
+    """Return half the range of the middle 95% of best thresholds over simulated studies. A grader's
+    verdicts at 0.5 are as good as a human's; its probabilities are Phi of scores with the verdicts'
+    signs and normal variables' absolute values. The reference is humans' majority. The thresholds'
+    spread falls far more slowly than a mean's.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
@@ -490,8 +492,8 @@ _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
 """Simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
 _LINEAR_ERROR = 200.0
-"""Largest relative difference between the verdict's bound and the linear one, times the number of
-units. With 400 units or more it was less than a tenth in simulations."""
+"""Allowance for the relative error of the linear bound, times the number of units: one half with
+400 units. The error was less than a tenth in simulations with 400 units or more."""
 _MAX_PEOPLE = 10
 """Most humans that are simulated: the number of patterns of verdicts doubles with each, and the
 probability of a pass rises little beyond."""
@@ -523,8 +525,8 @@ class Panel(NamedTuple):
         (_, units), people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)
         human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
-        # The share of humans' kappa that may be lost: as declared, or the largest share where a
-        # fixed margin exceeds it, else 0, and the margin itself may be lost.
+        # Share of humans' kappa that may be lost: the declared one; without one the largest allowed
+        # share, if the fixed margin exceeds it; else 0, as the margin is what may be lost.
         share = np.full(len(human_kappa), rule.margin_share)
         if not rule.margin_share:
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
@@ -553,8 +555,7 @@ class Panel(NamedTuple):
         # For speed, the verdict's bound is computed only in studies in which it may differ: near
         # the margin, and in all with so few units that the linear bound may be wrong by its reach.
         is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
-        may_differ = is_near | (error >= linear_reach) | np.isnan(linear_reach)
-        chosen = can_pass & may_differ
+        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
         if chosen.any():
             human_kappa, share, influence = human_kappa[chosen], share[chosen], influence[chosen]
             reach = self._bound_distance(chosen, human_kappa, share, influence, alpha)
@@ -569,8 +570,8 @@ class Panel(NamedTuple):
         `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
         it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
         `lower_bound` moves weights from the units to copies with labels not observed (`unseen`).
-        `influence` (studies, units) is that of units on the statistic, by the jackknife; that of
-        the bound is a linear approximation, which `stretch` widens to it.
+        `influence` (studies, units) is that of units on the statistic, by the jackknife. The bound
+        uses a linear approximation of it, whose standard deviation `stretch` widens to this one's.
         """
         codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
         (studies, units), q = influence.shape, len(self.distance)
@@ -628,15 +629,14 @@ class _StudyKappas:
         return np.asarray(self.distance.ravel()[pairs])
 
     @cached_property
-    def _cells(self) -> tuple[Codes, Codes]:
-        """Positions of people's and the grader's labels in flat counts, as of `_cells`."""
-        q = len(self.distance)
-        return _cells(self.people, q), _cells(self.grader, q)
+    def _label_cells(self) -> tuple[Codes, Codes]:
+        """The `_cells` of people's labels, and those of the grader's."""
+        return _cells(self.people, len(self.distance)), _cells(self.grader, len(self.distance))
 
     def at(self, weights: Array) -> tuple[Array, Array]:
         """Return the statistic (studies,) and each point's influence on it (studies, points)."""
         (studies, people, units), q = self.people.shape, len(self.distance)
-        people_cells, grader_cells = self._cells
+        people_cells, grader_cells = self._label_cells
         unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
         unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
         # A table of each person with the grader: size, summed distance, and both raters' margins.
@@ -718,9 +718,8 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """Return the probability that a grader as good as a human passes on `units` independent units.
-
-    It must meet `rule`, which sets the scope: these humans, or humans like them.
+    """Return the probability that a grader as good as a human meets `rule` on `units` independent
+    units, in the scope of the rule: for these humans, or for humans like them.
     """
     chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
     return chances[rule.scope].get(humans, 0.0)
@@ -840,8 +839,7 @@ class VarianceComponents:
     @property
     def shares(self) -> tuple[float, float, float]:
         """Shares of the three components in their sum; NaN where nothing varies."""
-        total = self.unit + self.rater + self.residual
-        total = total if total > 0 else math.nan
+        total = (self.unit + self.rater + self.residual) or math.nan
         return (self.unit / total, self.rater / total, self.residual / total)
 
 

@@ -135,7 +135,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     file or a model is not valid, where the folder has another study or, if it must be `ready` to
     begin, where a key or, under a budget, a price is missing.
     """
-    _check_variables_sent(options)
+    _check_and_trust_senders(options)
     with _rehearse(options) as (study, existing):  # the first is temporary
         if existing is not None and existing.config.published:
             published_figures(existing)  # only for its InputError
@@ -206,7 +206,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
             if n_new := study.store.add_responses(table):
                 note(study, "import", options.responses.name, f"responses: {n_new}")
         figures = study.config.published or published.figures_file
-        changes = {**options.model_settings, "": {"published": figures}}
+        changes = {**options.model_settings, "": {"published": figures}}  # "": the top level
         if figures == FIGURES and not (folder / FIGURES).is_file():
             atomic_write(folder / FIGURES, (published.folder / FIGURES).read_bytes())
         with changing_settings(study):
@@ -219,7 +219,7 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
 class Collection:
     """Summaries of what all models did (`run`) and graders alone, and sentences on subjects."""
 
-    run: RunSummary
+    run: RunSummary  # its `graders` are subjects and graders
     grades: RunSummary
     lines: Sequence[str]
 
@@ -261,9 +261,9 @@ def collect(
     return Collection(run, grades, lines)
 
 
-def _check_variables_sent(options: Reproduction) -> None:
-    """Raise InputError where settings name variables that they may not send. Variables trusted in
-    the settings file become trusted in the study's folder, whose study.toml has them from it.
+def _check_and_trust_senders(options: Reproduction) -> None:
+    """Raise InputError where a provider names environment variables that it may not be sent. Trust
+    what the settings file may send in the study's folder, too, whose study.toml takes it over.
     """
     file, study_file = options.settings, options.folder / study_toml.FILE_NAME
     sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
@@ -276,8 +276,7 @@ def _check_variables_sent(options: Reproduction) -> None:
             if name in settings.providers:
                 endpoint_of(provider, typed="")  # only for its InputError
         declared = study_toml.declarations(settings).values()
-        trusted = [variable for variable in declared if is_trusted(source.parent, variable)]
-        remember(options.folder, trusted)
+        remember(options.folder, [value for value in declared if is_trusted(source.parent, value)])
 
 
 @contextmanager

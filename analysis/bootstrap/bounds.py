@@ -62,14 +62,14 @@ _RESERVE = 0.1
 # Score bounds.
 PSEUDO = 0.5
 """Total weight, in clusters, of the labels that were not observed."""
-_WHOLE = 0.15
-"""Correction for whole numbers of errors. If errors are few and of one kind, a quantile between two
-counts is exceeded too often. Half an error (about half the skewness, in standard errors) would keep
-every such sample within the level, but would cost most of the power if raters agree nearly always;
-this value keeps the worst samples near the level (`benchmarks.decisions`)."""
+_CONTINUITY = 0.15
+"""Continuity correction of a quantile, as a share of the skewness. If errors are few and of one
+kind, a quantile between two whole numbers of errors is exceeded too often. Half an error, a share
+of about 0.5, would keep the bounds of all such samples at their level, but cost most of the power
+if raters agree nearly always; this share keeps the worst ones near it (`benchmarks.decisions`)."""
 _MIN_SKEWNESS, _MIN_FREEDOM = -1.5, 4.0
-"""Lowest skewness and degrees of freedom for which the expansion holds. A null below them implies
-errors in less than half a cluster: it is never contradicted, so that no bound is found there."""
+"""Lowest skewness and degrees of freedom for which the expansion holds, to which `shape` raises
+lower ones. These imply errors in less than half a cluster: such a null is never contradicted."""
 _OPTIMISM = 0.2
 """Standard errors that `chance_above` subtracts: without them its probabilities are too high in
 simulations with true differences drawn evenly about the margin (`benchmarks.deciding_bound`)."""
@@ -260,7 +260,7 @@ class Kappas:
 
     `sums` (support, tables, 2 + 2q) are what each point of the support adds to each table
     (`table_sums`), `distance` (q, q) are the distances of labels, from 0 to 1. With two `groups` of
-    equally many tables, the mean of the second is subtracted. `sign` (...) is 1, or -1 for the
+    tables of the same sizes, the mean of the second is subtracted. `sign` (...) is 1, or -1 for the
     negative of the statistic. `linear` (..., support) are the points' values of the linear term, a
     mean that no label of the grader can change, such as people's kappa. `base` (..., support) are
     the weights of the data, with those of labels that were not observed.
@@ -299,8 +299,8 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
 
     Kappa is 1 - d n / (f' D s) with the size n, the summed distance d, the distances D and the
     margins f and s; the denominator is the distance expected by chance, times n^2. With two
-    `groups` of equally many tables, the mean of the second is subtracted. Tables without distance
-    expected by chance are left out, from both groups; NaN if all are.
+    `groups` of tables of the same sizes, the mean of the second is subtracted. Tables without
+    distance expected by chance are left out, from both groups; NaN if all are.
     """
     q = len(distance)
     size, summed_distance = sums[..., 0], sums[..., 1]
@@ -417,9 +417,9 @@ class _Null:
 
 
 def _skewness_correction(normal: Array, skewness: Array, uniformity: Array) -> Array:
-    """Return Cornish & Fisher's skewness correction of a normal quantile, plus that by `_WHOLE`."""
-    whole = _WHOLE * np.maximum(-skewness, 0.0) * uniformity**2
-    return np.asarray(skewness * (normal**2 - 1.0) / 6.0 + whole)
+    """Return Cornish & Fisher's skewness correction of a normal quantile, plus `_CONTINUITY`."""
+    continuity = _CONTINUITY * np.maximum(-skewness, 0.0) * uniformity**2
+    return np.asarray(skewness * (normal**2 - 1.0) / 6.0 + continuity)
 
 
 def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:

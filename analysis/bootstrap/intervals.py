@@ -319,7 +319,7 @@ class Reach(NamedTuple):
 
     below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
     above: float  # distance up to the upper one
-    carriers: float  # effective number of clusters with the rarer outcome
+    carriers: float  # effective number of clusters with the rarer outcome; of a mean, of all
 
 
 @lru_cache(maxsize=4096)

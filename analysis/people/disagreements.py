@@ -68,9 +68,9 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Count a rater's unscored units by reason; those without any row are absent."""
+    """Count a rater's unscored units by reason; those without any rating are absent."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
-    n_absent = int(absent @ resamples.frequency[labels.clusters])
+    n_absent = int(absent @ resamples.frequency[labels.clusters])  # a row may be several units
     reasons = labels.reasons[rater] + Counter({"absent": n_absent})
     counted = ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items()))
     return Remark("unscored", (counted,)) if counted else ""
@@ -110,9 +110,9 @@ def add_disagreement_rows(
     distance from each other: 1 where all humans are at one end of the scale and the grader at the
     other, or, on a nominal scale, where all humans agree and the grader differs. One human alone
     shows no agreement, so units with labels of two or more come first. Of equal disagreements,
-    those with more humans come first, then those whose probability is further off. The labels have
-    a row for each unit (none of `folded`), `units` are the ids. `distance` (q, q) is between
-    categories, by default that of the scale.
+    those with more humans come first, then those whose probability is further off. `units` are the
+    ids of the labels' rows, which are not `folded` (equal units in one row). `distance` (q, q) is
+    between categories, by default that of the scale.
     """
     labels, rubric = view.labels, view.rows.rubric
     humans = list(labels.humans)

@@ -249,7 +249,7 @@ class GivenLabel:
 class DisagreedUnit:
     """A unit with the labels of people and of the graders that differ from them. `columns` are its
     texts as the page shows them, a pair's two sides next to each other. `marked` are those in which
-    people marked words, in pieces with the raters of each. `parts` are (column of units, value).
+    people marked words, by title, in pieces with the raters of each. `parts` are (column, value).
     """
 
     rubric: str

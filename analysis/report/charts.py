@@ -109,7 +109,7 @@ def heat_cells(
     order: list[str], steps: list[float], *, x: str, y: str, slanted: bool = False
 ) -> Spec:
     """Return the spec of cells shaded by the highest of `steps` that their estimate reaches, each
-    with its number. `order` has the values of rows and columns, `y` and `x` are their titles.
+    with its number. `order` sorts the values on both axes, whose titles are `x` and `y`.
     """
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
     axes = {"order": order, "x": x, "y": y, "across": across}

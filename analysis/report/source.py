@@ -67,10 +67,11 @@ class Exact(NamedTuple):
 class Figure:
     """A results row, rounded for display.
 
-    `rater` and `grader` are the first and the second rater. `line` is the number of the row in
-    results.csv, where the header is row 1. `exact` has the numbers, `estimate` and `interval` have
-    them as text; the interval is empty where there is none. `reason` is the remark on an undefined
-    estimate, else None; `remarks` are the others.
+    `rater` and `grader` are the first and the second rater of the key: `grader` is an annotator in
+    a row on two annotators, and "" in a row on one rater, such as a grader's stability. `line` is
+    the number of the row in results.csv, whose header is row 1. `exact` has the numbers, `estimate`
+    and `interval` have them as text; the interval is empty where there is none. `reason` is the
+    remark on an undefined estimate, else None; `remarks` are the others.
     """
 
     rubric: str
@@ -226,11 +227,12 @@ _MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table,
 class TableSpec:
     """Declaration of a table in `tables.toml`, whose head explains the values.
 
-    `stub` heads the rows' titles. `columns` are statistics, or parts of a key under a `head`.
-    `rows` are kinds of raters (`RubricFigures.rater_rows`), such as "graders"; with a `title`, an
-    attribute of `Figure`, they are statistics, with a row for each figure. `on` is the subset; with
-    `views` there is a table on the categories and one on the binary label. `count` heads the column
-    with the numbers of units, "" for none. With `asides` all remarks are in the cells.
+    `stub` heads the rows' titles. A column is a statistic, such as "kappa", or a mapping with the
+    parts of the key that it replaces, and its heading as `head`. Without `title`, `rows` are kinds
+    of raters (`RubricFigures.rater_rows`); with it, they are statistics: each of their figures has
+    a row, titled by this attribute of the figure. `on` is the subset; with `views` there is a table
+    on the categories and one on the binary label. `count` heads the column with the numbers of
+    units, "" for none. With `asides` all remarks are in the cells.
     """
 
     stub: str = ""
@@ -690,10 +692,10 @@ class RubricFigures:
         **fields: object,
     ) -> list[Table]:
         """Make the table that `tables.toml` declares under a name, with further rows and columns;
-        nothing if it has no rows (see `make_table`).
-
-        A column is a statistic under its own label, or a heading with a `Column`. Rows of raters
-        are `on` a subset. The caption is the text `name`, filled with `fields`, or `caption`.
+        nothing if it has no rows (see `make_table`). A column is a statistic under its own label,
+        or a heading with a `Column`. Rows of raters are `on` a subset. The caption is the text
+        `name`, filled with `fields`, or `caption`. The two tables of a declaration with `views` are
+        as declared: without `on`, the other arguments are ignored.
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:

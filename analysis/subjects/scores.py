@@ -183,10 +183,10 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the `Reach` of a mean; None for a rate, which has another. Score bounds are for
-        rare outcomes, which a mean has not: `below` and `above` are inf, so that Wilson's bounds
-        hold, with Student's t for the number of `clusters`. With PPI++, `clusters` is inf, for the
-        normal distribution, as each resample estimates the weight again.
+        """Return the `Reach` of a mean; None for a rate, which has another. A mean has no rarer
+        outcome, for which the score bounds are: `below` and `above` are inf, so that Wilson's hold,
+        and all `clusters` count for Student's t. With PPI++, `clusters` is inf, for the normal
+        distribution, as each resample estimates the weight again.
         """
         return None if self.is_rate else Reach(np.inf, np.inf, clusters)
 
@@ -246,9 +246,10 @@ def all_differences(
     share `alpha` of studies.
 
     `rates` (rows, subjects) are those of the data in row 0, then of the resamples, which all
-    subjects share; `clusters` (subjects,) are the numbers of clusters that people labelled. The
-    variance has one affirmed and one other case more of each subject (Agresti & Caffo 2000), as it
-    is too small for few clusters or rates near 0 or 1; for other means only if no resample differs.
+    subjects share; `clusters` (subjects,) are the numbers of clusters that people labelled. For few
+    clusters and rates near 0 or 1 the variance of resamples is too small: that of rates is computed
+    as if each subject had one affirmed and one other case more (Agresti & Caffo 2000), and that of
+    other means, only if no resample differs, as for a rate of 0 or 1.
 
     >>> drawn = np.random.default_rng(5).normal(size=(4000, 3)) * 0.1 + [0.2, 0.5, 0.9]
     >>> differences = all_differences(np.vstack([[0.2, 0.5, 0.9], drawn]), np.full(3, 200))
@@ -265,7 +266,7 @@ def all_differences(
     def resampled(pairs: slice) -> Array:
         return np.asarray(rates[1:, first[pairs]] - rates[1:, second[pairs]])
 
-    n_clusters = np.minimum(clusters[first], clusters[second])
+    n_clusters = np.minimum(clusters[first], clusters[second])  # gives the wider Student's t
     half_width = reach_together(resampled, n_clusters, (extra[first], extra[second]), alpha)
     return Differences(first, second, estimate, estimate - half_width, estimate + half_width)
 
@@ -282,8 +283,8 @@ def reach_together(
     from scipy.special import ndtr, stdtrit
 
     freedom, count = np.maximum(clusters - 1.0, 1.0), len(clusters)
-    # The variance of each figure, and the largest standardised deviation in each resample: below 0
-    # if none is defined there, as a deviation that is NaN becomes -1 before it is standardised.
+    # The variance of each figure, and the largest standardised deviation in each resample. As -1
+    # replaces undefined deviations below, the largest is negative if none is defined.
     variance, largest = np.empty(count), np.full(len(resampled(slice(0, 1))), -1.0)
     for start in range(0, count, _BLOCK):
         columns = slice(start, start + _BLOCK)
@@ -352,7 +353,7 @@ def add_difference_rows(
             about = About(a="humans", b=grader, at=from_to(first["at"], second["at"]))
             about["onto"] = (0.0, measure.onto[1])  # a difference is scaled, but not shifted
             about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
-            clusters = max(first["n_clusters"], second["n_clusters"])
+            clusters = max(first["n_clusters"], second["n_clusters"])  # mostly the same ones
             counts = first["n_units"] + second["n_units"], clusters
             out.add(measure.difference, Interval(*interval), counts, **about)
     estimates = rates[0].round(12)  # ties stay ties, as in `_subject_means`

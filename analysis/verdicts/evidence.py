@@ -75,7 +75,7 @@ STATISTICS = (
 """All statistics that `add_deciding_rows` adds."""
 AT_THRESHOLD = "can_replace_at_threshold"
 RECOMMENDED = "threshold_recommended"
-STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"  # at = "rubric": over its wordings
+STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"  # `at` of the row over a rubric's wordings
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class People:
     `copied` has the people whose labels the grader repeats, with the share of units, `copied_rows`
     the rows that show it. `min_kappa` is the human-human kappa below which no grader can be
     evaluated. `share_units`: some unit has labels of two people. `opposed` reverse or exchange
-    labels. `sides` are kappas within, then across the sides of each column by which people differ.
+    labels. `sides` are rows of `side_kappa`, by columns that divide people into groups that differ.
     """
 
     number: int
@@ -252,12 +252,12 @@ class VerdictEvidence:
 
     `present` is on the grader's labels as they are, `tuned` on its binary labels at tuned
     thresholds. `binary` is the difference on binary labels where the categories decide;
-    `is_binary`: binary labels decide on a rubric with more categories. `wording_unstable` is the
-    stability across wordings of the rubric where it is clearly too low, `injection` the injection
-    audit. `identical_graders` have the same labels. `recoded` are kappas after recoding the labels,
-    the largest first: signs of a fixable mistake. `selective` is the agreement on units with few
-    labels and on units with more, if labels decided which units got more. `gross` is the share of
-    gross errors on an ordered scale, `points` the name of the scale's steps.
+    `is_binary_only`: the rubric has more categories, but binary labels decide. `wording_unstable`
+    is the stability across the rubric's wordings if it is clearly too low, `injection` the
+    injection audit. `identical_graders` have the same labels. `recoded` are kappas after recoding
+    the labels, the largest first: signs of a fixable mistake. `selective` is the agreement on units
+    with few labels and on units with more, if labels decided which units got more. `gross` is the
+    share of gross errors on an ordered scale, `points` the name of the scale's steps.
     """
 
     rubric: str
@@ -269,7 +269,7 @@ class VerdictEvidence:
     present: ViewEvidence
     tuned: TunedEvidence
     binary: ResultRow | None = None
-    is_binary: bool = False
+    is_binary_only: bool = False
     baselines: tuple[ResultRow, ...] = ()
     wording_unstable: ResultRow | None = None
     injection: Audit | None = None
@@ -384,7 +384,7 @@ def evidence_on(
         answers=Answers(rows.get(COVERAGE, "", grader), row_with_people("observed_agreement")),
         present=present,
         tuned=TunedEvidence.of(rows, grader, rule, is_binary=is_binary),
-        binary=binary, is_binary=is_binary and len(labels.scale.categories) > 2,
+        binary=binary, is_binary_only=is_binary and len(labels.scale.categories) > 2,
         baselines=tuple(filter(None, baselines)),
         wording_unstable=wordings if is_unstable else None,
         injection=next(injections, None),
@@ -401,7 +401,8 @@ def _min_people_kappa(
 ) -> float:
     """Return the human-human kappa below which no grader can be evaluated: for two categories the
     rule's minimum; for an ordered scale the weighted kappa that shows as much (`kappa_on_scale`);
-    else the minimum times twice the agreement expected by chance, if that is below 1/2.
+    else the minimum in proportion to the agreement expected by chance, if that is less than the 1/2
+    of two balanced categories: with more categories, a lower kappa shows as much.
     """
     chance, min_kappa = rows.chance.get(""), rule.min_people_kappa
     if is_binary:

@@ -138,11 +138,9 @@ def judge(case: VerdictEvidence) -> Verdict:
     view = case.present if decision.threshold is None else case.tuned
     kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
-    shorts, passes = [decision.short], decision.judgement in PASSES
-    if case.people.copied:
-        shorts = [*(shorts if passes else []), wording.copied_in_words(case)]
-    needs_missing_labels = view.bounds is not None and not view.bounds.passes_if_wrong
-    if passes and needs_missing_labels:  # it would not pass if they were all wrong
+    passes = decision.judgement in PASSES  # never a grader that repeats a person's labels
+    shorts = [wording.copied_in_words(case) if case.people.copied else decision.short]
+    if passes and view.bounds and not view.bounds.passes_if_wrong:  # if missing labels were wrong
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
@@ -189,14 +187,15 @@ def _decide(case: VerdictEvidence) -> Decision:
         return tuned
     if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
-    # A grader that fails in a part does not pass, even if more labels would show it for the whole.
-    # Other faults decide only if agreement is shown; else `missing` lists them before its reasons.
+    # A grader that fails in a part does not pass, even if more labels would show that it agrees on
+    # the whole. Other faults decide only once agreement is shown; until then the verdict is
+    # inconclusive, with the faults first among its reasons.
     falls_short = against or present.failing or (faults and not missing.reasons)
     if falls_short and _is_informative(case):
         return _only_with_correction(case, [*against, *faults])
     if against:  # not informative, and clearly worse than people
         return Decision("do_not_use", written("verdict.do_not_use", **case.fields), against)
-    promising = bool(agreement) and not probable_fault  # all else is inconclusive, also faults
+    promising = bool(agreement) and not probable_fault
     missing = replace(missing, reasons=[*faults, *missing.reasons], promising=promising)
     if case.people.opposed:
         missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
@@ -240,7 +239,7 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     name = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     margin = limit_shown(bounds.margin, -row["low"])
     passes = because(name, "within_margin", figures=wording.compared(case, bounds), margin=margin)
-    if case.is_binary:
+    if case.is_binary_only:
         head = written("verdict.can_replace_binary", **case.fields)
         short = Reason(passes.sentence, written("short.binary_only"))
         return Decision("can_replace", head, [short], holds_for="binary")
@@ -313,14 +312,14 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
     not_met = dict(needs)
     if n_lacking > 0:  # the advice names the number of clusters
         del not_met["enough_clusters"]
-    missing = requirement.reasons(not_met, "open", "broken")
+    reasons = requirement.reasons(not_met, "open", "broken")
     more = sample.more_to_settle(rule, not_met)  # None: over ten times as many (MAX_GROWTH)
     unsettled = requirement.unsettled(not_met)
     growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
     more_people = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
         more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
-    undecided = bool(missing)  # False if only the number of clusters is too low
+    undecided = bool(reasons)  # False if only the number of clusters is too low
     if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
         more, undecided = n_lacking, False
     advice = wording.advice(
@@ -328,7 +327,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
         look=bounds.level.look,
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
-    return _inconclusive(case, [*missing, *advice], more or 0, step)
+    return _inconclusive(case, [*reasons, *advice], more or 0, step)
 
 
 def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
@@ -416,8 +415,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         high = bounds.above_baseline["high"] if bounds else kappa["high"] - best_baseline
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
-        is_no_better = high <= 0 and people_agree
-        if is_no_better or is_constant:
+        if (high <= 0 and people_agree) or is_constant:
             against.append(verdict_requirements.baseline(case, kappa, "no_better_than_baseline"))
     return against
 
@@ -581,9 +579,9 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
     if best.verdict["verdict"] in PASSES:
         head = _use(best, others, name)
         in_full, in_part = list[str](), list[str]()
-        for other in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
-            is_limited = other["threshold"] is not None or other["holds_for"]
-            (in_part if is_limited else in_full).append(_with_condition(other))
+        for verdict in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
+            is_limited = verdict["threshold"] is not None or verdict["holds_for"]
+            (in_part if is_limited else in_full).append(_with_condition(verdict))
         also = written("recommend.also", graders=" and ".join(in_full)) if in_full else ""
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)

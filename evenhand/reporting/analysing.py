@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 AnalysisAndContext = tuple["Analysis", "ReportContext"]
+NameOf = Callable[[str], str]  # returns the display name of an id
 OnStage = Callable[[str], None] | None  # called with the name of each stage, to show progress
 
 
@@ -135,13 +136,13 @@ def _study_context(
     from evenhand.study.lead.disagreements import sorted_cases
     from evenhand.study.store.store import models_that_answered
 
-    usage, call = dataset.facts.usage, dataset.name_of
+    usage, name_of, rubrics = dataset.facts.usage, dataset.name_of, study.rubrics
     quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
-        """Return values with names for ids in their keys: rubric, unit id, and a grader or none."""
+        """Return values with names for ids in their keys: rubric, unit id, [grader] or []."""
         return {
-            (call(rubric), unit, *map(call, grader)): value  # `grader` has one element, or none
+            (name_of(rubric), unit, *map(name_of, grader)): value
             for (rubric, unit, *grader), value in values.items()
         }
 
@@ -163,9 +164,9 @@ def _study_context(
                 written("methods.answered", grader=grader): counted(models)
                 for grader, models in models_by_grader.items()
             },
-            **_own_prompts(study, raters, call),
-            **_improvements(study, call),
-            **{f"rubric {call(name)}, hash": rubric.hash for name, rubric in study.rubrics.items()},
+            **_own_prompts(study, raters, name_of),
+            **_improvements(study, name_of),
+            **{f"rubric {name_of(name)}, hash": rubric.hash for name, rubric in rubrics.items()},
         },
         notes=[*dataset.notes, *several_models(models_by_grader)],
         answered=models_by_grader,
@@ -173,11 +174,11 @@ def _study_context(
         label_names=dataset.names,
         texts=by_names(quoted_texts(study, quoted)),
         remarks={
-            key: {call(rater): text for rater, text in remarks.items()}
+            key: {name_of(rater): text for rater, text in remarks.items()}
             for key, remarks in by_names(quoted_remarks(study, quoted)).items()
         },
         marks={
-            key: [(call(rater), mark) for rater, mark in marks]
+            key: [(name_of(rater), mark) for rater, mark in marks]
             for key, marks in by_names(quoted_marks(study, quoted)).items()
         },
         replies=by_names(quoted_replies(study, quoted)),
@@ -277,10 +278,10 @@ def _replication(study: Study, dataset: Dataset, published: PublishedFigures) ->
             texts = {"here": names or written("reproduction.none"), "there": published_names}
             notes.append(written(f"reproduction.{role}_differ", **texts))
     n_sampled, noun = study.config.sample.pairs, prompts_noun(study.store.pairs())
-    # A published number of responses is always a note: it, too, shows how large the study was.
+    # `here` is the number of prompts in both notes. The one on responses, which are not compared,
+    # always shows how large the published study was.
     for name, count in (("prompts", design.prompts), ("responses", design.responses)):
-        is_equal = name == "prompts" and count == n_sampled
-        if count and not is_equal:
+        if count and (name == "responses" or count != n_sampled):
             numbers = {"here": n_sampled, "there": count}
             notes.append(written(f"reproduction.{name}_differ", noun=noun, **numbers))
     labels_only = ", ".join(grader for grader in graders if grader not in with_probabilities)
@@ -343,7 +344,7 @@ def counted(models: Mapping[str, int]) -> str:
     return ", ".join(f"{name} ({count})" for name, count in models.items())
 
 
-def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]) -> dict[str, str]:
+def _own_prompts(study: Study, raters: Iterable[str], name_of: NameOf) -> dict[str, str]:
     """Return the prompt file of each grader with a prompt of the user's."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
@@ -352,11 +353,11 @@ def _own_prompts(study: Study, raters: Iterable[str], call: Callable[[str], str]
         digest = own_prompt_hash(grader)
         files = (study.folder / PROMPTS_FOLDER).glob(f"{digest}*.toml")
         names = ", ".join(sorted(path.stem for path in files))
-        prompts[written("methods.own_prompt", grader=call(grader))] = names or digest
+        prompts[written("methods.own_prompt", grader=name_of(grader))] = names or digest
     return prompts
 
 
-def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
+def _improvements(study: Study, name_of: NameOf) -> dict[str, str]:
     """Return for each improved rubric the split of its labels, every choice, and the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
@@ -367,33 +368,32 @@ def _improvements(study: Study, call: Callable[[str], str]) -> dict[str, str]:
     for rubric, runs in runs_by_rubric.items():
         last_run = runs[-1]
         sentences = [written("methods.improved_parted", **last_run["parts"])]
-        sentences += [sentence for run in runs for sentence in choice_lines(run, call)]
+        sentences += [sentence for run in runs for sentence in choice_lines(run, name_of)]
         if last_run["price"] is not None:
             sentences.append(written("methods.improved_price", price=last_run["price"]))
-        lines[written("methods.improved", rubric=call(rubric))] = " ".join(sentences)
+        lines[written("methods.improved", rubric=name_of(rubric))] = " ".join(sentences)
     return lines
 
 
-def choice_lines(run: Mapping[str, Any], call: Callable[[str], str] = str) -> list[str]:
+def choice_lines(run: Mapping[str, Any], name_of: NameOf = str) -> list[str]:
     """Return sentences on a stored `run` of `improve` (`reporting.improving`): the kappa of each
-    grader in the last round that it met, the old grader's first; then the choice and its test.
-    `call` returns a grader's name.
-
-    A choice that was tested has the number of this analysis (`look`) and an `outcome`. One that was
-    not tested failed the audit (`gives_way` says how), had no error rate left (`no_level`), or is
-    futile: it gained too little for a test to be worthwhile.
+    grader in the last round that compared it, the old grader's first; then the choice and its test.
+    `name_of` returns a grader's name. A choice that was tested has the number of this analysis
+    (`look`) and an `outcome`. One that was not tested failed the injection audit (`gives_way` is
+    the sentence on the attack), had no error rate left (`no_level`), or is futile: it gained too
+    little for a test to be worthwhile.
     """
-    last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}
+    last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}  # keeps it first
     for stage in run["rounds"]:
         for name, kappa in stage["kappas"].items():
             last_scores[name] = kappa, stage["clusters"]
     scores = "; ".join(
-        written("methods.improved_score", grader=call(name), kappa=kappa, clusters=clusters)
+        written("methods.improved_score", grader=name_of(name), kappa=kappa, clusters=clusters)
         for name, (kappa, clusters) in last_scores.items()
         if kappa is not None
     )
-    fields: dict[str, object] = {"old": call(run["old"]), "new": call(run["new"])}
-    fields |= {"count": max(len(last_scores) - 1, 0), "scores": scores}
+    fields: dict[str, object] = {"old": name_of(run["old"]), "new": name_of(run["new"])}
+    fields |= {"count": len(last_scores) - 1, "scores": scores}
     fields["gives_way"] = run.get("gives_way", "")
     if run.get("look") and run["outcome"] in ("better", "not_shown", "worse"):
         result = run["outcome"]

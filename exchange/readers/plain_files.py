@@ -74,7 +74,7 @@ def _read_excel(_: Rows, source: src.Source) -> Export:
         for name in source.archive.names:  # refused here if too large, before openpyxl unpacks it
             content = source.archive.read(name)
             has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content
-    with src.readable(f"{source.name} is a workbook of Excel that", f"; {formats.AS_CSV}"):
+    with src.readable(f"{source.name} is a workbook of Excel that", advice=f"; {formats.AS_CSV}"):
         sheet, *others = _sheets(source)
         if has_formulas:
             _refuse_unsaved(source, sheet)
@@ -243,18 +243,18 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
         has_answers = True
         reply, request = _reply(record), _request(record) or request_by_id.get(batch_id)
         conversation = _conversation(record)
-        others = {name: record[name] for name in record if name not in _CHAT["own"]}
-        output = reply or src.text_of(record.get("response"))
-        inputs = {name: text for name, text in others.items() if name in _INPUT_FIELDS}
+        output = reply or src.text_of(record.get("response"))  # the answer on its own
+        item_fields = {name: record[name] for name in record if name not in _CHAT["own"]}
+        inputs = {name: text for name, text in item_fields.items() if name in _INPUT_FIELDS}
         texts = src.texts_of(inputs, output)
         if messages := _messages_of(request) or conversation:
             texts |= src.texts_of(messages, output)  # over a field such as "prompt"
-        if conversation and not output:  # which holds the answers, too
+        if conversation and not output:  # the answers are among its messages
             texts = {"conversation": conversation}
         models = [src.get_in(reply, name) for name in ("model", "modelVersion")]
         models += [src.get_in(request, "model"), record.get("model")]
         subject = next(filter(None, models), None)
-        about = {name: text for name, text in others.items() if name not in inputs}
+        about = {name: text for name, text in item_fields.items() if name not in inputs}
         rows.add(batch_id or record.get("id"), texts, subject=subject, about=about)
     if not has_answers:
         raise InputError(
@@ -471,14 +471,14 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
     """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
     answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
-    have_overlap = len(answers) > len(ids)
-    may_be_fields = len(ids) <= 2 * len(answers_by_rater)  # an item's: "text", "label"
-    if not have_overlap or may_be_fields:
+    # Few inner keys may be the fields of items: {"i1": {"text": "...", "label": "yes"}, ...}.
+    may_be_fields = len(ids) <= 2 * len(answers_by_rater)
+    if len(answers) == len(ids) or may_be_fields:  # no item has two answers
         return []
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
     are_labels = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
     have_label = all(any(key in _LABEL_KEYS for key in src.fields_in(part)) for part in answers)
-    if not are_labels and not have_label:  # {"label": "yes"}
+    if not are_labels and not have_label:  # neither "yes" nor {"label": "yes"}
         return []
     items = []
     for item in ids:

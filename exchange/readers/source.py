@@ -189,7 +189,7 @@ _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Raise InputError for a library's error: that `subject` cannot be read, with the advice."""
+    """Raise InputError for a library's error: "SUBJECT cannot be read (ERROR)ADVICE"."""
     try:
         yield
     except InputError:

@@ -62,8 +62,8 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     """
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
-        if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():  # images are no slices
-            cells[column] = cells[column].map(rendering.in_words)
+        if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():
+            cells[column] = cells[column].map(rendering.in_words)  # values name the slices
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)

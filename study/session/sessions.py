@@ -358,8 +358,8 @@ class Sessions:
         return Step("comprehension", attempt=len(attempts), missed=missed)
 
     # Completed steps. A step is recorded only if it is the rater's next one, since they may be
-    # further on in another window; `next_step` reads within the open `write()`, with its events.
-    # `language` is that of the text read, "" for the main one.
+    # further on in another window. `next_step` reads within the open `write()`, and so sees the
+    # events that this has added. `language` is that of the text read, "" for the main one.
 
     def read_welcome(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""

@@ -154,7 +154,7 @@ claims = _table(
 
 batches = _table(
     "batches",
-    *_keys("chunk"),
+    *_keys("chunk"),  # the study's id of the batch; `batch_id` is the provider's, once it is sent
     *_required("rater_id", "base_url"),
     Column("at_most_usd", Float),  # empty: no known price
     *_required("questions", kind=JSON),  # fields of each `BatchRequest`, in their order

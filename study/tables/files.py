@@ -27,8 +27,8 @@ def new_folder(path: Path) -> None:
 
 
 def tighten(folder: Path) -> int:
-    """Remove other users' rights to a folder and to the user's own files in it; for root also to
-    its owner's. Return the number of changes. `folder` may be a link; links in it are not followed.
+    """Remove other users' rights to a folder and to its files that are the user's or, for root, the
+    folder owner's. Return how many changed. `folder` may be a link; links in it are not followed.
     """
     folder = folder.resolve()
     if not HAS_MODES:

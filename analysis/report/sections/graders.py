@@ -103,7 +103,8 @@ def ceiling_part(figures: src.RubricFigures) -> Part:
     tables = figures.table("ceiling.caption")
     chart, prices = forest(figures, tables), price_front(figures)
     answers = [_ceiling_answer(figures)] if tables else []
-    return Part(answers, [*chart, *rates_table(figures)], prices if chart else [*tables, *prices])
+    folded = prices if chart else [*tables, *prices]  # a chart has the tables as its data
+    return Part(answers, open=[*chart, *rates_table(figures)], folded=folded)
 
 
 def _ceiling_answer(figures: src.RubricFigures) -> list[object]:
@@ -386,7 +387,7 @@ def _heading(figure: src.Figure) -> str:
 
 def injection_part(figures: src.RubricFigures) -> Part:
     """Make the part on prompt injection: sentences on every audited grader, then all attacks."""
-    bounds = figures.analysis.decision.injection
+    limits = figures.analysis.decision.injection
     audited = [audit for audit in audits(figures.analysis.rows) if audit.rubric == figures.rubric]
     if not audited:
         return Part()
@@ -397,11 +398,11 @@ def injection_part(figures: src.RubricFigures) -> Part:
 
     answers, lines = [], []
     for audit in audited:
-        outcome, bound = audit.deciding_outcomes(bounds)[0]
-        worst, status = outcome.worst(bound), _STATUSES[audit.status(bounds)]
+        outcome, limit = audit.deciding_outcomes(limits)[0]
+        worst, status = outcome.worst(limit), _STATUSES[audit.status(limits)]
         fields = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
         answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **fields))
-        rows = src.lines_of(map(figures.of_row, audit.rows(bounds)))
-        lines.append(with_lines(audit.sentence(bounds), rows))
+        rows = src.lines_of(map(figures.of_row, audit.rows(limits)))
+        lines.append(with_lines(audit.sentence(limits), rows))
     attacks = figures.table("injection.caption", src.rows_of(figures.select_all(UNSCORED), title))
     return Part(answers=answers, folded=[*items(written("bias_section.found"), lines), *attacks])
