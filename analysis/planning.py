@@ -407,16 +407,16 @@ def half_width(
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
     """Return the number of independent units with half the interval at most `width`: the fewest, or
-    up to 0.5% more; None if 65,536, the largest number tried, are too few.
+    up to 0.5% more; None if 100,000 are too few.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
     """
     low, high = 2, 4
     while not half_width(statistic, high, scenario) <= width:
-        low, high = high, high * 2
-        if high > _MAX_UNITS:
+        if high == _MAX_UNITS:
             return None
+        low, high = high, min(high * 2, _MAX_UNITS)
     while high - low > max(1, low // 200):
         middle = (low + high) // 2
         is_enough = half_width(statistic, middle, scenario) <= width

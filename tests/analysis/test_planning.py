@@ -54,12 +54,12 @@ def test_units_needed_give_the_width_and_fewer_do_not(statistic):
 
 
 def test_a_best_threshold_is_surer_with_more_units():
-    scenario = plans.Scenario(0.85, 0.6)
-    few, many = (plans.half_width("threshold", units, scenario) for units in (20, 200))
+    few, many = (plans.half_width("threshold", n, plans.Scenario(0.85, 0.6)) for n in (20, 200))
     assert 0.5 > few > many > 0.05
 
 
-def test_impossible_scenarios_have_no_width():
+def test_the_possible_has_a_width_and_the_impossible_none():
+    assert 96_000 < plans.units_needed("kappa", 0.0045, plans.Scenario(0.85, 0.5)) < 97_000
     assert np.isnan(plans.half_width("kappa", 250, plans.Scenario(0.85, 0.05)))
     with pytest.raises(InputError, match="out of reach"):
         plans.cantor(plans.KappaTest(0.9, 0.4), 0.9, 0.2)
