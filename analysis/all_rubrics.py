@@ -767,9 +767,9 @@ def views_of(
     """Return views of labels, which may be deduplicated; on pairs if both sides have labels."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
     in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))  # view by view
-    if labels.has_verdicts and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
+    if labels.has_binary and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         pair_labels = encoding.pair_verdicts(labels)
-        pair_views.append(views[1].seen_as(pair_labels.on_verdicts(), pair_labels))
+        pair_views.append(views[1].seen_as(pair_labels.on_binary(), pair_labels))
     return {
         "agreement": in_agreement,
         "categories": in_agreement[:1],  # a second view, if any, is the binary verdict
@@ -807,7 +807,7 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
 def _add_group_rows(view: RubricView) -> None:
     """Add graders' performance by group of units, on all labels."""
     labels, columns = view.labels, view.labels.columns(view.request.settings.groups)
-    coded = labels.on_verdicts() if view.coded.is_binary else labels.on_categories()
+    coded = labels.on_binary() if view.coded.is_binary else labels.on_categories()
     slices.add_group_performance_rows(view.seen_as(coded), columns)
 
 
@@ -815,7 +815,7 @@ def _add_majority_rows(view: RubricView) -> None:
     """Add agreement with the majority of people, or with the reference if one is requested."""
     name = view.request.decision.reference
     labels = view.labels.with_reference(name) if name else view.labels
-    comparison.add_majority_rows(view.seen_as(labels.on_verdicts()), reference=bool(name))
+    comparison.add_majority_rows(view.seen_as(labels.on_binary()), reference=bool(name))
 
 
 def _add_side_part_rows(view: RubricView) -> None:
@@ -826,7 +826,7 @@ def _add_side_part_rows(view: RubricView) -> None:
 def _add_side_rows(view: RatedView) -> None:
     """Add subjects' rates or means by leaning, if sides have one, and differences of the sides."""
     labels, settings = view.labels, view.request.settings
-    views: list[RubricView] = [view.seen_as(labels.on_verdicts())] if labels.has_verdicts else []
+    views: list[RubricView] = [view.seen_as(labels.on_binary())] if labels.has_binary else []
     views += [view] if CONDITIONS["means"](view) else []
     if not views:
         return

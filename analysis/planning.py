@@ -903,7 +903,7 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     """
     humans = list(labels.humans)
     nominal = labels.scale.level == "nominal"
-    if len(humans) < 2 or (nominal and not labels.has_verdicts):
+    if len(humans) < 2 or (nominal and not labels.has_binary):
         return None
     codes = (labels.verdicts if nominal else labels.codes)[:, humans]
     raters, units = complete_block(codes)

@@ -172,17 +172,17 @@ class RequestFilter:
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         """Connect a page, unless another site opened it or its address has too many open."""
-        page = sites.base_path(scope), address  # as in `sites.open_pages` and `has_room`
-        if not is_own(scope) or not sites.has_room(page):
+        path_and_address = sites.base_path(scope), address  # as in `sites.open_pages`
+        if not is_own(scope) or not sites.has_room(path_and_address):
             await send({"type": "websocket.close", "code": 1008})
             return
-        sites.open_pages[page] += 1
+        sites.open_pages[path_and_address] += 1
         try:
             await self._app(logins.bound(scope), receive, send)
         finally:
-            sites.open_pages[page] -= 1
-            if not sites.open_pages[page]:
-                del sites.open_pages[page]
+            sites.open_pages[path_and_address] -= 1
+            if not sites.open_pages[path_and_address]:
+                del sites.open_pages[path_and_address]
 
 
 async def _refusal(scope: Scope, closed: tuple[str, ...]) -> int:
@@ -442,8 +442,8 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     """Store what the panel sent; return receipts, by the ids of its answers and flags, with its
     next data, or with the name of the step whose page is to be drawn instead.
     """
-    study = sites.served(site)  # no `Study`: that is `desks.desk.study`
-    desks = study.desks()  # as the files are now
+    served = sites.served(site)
+    desks = served.desks()  # as the files are now
     try:
         admission = read_ticket(desks.desk.study, ticket, browser)
     except InputError:
@@ -459,7 +459,7 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     states = payload.read_states(sent)
     entries = payload.read_sent(sent)
     for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):
-        desks_shown, answers = study.desks(state), list(group)  # as the files were when shown
+        desks_shown, answers = served.desks(state), list(group)  # as the files were when shown
         desk: Desk = desks_shown.sessions.practice if practice else desks_shown.desk
         statuses = desk.submit_all(rater, answers)
         receipts |= zip((answer.submit_id for answer in answers), statuses, strict=True)

@@ -1011,7 +1011,7 @@ def parse_chat_reply(
     method: str = "logprobs",
     index: int = 0,
     *,
-    whole_numbers: bool = False,
+    unsplit_numbers: bool = False,
 ) -> Outcome:
     """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `index`
     selects one of several draws in the reply. Without a rubric the text is a subject's response,
@@ -1040,7 +1040,7 @@ def parse_chat_reply(
         evidence,
         unscored=unscored,
         positions=(choice.logprobs and choice.logprobs.content) or (),
-        whole_numbers=whole_numbers,
+        unsplit_numbers=unsplit_numbers,
     )
 
 
@@ -1206,8 +1206,8 @@ class OpenAIGrader(Grader):
         choices, method = reply.get("choices"), self.settings.reading
         n_choices = min(len(choices), draws) if isinstance(choices, list) else 0
         # OpenAI's tokenizers have one for every number up to 999.
-        whole_numbers = is_openai(self.spec) and not self.spec.endpoint.address_in_name
-        parse = partial(parse_chat_reply, reply, rubric, method, whole_numbers=whole_numbers)
+        unsplit_numbers = is_openai(self.spec) and not self.spec.endpoint.address_in_name
+        parse = partial(parse_chat_reply, reply, rubric, method, unsplit_numbers=unsplit_numbers)
         return [parse(index=index) for index in range(max(n_choices, 1))]
 
     def batches(self, pause: Pause) -> BatchService:

@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 ATTEMPTS = 8
 MAX_TIMEOUTS = 2  # the number of times that a request may time out before it counts as failed
 SPARE = 5.0  # seconds that the SDKs wait beyond our own time limit, so that ours ends a request
-CONNECT = 7.0  # seconds for a connection; a network that swallows requests is reported by ten
+CONNECT = 7.0  # seconds for a connection, so that an unreachable server is reported within ten
 FILTERED = "content_filter"
 LONGEST_WAIT = 60.0  # seconds between two attempts, if the server does not ask for another wait
 LONGEST_RETRY_AFTER = 900.0  # seconds; a grader whose server asks for a longer wait is stopped
 
 _NEVER_REACHED = ("ClientConnectorError", "ConnectionTimeoutError")
-"""aiohttp's errors for a connection that was never made. The SDKs report broken ones alike."""
+"""aiohttp's errors for connections never made; the SDKs' own error is also for broken ones."""
 _HTML_PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 
@@ -449,13 +449,13 @@ def read_options(
     label: str | None,
     keys: Sequence[str],
     *,
-    whole_numbers: bool = False,
+    unsplit_numbers: bool = False,
 ) -> OptionReading | None:
     """Return the option probabilities of an answer, or None if the tokens do not give them. `label`
     is the option that the text as a whole names, if any. Reading starts where the answer begins and
     follows the chosen tokens while they may become one key or another, or are only an opening
     bracket. If the answer begins with other words ("Answer: C") and few of the likely tokens there
-    are options, the position of `label` is read instead. `whole_numbers` is True if the tokenizer
+    are options, the position of `label` is read instead. `unsplit_numbers` is True if the tokenizer
     has one token for every number.
     """
     start = _answer_start(positions, text)
@@ -463,7 +463,7 @@ def read_options(
     first_word = next((index for index in indices if _stripped(positions[index].text)), None)
     if first_word is None:
         return None
-    reading = _read_from(positions, start, keys, whole_numbers)
+    reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
         # They differ where a word ("A fair ...") begins like an option.
         return reading if chosen_key == label else None
@@ -471,7 +471,7 @@ def read_options(
         return reading
     for index in range(first_word, len(positions)):
         if label is not None and _spelled_key(positions, index, keys) == label:
-            return _read_from(positions, index, keys, whole_numbers)
+            return _read_from(positions, index, keys, unsplit_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
     return reading if reading and reading.label == label else None
@@ -489,7 +489,7 @@ class _Spelling:
 
 
 def _read_from(
-    positions: Sequence[Position], start: int, keys: Sequence[str], whole_numbers: bool
+    positions: Sequence[Position], start: int, keys: Sequence[str], unsplit_numbers: bool
 ) -> OptionReading | None:
     """Return the option probabilities of the answer that begins at position `start`, or None if no
     listed token is an option. Follows the chosen tokens while the answer's key may change. At each
@@ -509,11 +509,11 @@ def _read_from(
         for token in tokens:
             mass = path_probability * token.probability
             spelling = _spelling(beginning, token.text, keys)
-            if whole_numbers and spelling.key and spelling.key.isdigit():
+            if unsplit_numbers and spelling.key and spelling.key.isdigit():
                 spelling = _Spelling(spelling.key)
-            # A longer word may follow where a text ends as a key ends.
-            ends_in_key = spelling.key and re.search(r"[^\W_]\Z|[+-]\Z", beginning + token.text)
-            is_open = spelling.may_change or spelling.is_prefix or ends_in_key
+            # The next token may make a key that ends the text into a longer word: "A" into "Apart".
+            may_grow = spelling.key and re.search(r"(?:[^\W_]|[+-])\Z", beginning + token.text)
+            is_open = spelling.may_change or spelling.is_prefix or may_grow
             if token.text == position.text and token.text and is_open and not is_last:
                 next_probability, continues = next_probability + mass, True
             elif spelling.may_change:
@@ -580,7 +580,7 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
 def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str]) -> str | None:
     """Return the option that the chosen tokens spell from position `start` on, or None."""
     answer = "".join(position.text for position in positions[start:]).lstrip(_OPENING)
-    if not _stripped(positions[start].text) and start:
+    if start and not _stripped(positions[start].text):  # only the first may be a mere bracket
         return None
     key = _spelling("", answer, keys).key
     return key if key and answer[: len(key)].casefold() == key.casefold() else None  # in full
@@ -791,11 +791,11 @@ def outcome_of(
     *,
     unscored: str = "",
     positions: Sequence[Position] = (),
-    whole_numbers: bool = False,
+    unsplit_numbers: bool = False,
 ) -> Outcome:
     """Return the outcome of a reply's text by this method; without a rubric, the text itself.
     `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
-    are the answer's tokens with probabilities, if any; `whole_numbers` is True if every number is
+    are the answer's tokens with probabilities, if any; `unsplit_numbers` is True if every number is
     one token.
     """
     if rubric is None:
@@ -816,7 +816,7 @@ def outcome_of(
             evidence[NOT_LOGPROBS] = fault
         else:
             answer, keys = answer_of(text) or text, rubric.categories
-            reading = read_options(positions, answer, label, keys, whole_numbers=whole_numbers)
+            reading = read_options(positions, answer, label, keys, unsplit_numbers=unsplit_numbers)
     if reading:
         evidence |= _reading_evidence(reading, label)
         if "no_probabilities" not in evidence:
@@ -841,7 +841,7 @@ def _reading_evidence(reading: OptionReading, label: str | None) -> dict[str, An
         "logprob_position": reading.position,
         "top_logprobs": reading.top_tokens,
     }
-    if reading.unfinished > MAX_AMBIGUOUS:
+    if reading.unfinished > MAX_AMBIGUOUS:  # more than a rounding error
         facts["may_be_off"] = reading.unseen
     if reading.unfinished > MAX_UNFINISHED:
         facts |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}

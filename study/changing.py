@@ -82,7 +82,7 @@ def contents_of(study: Study, files: Files) -> Contents:
             inside(folder, name, "file")
         changed_study = Study(folder, config, checked_rubrics(folder, config), study.store)
         changed_study.check_labelled_subjects()
-        LeadTexts(changed_study)
+        LeadTexts(changed_study)  # raises InputError for a text that is not UTF-8
         practice = PracticeDesk(changed_study).units.units
         checks = AttentionChecks(changed_study).units
         return Contents(files, config, changed_study.rubrics, practice, checks)
@@ -215,7 +215,7 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     for key in (difference.key for difference in differences(before, after)):
         if key.startswith("rubric."):
             sentences.append(_rubric_effect(study, key.split(".")[1], before, after))
-        elif key != "same_text":
+        elif key != "same_text":  # it comes with a rubric, whose sentence says it
             sentences.append(_effect(key, before.config, after.config))
             if codes := _outdated_translations(key, before.files, after.files):
                 sentences.append(written("change.untranslated", codes=", ".join(codes)))
@@ -252,7 +252,7 @@ def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -
     old, new = before.rubrics.get(name), after.rubrics.get(name)
     if old is None or new is None:
         return written("change.rubrics")
-    if old.hash == new.hash:
+    if old.hash == new.hash:  # of the words that the lead can edit, it omits translations alone
         return written("change.translation")
     count = labels_under(study, old)
     means_same = old.hash in after.config.same_text.get(name, ())

@@ -673,7 +673,7 @@ class Calls(NamedTuple):
 
 def verdict_calls(labels: LabelMatrix) -> Calls | None:
     """Return the verdict calls: 1 if affirmative, else 0; None if the scale has no verdict."""
-    if not labels.has_verdicts:
+    if not labels.has_binary:
         return None
     return _calls(labels, labels.verdict_values, np.arange(len(labels.codes)), BINARY_ALL)
 

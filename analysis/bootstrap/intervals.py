@@ -17,8 +17,8 @@ Student's t in place of the normal quantile (Korn & Graubard 1998). If few clust
 rarer outcome, its variance is hardly known: the degrees of freedom are the effective number of
 clusters with the outcome, (sum y)^2 / sum y^2, less one, and at least two. With so few degrees of
 freedom Wilson's interval is needlessly wide, so it is limited by the score bound of the share
-(`analysis.bootstrap.bounds`). Both need only the share, its variance, and the numbers of units and
-clusters: `two_kinds_of_clusters` makes equal clusters with the same share and variance.
+(`analysis.bootstrap.bounds`). Wilson's interval and the score bound need only the share, its
+variance, and the numbers of units and clusters; `two_kinds_of_clusters` makes such equal clusters.
 
 `python -m benchmarks.corrected_rates` shows how often the truth lies outside. Known limitation: if
 rates rise with the size of very unequal clusters, the truth lies above the interval too often.
@@ -55,8 +55,8 @@ _MANY_CARRIERS = 30.0
 """Number of clusters with the rarer outcome from which the score bound is not computed: it differs
 from Wilson's by at most a twenty-fifth of the interval."""
 _TILTS = np.geomspace(0.02, 60.0, 32)
-"""Tilts at which nulls are tested: a cluster's weight is multiplied by exp(tilt x influence), where
-a tilt of 1 moves the estimate by about one standard error."""
+"""Tilts at which nulls are tested, each about the number of standard errors that it moves the
+estimate by: a cluster's weight is multiplied by exp(tilt x influence / (error x clusters))."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Interval:
         """Return an estimate without bounds."""
         return cls(estimate, math.nan, math.nan, statistics.join_notes(note))
 
-    def held(self, deciding: Deciding | None) -> Interval:
+    def as_deciding(self, deciding: Deciding | None) -> Interval:
         """Return the interval as bounds that decide a verdict, with their level and margin."""
         return replace(self, deciding=deciding)
 

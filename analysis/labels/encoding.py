@@ -150,11 +150,11 @@ class Readings:
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Return the combined labels of one rubric (a validated `ratings` table with its original
-    index). An *entry* is a rater and a unit; a *reading* an entry in one order of the responses.
+    index). A *reading* is a rater and a unit; a *showing* a reading in one order of the responses.
 
-    The label of an entry is that of its draws and orders (`_combined_labels`). If there is none and
+    A reading's label is that of its draws and orders (`_combined_labels`). If there is none and
     the scale has two categories, it is the verdict at the untuned threshold, as a tuned one gives
-    no category. If the probabilities of all categories are known, an entry with several rows, or
+    no category. If the probabilities of all categories are known, a reading with several rows, or
     still without label, gets the most probable category instead.
 
     Raises InputError naming the row whose label or probabilities lie outside the scale.
@@ -168,12 +168,12 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
     rater_names = sorted(id_of, key=id_of.__getitem__)
     orders, _ = pd.factorize(ratings["order"], sort=True)
-    entries, entry = np.unique(raters * len(unit_names) + units, return_inverse=True)
-    rater_of_entry, unit_of_entry = np.divmod(entries, len(unit_names))  # undoes the line above
+    readings, reading = np.unique(raters * len(unit_names) + units, return_inverse=True)
+    rater_of_reading, unit_of_reading = np.divmod(readings, len(unit_names))  # undoes the above
 
     labels = _label_codes(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
-    combined = _combined_labels(labels, entry, orders, scale)
+    combined = _combined_labels(labels, reading, orders, scale)
     is_usable = (labels >= 0) | (reasons == "")  # probabilities of a failed answer do not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
@@ -183,8 +183,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     shares = np.where(is_complete[:, None], probabilities, 0.0)
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
     thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
-    code = _with_verdicts(combined.code, positive, thresholds[rater_of_entry], scale)
-    has_several_rows = np.bincount(entry, minlength=len(entries)) > 1
+    code = _with_verdicts(combined.code, positive, thresholds[rater_of_reading], scale)
+    has_several_rows = np.bincount(reading, minlength=len(readings)) > 1
     code = np.where(is_complete & (has_several_rows | (code < 0)), shares.argmax(axis=1), code)
     is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
@@ -193,21 +193,21 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
         kinds=tuple(kinds[rater] for rater in rater_names),
-        unit=unit_of_entry,
-        rater=rater_of_entry,
+        unit=unit_of_reading,
+        rater=rater_of_reading,
         code=code.astype(code_type(len(scale.categories))),
         positive=positive,
         probabilities=probabilities,
         confidence=confidence,
-        reason=np.where(is_unscored, _unscored_reasons(reasons, entry, combined), ""),
+        reason=np.where(is_unscored, _unscored_reasons(reasons, reading, combined), ""),
         methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
         draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
     )
 
 
 def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale) -> Codes:
-    """Return codes (entries,); on a scale of two categories, one of which is affirmative, missing
-    ones are replaced by the verdicts of the probabilities `positive` at each entry's `threshold`.
+    """Return codes (readings,); on a scale of two categories, one of which is affirmative, missing
+    ones are replaced by the verdicts of the probabilities `positive` at each reading's `threshold`.
     """
     if len(scale.categories) != 2 or len(scale.affirmative) != 1:
         return code
@@ -217,65 +217,65 @@ def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale)
 
 
 class _CombinedLabels(NamedTuple):
-    """Labels combined over draws and orders (see `combine_readings`). `reading` (rows,) is the
-    reading of each row, `entry_of_reading` and the ties `is_tied` are (readings,), `code` and
-    `orders_differ` (entries,).
+    """Labels combined over draws and orders (see `combine_readings`). `showing` (rows,) is the
+    showing of each row, `reading_of_showing` and the ties `is_tied` are (showings,), `code` and
+    `orders_differ` (readings,).
     """
 
-    reading: Codes
-    entry_of_reading: Codes
+    showing: Codes
+    reading_of_showing: Codes
     is_tied: Mask
     code: Codes
     orders_differ: Mask
 
     def mean(self, values: Array) -> Array:
-        """Return the mean (entries, k) of values (rows, k), of both orders with equal weight."""
-        by_reading = _group_mean(values, self.reading, len(self.entry_of_reading))
-        return _group_mean(by_reading, self.entry_of_reading, len(self.code))
+        """Return the mean (readings, k) of values (rows, k), of both orders with equal weight."""
+        by_showing = _group_mean(values, self.showing, len(self.reading_of_showing))
+        return _group_mean(by_showing, self.reading_of_showing, len(self.code))
 
 
-def _combined_labels(labels: Codes, entry: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
-    """Return the combined labels of rows with these codes, entries and orders, (rows,) each."""
+def _combined_labels(labels: Codes, reading: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
+    """Return the combined labels of rows with these codes, readings and orders, (rows,) each."""
     import pandas as pd
 
-    n_entries = int(entry.max(initial=-1)) + 1
+    n_readings = int(reading.max(initial=-1)) + 1
     if scale.is_number:  # the median over draws and orders, the lower one of two
-        reading, entry_of_reading = entry, np.arange(n_entries)
+        showing, reading_of_showing = reading, np.arange(n_readings)
         has_label = labels >= 0
-        by_entry = pd.Series(labels[has_label]).groupby(entry[has_label])
-        medians = by_entry.quantile(interpolation="lower")
-        label, is_tied = np.full(n_entries, -1), np.zeros(n_entries, dtype=bool)
+        by_reading = pd.Series(labels[has_label]).groupby(reading[has_label])
+        medians = by_reading.quantile(interpolation="lower")
+        label, is_tied = np.full(n_readings, -1), np.zeros(n_readings, dtype=bool)
         label[medians.index] = medians
     else:
-        key = entry * (orders.max(initial=0) + 1) + orders
-        _, first_row, reading = np.unique(key, return_index=True, return_inverse=True)
-        entry_of_reading = entry[first_row]
-        label, is_tied = _majority(labels, reading, len(first_row), len(scale.categories))
-    # The orders of an entry agree if the lowest and the highest label of its readings are the same.
+        key = reading * (orders.max(initial=0) + 1) + orders
+        _, first_row, showing = np.unique(key, return_index=True, return_inverse=True)
+        reading_of_showing = reading[first_row]
+        label, is_tied = _majority(labels, showing, len(first_row), len(scale.categories))
+    # The orders of a reading agree if the lowest and highest label of its showings are the same.
     labelled = label >= 0
-    lowest, highest = np.full(n_entries, np.iinfo(np.intp).max), np.full(n_entries, -1)
-    np.minimum.at(lowest, entry_of_reading[labelled], label[labelled])
-    np.maximum.at(highest, entry_of_reading[labelled], label[labelled])
+    lowest, highest = np.full(n_readings, np.iinfo(np.intp).max), np.full(n_readings, -1)
+    np.minimum.at(lowest, reading_of_showing[labelled], label[labelled])
+    np.maximum.at(highest, reading_of_showing[labelled], label[labelled])
     lowest = np.where(highest < 0, -1, lowest)  # no label
     orders_differ = lowest != highest
     code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
-    return _CombinedLabels(reading, entry_of_reading, is_tied, code, orders_differ)
+    return _CombinedLabels(showing, reading_of_showing, is_tied, code, orders_differ)
 
 
 def _unscored_reasons(
-    reasons: npt.NDArray[np.object_], entry: Codes, combined: _CombinedLabels
+    reasons: npt.NDArray[np.object_], reading: Codes, combined: _CombinedLabels
 ) -> npt.NDArray[np.object_]:
-    """Return the reason for each entry if it has no label, (entries,): orders with different
-    labels, a tie of draws, or else the first of its rows' `reasons` (rows,); `entry` is (rows,).
+    """Return the reason for each reading if it has no label, (readings,): orders with different
+    labels, a tie of draws, or else the first of its rows' `reasons` (rows,); `reading` is (rows,).
     """
-    n_entries = len(combined.code)
-    entry_reasons = np.full(n_entries, _NO_LABEL, dtype=object)
+    n_readings = len(combined.code)
+    reasons_by_reading = np.full(n_readings, _NO_LABEL, dtype=object)
     with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
-    entry_reasons[entry[with_reason]] = reasons[with_reason]
-    tied_entries = combined.entry_of_reading[combined.is_tied]
-    entry_reasons[np.bincount(tied_entries, minlength=n_entries) > 0] = "draw_tie"
-    entry_reasons[combined.orders_differ] = "order_disagreement"
-    return entry_reasons
+    reasons_by_reading[reading[with_reason]] = reasons[with_reason]
+    tied_readings = combined.reading_of_showing[combined.is_tied]
+    reasons_by_reading[np.bincount(tied_readings, minlength=n_readings) > 0] = "draw_tie"
+    reasons_by_reading[combined.orders_differ] = "order_disagreement"
+    return reasons_by_reading
 
 
 def _without_human_repeats(ratings: DataFrame) -> DataFrame:
@@ -759,7 +759,9 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
 
 
 def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return a hash of each cluster's name, (clusters,), that decides its resamples anywhere."""
+    """Return a hash of each cluster's name, (clusters,). It depends on the name alone, so a cluster
+    gets the same resamples in every process and part of the data.
+    """
     import pandas as pd
 
     return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

@@ -591,7 +591,7 @@ class LabelMatrix:
         return assigned if self.withheld is None else assigned & ~self.withheld[:, rater]
 
     @property
-    def has_verdicts(self) -> bool:
+    def has_binary(self) -> bool:
         """True if the scale declares affirmative categories."""
         return bool(self.scale.affirmative)
 
@@ -616,13 +616,12 @@ class LabelMatrix:
     @property
     def views(self) -> list[Coded]:
         """Views of the labels: the categories, and the binary label if there is one."""
-        return [self.on_categories(), *([self.on_verdicts()] if self.has_verdicts else [])]
+        return [self.on_categories(), *([self.on_binary()] if self.has_binary else [])]
 
     def view_of(self, graders: Sequence[int]) -> Coded:
         """Return the categories, or the binary labels if a grader gives no category."""
         has_categories = (self.codes[:, list(graders)] >= 0).any(axis=0).all()
-        is_binary = self.has_verdicts and not has_categories
-        return self.on_verdicts() if is_binary else self.on_categories()
+        return self.on_categories() if has_categories or not self.has_binary else self.on_binary()
 
     def on_categories(self, subset: str = "all") -> Coded:
         """Return the labels on the rubric's own categories."""
@@ -641,7 +640,7 @@ class LabelMatrix:
             tie_breaks=self.tie_breaks,
         )
 
-    def on_verdicts(self) -> Coded:
+    def on_binary(self) -> Coded:
         """Return the binary labels, affirmative first."""
         verdicts = self.verdicts
         codes = np.where(verdicts < 0, verdicts, 1 - verdicts).astype(np.int8)

@@ -230,7 +230,7 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
     rows = pd.Index(units).get_indexer(pd.Index(timed["unit_id"]))
     columns = pd.Index(raters).get_indexer(pd.Index(timed["rater_id"]))
     inside = np.flatnonzero((rows >= 0) & (columns >= 0))
-    latest_first = inside[np.argsort(-seconds[inside])]
+    latest_first = inside[np.argsort(-seconds[inside])]  # the last one written to a cell stays
     times = np.full((len(units), len(raters)), np.nan)
     times[rows[latest_first], columns[latest_first]] = seconds[latest_first]
     return times
@@ -250,8 +250,7 @@ def _distance_of(coded: Coded) -> Distance:
 def _comparable_view(labels: LabelMatrix) -> Coded:
     """Return the categories, or the binary verdicts, if any, where no grader gave a category."""
     has_categories = (labels.codes[:, list(labels.models)] >= 0).any()
-    is_binary = labels.has_verdicts and not has_categories
-    return labels.on_verdicts() if is_binary else labels.on_categories()
+    return labels.on_categories() if has_categories or not labels.has_binary else labels.on_binary()
 
 
 def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
@@ -570,8 +569,8 @@ class _SharedLabels(NamedTuple):
 def _shared_with_others(
     coded: Coded, people: Sequence[int], data: Resamples
 ) -> Iterator[_SharedLabels]:
-    """Yield the shared labels of each annotator, except of those who share fewer than 30 clusters,
-    or nearly all units with one other person only: either of the two may contradict the other.
+    """Yield the shared labels of each annotator, except of those who share too few units (one for
+    each cluster), or nearly all with one other person: either of the two may contradict the other.
     """
     labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
     n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
@@ -642,7 +641,7 @@ QUANTILE = 0.99
 def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
     every person's label than the threshold `at`. This is the 99% quantile of the distances between
-    people's labels of one unit. Bounds are Clopper & Pearson's (1934) on the effective sample size.
+    people's labels of one unit. Bounds are Wilson's (`share_bounds`).
     """
     coded, resamples = view.coded, view.resamples
     if coded.level == "nominal":

@@ -232,7 +232,7 @@ Texts = tuple[tuple[str, str], ...]
 class GivenLabel:
     """A label of a unit by a person or a grader, and the label's `name`. A person may have given a
     `reason`. A grader has its `replies`. If the lead said what kind of disagreement with people its
-    label is: `kind` is the code, such as "grader_wrong", `sorted` its title, `note` the lead's.
+    label is: `kind` is the code, such as "grader_wrong", `kind_title` its title, `note` the lead's.
     """
 
     rater: str
@@ -241,7 +241,7 @@ class GivenLabel:
     reason: str = ""
     replies: Sequence[str] = ()
     kind: str = ""
-    sorted: str = ""
+    kind_title: str = ""
     note: str = ""
 
 

@@ -348,7 +348,7 @@ class ReportContext:
     `notes` warnings such as labels that were set aside. `rubric_titles` are by rubric,
     `label_names` the options' names by rubric and category. By (rubric, unit id), `texts` are the
     texts that raters read by name, `remarks` people's reasons by rater, `marks` pairs of rater and
-    marked words. By (rubric, unit id, grader), `replies` are the grader's replies, and `sorted` is
+    marked words. By (rubric, unit id, grader), `replies` are the grader's replies, `sortings` are
     (kind, note): how the lead sorted its disagreement with people. `answered` is the number of
     replies of each model by grader, `replication` has the declared published figures. A `synthetic`
     report is marked as such in all of its files.
@@ -364,7 +364,7 @@ class ReportContext:
     remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
-    sorted: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+    sortings: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
     answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     replication: Replication | None = None
 
@@ -700,7 +700,7 @@ class RubricFigures:
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
             views = SUBSET_NAMES.items()
-            tables = (self.table(name, on=subset, reading=label) for subset, label in views)
+            tables = (self.table(name, on=subset, subset=label) for subset, label in views)
             return list(chain.from_iterable(tables))
         subset = on or spec.on
         row_specs = [*rows]

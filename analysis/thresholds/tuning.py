@@ -583,7 +583,7 @@ class ActiveThreshold(NamedTuple):
 
 def active_thresholds(labels: LabelMatrix) -> list[ActiveThreshold]:
     """Return the threshold of each grader with probabilities; empty without a binary label."""
-    if not labels.has_verdicts:
+    if not labels.has_binary:
         return []
     scale = labels.scale
     active = []
@@ -620,7 +620,7 @@ def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
     """Return, for each grader without a tuned threshold, the labels with its verdicts at thresholds
     that were tuned to people on other clusters.
     """
-    if not labels.has_verdicts:
+    if not labels.has_binary:
         return {}
     majority, retuned = human_majority(labels).verdicts, {}
     for grader in probability_graders(labels):
@@ -676,7 +676,7 @@ def clusters_labelled(labels: LabelMatrix, grader: int, reference: str) -> froze
 
 def _tuned_graders(labels: LabelMatrix) -> Iterator[tuple[int, Tuning]]:
     """Yield the column and the tuning of each grader with a tuned threshold."""
-    if labels.has_verdicts:
+    if labels.has_binary:
         for grader in probability_graders(labels):
             if tuning := labels.scale.tunings.get(labels.raters[grader]):
                 yield grader, tuning
@@ -738,7 +738,7 @@ def threshold_results(
     rows, clusters, units = ResultRows(name), {}, with_weights(units, rated)
     readings = encoding.combine_readings(rated, scale)
     labels = encoding.encode(readings, scale, units, settings.cluster)
-    if labels.has_verdicts and probability_graders(labels):
+    if labels.has_binary and probability_graders(labels):
         references = [reference_named(labels, reference)]
         request = Request(units, settings, seed=seed)
         resamples = request.resampled(np.ones(labels.n_clusters, dtype=np.int64), labels.weight)

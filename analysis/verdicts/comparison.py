@@ -47,7 +47,7 @@ class GraderView:
     grader: int
     at: str = ""
     shares_level: bool = True
-    """False if another view of the same labels takes their part of the error rate."""
+    """False if it gets no part of the error rate, as another view of the same labels has it."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -67,7 +67,7 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     grader was tuned, also of its labels before tuning (`UNTUNED`); and, for probabilities that can
     be tuned, of binary labels at thresholds tuned on other clusters (`HELD_OUT`).
     """
-    binary = labels.on_verdicts() if labels.has_verdicts else None
+    binary = labels.on_binary() if labels.has_binary else None
     categories = labels.on_categories()
     tunable = tuning.probability_graders(labels) if binary is not None else []
     majority = tuning.human_majority(labels).verdicts
@@ -80,8 +80,8 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         elif not is_tuned:
             yield GraderView(binary, grader)
         else:
-            # The labels as they are have tuned thresholds: their part of the level goes to the
-            # `HELD_OUT` view below. The untuned threshold, compared before tuning, keeps its part.
+            # `HELD_OUT` below yields these labels again, whose thresholds are held out already (see
+            # `with_held_out_thresholds`), and takes their part of the level; `UNTUNED` has its own.
             yield GraderView(binary, grader, shares_level=False)
             has_probability = ~np.isnan(labels.positive[:, grader])
             untuned = labels.scale.untuned_threshold_for(name)
@@ -91,7 +91,7 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         is_tunable = grader in tunable and tuning.has_both_verdicts(labels, grader, majority)
         if binary is None or not is_tunable:
             continue
-        if is_tuned:  # its labels are at held-out thresholds already (`with_held_out_thresholds`)
+        if is_tuned:  # the same labels as above
             yield GraderView(binary, grader, HELD_OUT)
         else:
             default = labels.scale.threshold_for(name)
@@ -173,7 +173,9 @@ class ScoreBounds:
         return self.interval(estimate, alpha)
 
     def interval(self, estimate: float, alpha: float) -> Interval:
-        """Return `estimate` with the distances of both one-sided bounds of the statistic."""
+        """Return `estimate`, which may be the statistic less the margin or the kappa of a baseline,
+        with both one-sided bounds of the statistic moved likewise.
+        """
         below, above = self.reach(alpha)
         return Interval(estimate, estimate - below, estimate + above)
 
@@ -197,8 +199,7 @@ class ScoreBounds:
 
         def is_enough(factor: float) -> bool:
             # Observed points weigh 1 (`Support`); unobserved labels weigh less, and do not grow.
-            is_observed = statistic.base >= 1.0
-            larger_base = np.where(is_observed, factor, 1.0) * statistic.base
+            larger_base = np.where(statistic.base >= 1.0, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
             bound = bounds.lower_bound(replace(statistic, base=larger_base), larger_sample, alpha)

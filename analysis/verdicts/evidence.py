@@ -491,8 +491,8 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     margin, people_variance = comparison.margin, comparison.people_variance
 
     def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
-        key = comparison.view.row_key
-        return rows.added(statistic, interval.held(deciding), comparison.counts, **key, note=note)
+        key, counts = comparison.view.row_key, comparison.counts
+        return rows.added(statistic, interval.as_deciding(deciding), counts, **key, note=note)
 
     difference = comparison.difference_bounds.interval_or_remark(comparison.difference, level.alpha)
     like_these = _interval_like_these(comparison, difference, level.alpha)
@@ -541,7 +541,7 @@ def _add_worst_case(
     if rule.scope == "like_these":
         difference = _interval_like_these(worst_case, difference, level.alpha) or difference
     key = worst_case.view.row_key
-    return rows.added(IF_WRONG, difference.held(at_margin), worst_case.counts, **key)
+    return rows.added(IF_WRONG, difference.as_deciding(at_margin), worst_case.counts, **key)
 
 
 def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
@@ -624,7 +624,7 @@ def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int)
         bounds = comparison.difference_bounds.interval(comparison.difference, alpha)
     else:
         bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
-    return bounds.held(at_margin)
+    return bounds.as_deciding(at_margin)
 
 
 def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:

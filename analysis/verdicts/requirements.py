@@ -229,8 +229,8 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     of a wrong pass, of which interim analyses up to this `look` may spend a part.
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
-    those of `non_inferiority`, for all graders at once; bounds of shares are Clopper & Pearson's
-    (1934) on the effective sample size, uncorrected, as a pass needs all three above their limits.
+    those of `non_inferiority`, for all graders at once; bounds of shares (`share_bounds`) are
+    uncorrected, as a pass needs all three above their limits.
     """
     labels = view.labels.with_reference(rule.reference)  # the only one of its "humans"
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
@@ -285,12 +285,12 @@ def _add_comparison_rows(
     effective = Interval.point(comparison.sample.effective)
     # `baseline_bounds` bound kappa itself.
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
-    kappa = kappa.held(replace(level, bar=rule.reference_kappa))
+    kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
     figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
     effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
     sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
-    if labels.has_verdicts:
-        binary = coded if coded.is_binary else labels.on_verdicts()
+    if labels.has_binary:
+        binary = coded if coded.is_binary else labels.on_binary()
         key |= {"subset": binary.subset}
         affirmative, negative = 0, 1  # codes of the binary label
         for name, code, bar in (
@@ -306,7 +306,7 @@ def _add_comparison_rows(
                 share = Interval(*share_bounds(n_both, n_reference, alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
             at_bar = replace(level, bar=bar)
-            figures.append(rows.added(name, share.held(at_bar), share_counts, **key))
+            figures.append(rows.added(name, share.as_deciding(at_bar), share_counts, **key))
     return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 

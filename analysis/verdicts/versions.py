@@ -128,7 +128,7 @@ def drift_rows(
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     clusters = Resamples(frequency)
     n_both, n_before = clusters.by_cluster(labels.clusters, masks).T
-    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).held(_AT_LEVEL)
+    answered = Interval(*share_bounds(n_both, n_before, LEVEL)).as_deciding(_AT_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = clusters.count(labels.clusters, scored)
     note = unscored_remark(labels, after, clusters)
@@ -186,14 +186,14 @@ class VersionComparison:
         change, needed = self._change(self.after.kappas - self.before.kappas)
         counts, sample = self.after.counts, self.after.sample
         at_margin = replace(_AT_LEVEL, margin=self.margin)
-        change_row = rows.added(DRIFT, change.held(at_margin), counts, **key)
+        change_row = rows.added(DRIFT, change.as_deciding(at_margin), counts, **key)
         estimate, influences = float(self.before.kappas[0]), bounds.influence(self.before.kappas)
         kappa = Interval(estimate, estimate, estimate)
         if not math.isnan(estimate) and np.ptp(influences) > 0:
             below, above = bounds.reach(influences, LEVEL), bounds.reach(-influences, LEVEL)
             kappa = Interval(estimate, estimate - below, estimate + above)
         people_key = key | {"rater_a": "humans", "rater_b": before}
-        kappa_before = rows.added(KAPPA_BEFORE, kappa.held(_AT_LEVEL), counts, **people_key)
+        kappa_before = rows.added(KAPPA_BEFORE, kappa.as_deciding(_AT_LEVEL), counts, **people_key)
         for name, number in ((MINORITY, sample.minority), (EFFECTIVE, sample.effective)):
             rows.add(name, Interval.point(number), counts, **key)
         if needed < math.inf:
@@ -244,9 +244,9 @@ class VersionComparison:
         for name, mean in pairs.mean_over_pairs(coded, [columns], resamples, statistics).items():
             view.add(name, mean.values, both, a=before, b=after, undefined=mean.undefined)
         self_agreement = rows.get("observed_agreement", before, after, coded.subset)
-        if not labels.has_verdicts:
+        if not labels.has_binary:
             return self_agreement, None
-        binary = labels.on_verdicts()
+        binary = labels.on_binary()
         affirmed = [np.asarray(binary.codes[:, column] == 0) for column in columns]  # 0: affirms
         change = view.share(affirmed[1] * 1.0 - affirmed[0], both)
         view.on(binary.subset).add(RATE_CHANGE, change, both, a=before, b=after)

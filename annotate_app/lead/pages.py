@@ -228,7 +228,7 @@ def next_step(
         if "flags" in issues:
             return issues["flags"]
         _, missing = latest(study, progress.places_without_annotator)
-        if missing and (figures is not None or not outlook.done):  # else await verdicts
+        if missing and (figures is not None or not outlook.done):  # else the first figures are due
             return PageLink("Recruitment", written("several.invite"))
         return PageLink("Progress", written("cockpit.wait"))
     # Inconclusive only because labels came in since the last interim analysis.
@@ -242,7 +242,7 @@ def next_step(
 
 
 def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
-    """Return True if there are verdicts and none is inconclusive: missing labels decide nothing."""
+    """Return True if there are verdicts and none is inconclusive, so that no label is needed."""
     return bool(verdicts) and all(verdict["verdict"] != "inconclusive" for verdict in verdicts)
 
 
@@ -519,7 +519,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     study = present()
     who = require(study, "lead", "expert")
     stand_by()
-    pages = PAGES[-1:] if study.folder.name == START else PAGES  # New study alone
+    pages = PAGES[-1:] if study.folder.name == START else PAGES  # no study yet: New study alone
     permitted = [page for page in pages if who.role in page.roles]
     addressed = [
         st.Page(
@@ -540,7 +540,7 @@ def show_pages(present: Callable[[], Study]) -> None:
         for page in addressed:  # on the first run Streamlit does not know the page by its address
             if page.url_path == present_place():
                 st.switch_page(page)
-        st.query_params[LINK_PARAMETER] = "in"  # as after a lead's link: see `entry`
+        st.query_params[LINK_PARAMETER] = "in"  # a reload asks for the lead's pages (`entry`)
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
     note = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic

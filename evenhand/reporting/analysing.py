@@ -182,7 +182,7 @@ def _study_context(
             for key, marks in by_names(quoted_marks(study, quoted)).items()
         },
         replies=by_names(quoted_replies(study, quoted)),
-        sorted=by_names(decisions),
+        sortings=by_names(decisions),
     )
 
 

@@ -30,7 +30,7 @@ from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions, Table
-from evenhand.reporting.ratings_file.labels import read_as_ordered
+from evenhand.reporting.ratings_file.labels import note_on_order
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
 from evenhand.rubrics.rendering import image_of
 from evenhand.study import Study, create_study, open_study
@@ -218,7 +218,7 @@ def _single_answers(
         rubrics = [rubric]
         if options.options and not options.level and rubric.level == "ordinal":
             spelling = ScaleOptions(in_python=options.in_python)
-            notes.append(read_as_ordered(rubric.categories, spelling))
+            notes.append(note_on_order(rubric.categories, spelling))
     ratings = None
     if items.judge_labels is not None:
         ratings = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)

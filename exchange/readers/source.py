@@ -482,8 +482,8 @@ def messages_in(value: object) -> list[Record] | None:
         value = [value]
     if not isinstance(value, list) or not value:
         return None
-    messages = [_message(part) for part in value]
-    return [message for message in messages if message] if all(messages) else None
+    messages = [message for part in value if (message := _message(part))]
+    return messages if len(messages) == len(value) else None
 
 
 def as_messages(text: Text, role: str = "user") -> list[Record]:
@@ -582,17 +582,17 @@ def _reply_in(value: object) -> object:
     # Chat completions: choices[0].message or .text; Cohere: generations[0].text, in LangChain
     # [0][0].text; Google: candidates[0].content; Bedrock: results[0].outputText, outputs[0].text.
     for name in ("choices", "generations", "candidates", "results", "outputs"):
-        is_of_replies = name not in ("results", "outputs")  # which other data has, too
+        holds_only_replies = name not in ("results", "outputs")  # which other data has, too
         first = value.get(name)
         while isinstance(first, list) and first:  # LangChain has lists in a list
             first = first[0]
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        is_reply = is_of_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
+        is_reply = holds_only_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
         if isinstance(first, dict) and is_reply:
             return first.get("message") or first.get("text") or first.get("outputText")
-        if isinstance(first, list) and is_of_replies:  # an empty list
+        if isinstance(first, list) and holds_only_replies:  # an empty list
             return None
     # Bedrock's Converse: output.message; Ollama and Cohere: message; Anthropic: the object itself.
     for message in (get_in(value, "output", "message"), value.get("message")):

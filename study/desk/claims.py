@@ -166,7 +166,7 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
     query = sa.select(schema.session_events).where(schema.session_events.c.kind.in_(_ENDING_EVENTS))
     for row in connection.execute(query.order_by(schema.session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
-    ends = dict.fromkeys(Oversight().updated(connection).exclusions, "stopped")
+    ends = dict.fromkeys(Oversight().updated(connection).exclusions, "stopped")  # see `free_again`
     for rater, events in logs.items():
         if reason := release_reason(events):
             ends[rater] = reason

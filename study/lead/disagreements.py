@@ -80,7 +80,7 @@ def open_next(
     study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
     """Return the unit of the queue that the adjudicator `name` sees next, and the queue's length.
-    The order differs by adjudicator: two rarely open the same unit. `skipped` units come last.
+    Orders differ: adjudicators rarely open one unit. `wanted` comes first, `skipped` units last.
     """
 
     def position(unit: QueuedUnit) -> tuple[bool, bool, str]:

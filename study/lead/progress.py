@@ -300,7 +300,7 @@ class RubricLoad:
     units: int
     raters: int
     words: int
-    """Words to read once through all units."""
+    """Words of the responses of all units; prompts are left out."""
 
     @property
     def judgments(self) -> int:

@@ -51,7 +51,7 @@ def distribution_part(figures: src.RubricFigures) -> Part:
         rows = [(written("distributions.others"), ("humans", ""))]
         graders = [row.grader for row in squared if row.grader]
         rows += [(src.rater_title(grader), ("humans", grader)) for grader in graders]
-        tables += figures.table("distributions.distances", rows, on=subset, reading=subset_name)
+        tables += figures.table("distributions.distances", rows, on=subset, subset=subset_name)
     distances = figures.select(distributions.TOTAL_VARIATION)
     by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []

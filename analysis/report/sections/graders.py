@@ -147,16 +147,16 @@ def forest(
     human_kappas = [datum for datum in values if datum["kind"] == _PEOPLE]
     if len(human_kappas) == len(values):  # neither a grader nor a baseline
         return []
-    people = "; ".join(f"{datum['reading']} {datum['label']}" for datum in human_kappas)
+    people = "; ".join(f"{datum['plot']} {datum['label']}" for datum in human_kappas)
     has_baseline = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(name for subset in subsets for name in figures.graders(subset)))
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.axis_through_zero(datum[name] for datum in values for name in bounds)
     panels = []
-    for title, plot_values in src.group_by(values, lambda datum: datum["reading"]).items():
+    for title, plot_values in src.group_by(values, lambda datum: datum["plot"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.
         names = [datum["who"] for datum in plot_values if datum["kind"] != _PEOPLE]
-        panels.append(charts.fill_template("forest_panel", reading=title, x=x, names=names)["spec"])
+        panels.append(charts.fill_template("forest_panel", title=title, x=x, names=names)["spec"])
     return figures.chart(
         "forest", values, data,
         written("chart.forest_band") if people else "",
@@ -185,7 +185,7 @@ def _forest_data(figures: src.RubricFigures, subset: str) -> list[charts.Datum]:
             datum = figure.datum(label=figure.text, kind=kind, rater=name, who=short_name)
             ceiling = people.datum() if people and name else {}
             datum |= {"ceiling_low": ceiling.get("low"), "ceiling": ceiling.get("estimate")}
-            datum |= {"ceiling_high": ceiling.get("high"), "reading": title}
+            datum |= {"ceiling_high": ceiling.get("high"), "plot": title}
             values.append(datum)
     return values
 
@@ -216,7 +216,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         return figures.by_key(key) if key.subset == subset else None
 
     columns = [
-        (written("chart.price_difference_on", reading=name), partial(figure_on, subset=subset))
+        (written("chart.price_difference_on", subset=name), partial(figure_on, subset=subset))
         for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])

@@ -61,7 +61,7 @@ def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[
     answers: list[list[object]] = []
     if people := src.largest_first(figures.select(_AGREEMENT)):
         high, low = people[0], people[-1]
-        fields = {"low": low, "first": low.rater, "high": high, "last": high.rater}
+        fields = {"low": low, "low_rater": low.rater, "high": high, "high_rater": high.rater}
         key = "people_numbers" if figures.select(_MEAN) else "people"
         answers.append(in_pieces(f"report.{key}", **fields))
     elif has_labels:
@@ -80,12 +80,11 @@ def pair_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement of every two raters, in groups and in parts of the sample."""
     groups: list[Table] = []
     notes = []
-    for subset, subset_name in src.SUBSET_NAMES.items():
-        group_tables = figures.table("pairs.groups", on=subset, reading=subset_name)
+    for subset, name in src.SUBSET_NAMES.items():
+        group_tables = figures.table("pairs.groups", on=subset, subset=name)
         groups += group_tables
         if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
-            fields = {"rubric": figures.title, "reading": subset_name}
-            notes.append(Paragraph(written("pairs.not_listed", **fields)))
+            notes.append(Paragraph(written("pairs.not_listed", rubric=figures.title, subset=name)))
     tables = figures.table("pairs.caption")
     matrix = _heat_map(figures, tables) or tables
     slices = [*_verdicts_on_pairs(figures), *_slice_tables(figures)]
@@ -110,7 +109,7 @@ def _pair_answer(figures: src.RubricFigures) -> list[object]:
         answer = in_pieces("report.pair", kappa=by_size[0])
     elif by_size:
         high, low = by_size[0], by_size[-1]
-        fields = {"low": low, "first": low.pair, "high": high, "last": high.pair}
+        fields = {"low": low, "low_pair": low.pair, "high": high, "high_pair": high.pair}
         answer = in_pieces("report.pairs", **fields)
     return src.join_sentences(answer, *_failing_part_sentences(figures))
 
@@ -159,7 +158,7 @@ def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
     return figures.chart(
         "heat_map", values, data,
         written("chart.heat_map_note", dash=DASH) if has_undefined else "",
-        statistic=entry_for(kappa).label, reading=src.SUBSET_NAMES[src.ALL], raters=raters,
+        statistic=entry_for(kappa).label, subset=src.SUBSET_NAMES[src.ALL], raters=raters,
         grid=charts.heat_cells(raters, _KAPPA_STEPS, x=axis, y=axis, slanted=True),
     )  # fmt: skip
 
@@ -187,7 +186,7 @@ def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
     drawn = graders[: charts.MAX_LISTED]
 
     def count(key: src.Key, *, graded: str) -> src.Figure | None:
-        """Return the number of items with people's label, the `at` of a row, and a grade."""
+        """Return the number of items that people label the row's `at`, and the grader `graded`."""
         return figures.by_key(key._replace(at=from_to(key.at, graded)))
 
     columns = [(graded, partial(count, graded=graded)) for graded in categories]
@@ -329,7 +328,7 @@ def page_of(disagreements: Disagreements, context: src.ReportContext) -> Disagre
     parts: dict[str, set[str]] = {}
     for column, value in chain.from_iterable(item.parts.items() for item in disagreements):
         parts.setdefault(column, set()).add(value)
-    titles = {label.kind: label.sorted for unit in units for label in unit.graders if label.kind}
+    titles = {one.kind: one.kind_title for unit in units for one in unit.graders if one.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units, rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
@@ -357,8 +356,8 @@ def _unit(items: Disagreements, context: src.ReportContext) -> blocks.DisagreedU
     graders = []
     for item in items:
         replies = context.replies.get((*key, item.grader), ())
-        kind, note = context.sorted.get((*key, item.grader), (NOT_SORTED, ""))
-        sorting = {"kind": kind, "sorted": kind_title(kind) if kind else "", "note": note}
+        kind, note = context.sortings.get((*key, item.grader), (NOT_SORTED, ""))
+        sorting = {"kind": kind, "kind_title": kind_title(kind) if kind else "", "note": note}
         name = names.get(item.label, "")
         graders.append(GivenLabel(item.grader, item.label, name, replies=replies, **sorting))
     texts, marks = context.texts.get(key, {}), context.marks.get(key, ())

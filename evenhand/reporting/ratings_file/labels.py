@@ -203,7 +203,7 @@ def _lookalike_names(
 
 def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Keep the rows of raters named in the options, and of kinds of raters of which none is named;
-    all rows without names, or of a wide table. Raises InputError if one has no row or another kind.
+    all of a wide table, or if none is named. Raises InputError if one has no row or another kind.
     """
     source, options, declared_kinds = reading.source, reading.options, reading.options.kinds
     if not declared_kinds or reading.rows is not None:  # a wide table
@@ -702,7 +702,7 @@ def _scale(
         scale = replace(scale, level=options.level)
     elif not has_level and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
-        notes.insert(0, read_as_ordered(ordered, options, name))
+        notes.insert(0, note_on_order(ordered, options, name))
     if (sides := options.sides) is not None:
         if len(set(sides)) != 2:
             raise InputError(
@@ -763,7 +763,7 @@ def _note_on(scale: Scale, options: ScaleOptions) -> str:
     return written(f"reading.{note}", **fields)
 
 
-def read_as_ordered(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
+def note_on_order(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
     """Return a note that consecutive whole numbers are read as ordered, and how to change that."""
     note, nominal = "ordered_rubric" if rubric else "ordered", options.spelled("level", "nominal")
     return written(f"reading.{note}", rubric=rubric, labels=span_of(categories), nominal=nominal)

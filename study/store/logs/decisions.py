@@ -202,7 +202,7 @@ def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
     """Return the cost in US dollars, since the labels were split, of these graders' attempts at
-    these units and of their audits, and of all proposals; None if any cost is not known.
+    these units and of their audits (`attacked_grades`), and all proposals; None if not all known.
     """
     split_at = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric

@@ -200,7 +200,7 @@ def test_graders_stand_in_the_order_of_their_agreement(busy, charts):
     seen = 0
     for chart in charts:
         orders = [*parts_of(chart.spec, "sort"), *parts_of(chart.spec, "domain")]
-        orders += [[each["who"] for each in chart.spec["data"]["values"] if "reading" in each]]
+        orders += [[each["who"] for each in chart.spec["data"]["values"] if "plot" in each]]
         for order in orders:
             graders = [name for name in order or () if str(name).startswith("provider:")]
             graders = graders[: len(set(graders))]  # the forest has them once for each reading
