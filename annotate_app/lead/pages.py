@@ -456,11 +456,10 @@ def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> l
     sentences = []
     for row in kappas[kappas["rater_b"] == ""].to_dict("records"):
         low, high, n_clusters = row["low"], row["high"], row["n_clusters"]
-        facts = {"rubric": row["rubric"], "within": (high - low) / 2}
         more = clusters_for_width(n_clusters, low, high, half_width, at_most=math.inf)
-        facts |= {"more": more, "noun": noun, "wanted": half_width}
+        facts = {"rubric": row["rubric"], "more": more, "noun": noun, "wanted": half_width}
         state = "unknown" if more is None else "more" if more else "enough"
-        sentences.append(written(f"lead.precision_{state}", **facts))
+        sentences.append(written(f"lead.precision_{state}", within=(high - low) / 2, **facts))
     return sentences
 
 
