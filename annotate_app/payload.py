@@ -478,11 +478,6 @@ def module_path(name: str, text: str) -> str:
     return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
 
 
-def fetching_code() -> str:
-    """Return the component's inline code: it fetches the module, or reloads the page."""
-    return app_files("panel/fetching.js").replace("PANEL_PATH", json.dumps(panel_path()))
-
-
 def app_files(*names: str) -> str:
     """Return the app's own files of these names, one after the other."""
     return "\n".join((Path(__file__).parent / name).read_text("utf-8") for name in names)

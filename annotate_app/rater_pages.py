@@ -103,7 +103,9 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
 
 _PANEL = "panel"
 _DRAWN = "drawn panel"  # in the session's state
-_mount = component("evenhand_panel", js=payload.fetching_code())
+# The inline code fetches the panel's module, or reloads the page.
+_code = payload.app_files("panel/fetching.js").replace("PANEL_PATH", f"'{payload.panel_path()}'")
+_mount = component("evenhand_panel", js=_code)
 
 
 @dataclass(frozen=True)

@@ -490,8 +490,11 @@ def _show_unit(
         draw_neighbours()
         show(block(people.question, "note"))
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
-        labels = ((rater, [title_of(label), reasons.get(rater, "")]) for rater, label in given)
-        show(heading("Grader", 3), items([(name, [title_of(case.label)])]))
+        by_label: dict[str, list[str]] = {title_of(label): [] for _, label in given}
+        for rater, label in given:
+            by_label[title_of(label)].append(": ".join(filter(None, (rater, reasons.get(rater)))))
+        labels = ((label, ["; ".join(raters)]) for label, raters in by_label.items())
+        show(heading("Grader", 3), items([(title_of(case.label), [name])]))
         show(heading(f"Annotators ({len(given)})", 3), items(labels))
         for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
@@ -514,9 +517,6 @@ def _show_causes(
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def button(title: str, name: str, shortcut: str, act: Callable[[], None]) -> None:
-        st.button(title, key=f"{name}-{token}", shortcut=shortcut, on_click=act)
-
     def store(
         study: Study, who: Visitor, kind: cases.Kind | Literal[""], **note_by_token: str
     ) -> None:
@@ -535,9 +535,11 @@ def _show_causes(
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
         for digit, kind in enumerate(cases.KINDS, start=1):
-            button(kind_title(kind), kind, str(digit), storing(kind))
+            st.button(
+                kind_title(kind), f"{kind}-{token}", on_click=storing(kind), shortcut=str(digit)
+            )
         if before:
-            button("Take it back", "back", "T", storing(""))
+            st.button("Take it back", f"back-{token}", on_click=storing(""), shortcut="T")
     show_outcome(_SORTED)
 
 

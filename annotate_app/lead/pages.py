@@ -346,7 +346,7 @@ def show_progress(study: Study) -> None:
         with st.container(key="optional-step" if is_optional else "next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Recruitment", written("several.invite")).show()
-    columns = "rubric units done wanted free open hours_left median_seconds"
+    columns = "rubric done wanted free hours_left units open median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
     titles = rubric_titles(study)
     with st.container(key="stacked-rubrics"):

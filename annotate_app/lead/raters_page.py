@@ -334,12 +334,12 @@ def _show_assignments(study: Study) -> None:
         columns = "rater_id state units minutes end owed why"
         parts.show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
-    with act_form(study, "places", "Apply", _change_assignment, clears=True):
+    with act_form(study, "places", "Release or readmit", _change_assignment, clears=True):
         label = "Annotator code or participant id"
         names = {rater: rater for rater in times["rater_id"]}
         parts.choose_any(label, names, "Pick or type", "places.name", accept_new_options=True)
-        acts = list(parts.WORDS["acts"])
-        st.selectbox("Reason", acts, format_func=parts.WORDS["acts"].__getitem__, key="places.act")
+        acts: Mapping[str, str] = parts.WORDS["acts"]
+        st.selectbox("What happened", list(acts), format_func=acts.__getitem__, key="places.act")
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):

@@ -106,7 +106,7 @@ def test_a_disagreement_is_reviewed_and_taken_back(led: Path, window) -> None:
     with open_study(led) as study:
         *_, case = sorted_cases(study)
     assert (case.kind, case.note, case.done_by) == ("rubric_unclear", "by length", "lead")
-    visit.fill({"Cause": "Rubric unclear"}).run()
+    visit.fill({"Cause": "Rubric allows both"}).run()
     hold("reviewed", first + visit.text())
     visit.press(f"back-{token}")
     with open_study(led) as study:

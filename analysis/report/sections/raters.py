@@ -397,6 +397,6 @@ def kind_title(kind: str) -> str:
     """Return the title of a kind that disagreements are sorted into.
 
     >>> kind_title("rubric_unclear")
-    'Rubric unclear'
+    'Rubric allows both'
     """
     return written(f"disagreement.kind_{kind}")

@@ -440,7 +440,7 @@ def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, tex
     assert addresses == {"#main", "report.html"}
     assert not [name for name, _ in attributes if name.startswith("on")]
     assert page.said.count(visible(text)) > 20
-    assert "Rubric unclear" in page.said
+    assert "Rubric allows both" in page.said
     assert len([tag for tag, _ in page.tags if tag == "mark"]) == len(marks)
     assert f"(marked by {visible(text)})" in page.said
 
@@ -477,7 +477,7 @@ def test_what_the_lead_sorted_is_summed_in_the_report(written):
     assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
     assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]
     assert re.search(
-        r"\| Grader \| Reviewed items \| Grader wrong \| Rubric unclear \|.*\n\| --- .*\n"
+        r"\| Grader \| Reviewed items \| Grader wrong \| Rubric allows both \|.*\n\| --- .*\n"
         r"\| provider:sure \| 15[^|]*\| 12 \| 3 \|.*\n\| provider:hard \| 1[^|]*\| 1 \|  \|",
         (written(found) / "report.md").read_text("utf-8"),
     )

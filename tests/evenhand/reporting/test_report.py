@@ -83,7 +83,7 @@ def test_the_page_of_disagreements_has_what_the_study_knows(labelled, tmp_path):
     analysis = report_study(labelled, tmp_path / "report")
     page = (tmp_path / "report" / "disagreements.html").read_text("utf-8")
     assert "It is a refusal, 5." in page
-    assert "<strong>Rubric unclear</strong>: a half refusal" in page
+    assert "<strong>Rubric allows both</strong>: a half refusal" in page
     assert "s1: for 5." in re.sub(r"<small>.*?</small>|</?mark>", "", page), "its text"
     marks = [("s", "(marked by ann)"), ("1:", "(marked by ann, ben)"), (" for", "(marked by ben)")]
     assert re.findall(r"<mark>(.*?)</mark><small>(.*?)</small>", page) == marks
