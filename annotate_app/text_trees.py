@@ -69,6 +69,8 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
 
     >>> json_nodes('{"a": [1.50, "b"]}')[0][2][2:]
     ['{', ['span', {'class': 'is-fold'}, '…}'], ' ', ['span', {'class': 'is-count'}, '1']]
+    >>> json_nodes('{"a": [1.50, "b"]}')[0][-1]
+    ['div', {'class': 'is-close'}, '}']
     """
     if len(text) > 4 * LONGEST:
         return None
@@ -95,7 +97,7 @@ def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
         title += f" · {source[:_LONGEST_LINE]}" if source else ""
         node: list[Any] = ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage]]
         if fields and (folded := json_nodes(json.dumps(fields), open_to=0)):
-            _, is_open, _, *lines = list(folded[0])  # the summary names the fields instead
+            _, is_open, _, *lines, _ = list(folded[0])  # the summary names the fields instead
             names = ", ".join(fields)[:_LONGEST_LINE]
             node.append(["details", is_open, ["summary", {}, names], *lines])
         nodes.append(node)
@@ -109,11 +111,12 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
     if isinstance(value, (tuple, list)):  # "start" of its details is 1 if they are open
         if isinstance(value, tuple):  # an object, in which a key may come twice
-            bracket, closing, entries = "{", "…}", value
+            bracket, closing, entries = "{", "}", value
         else:
-            bracket, closing, entries = "[", "…]", tuple(("", content) for content in value)
+            bracket, closing, entries = "[", "]", tuple(("", content) for content in value)
         inside = [_value_node(content, entry, depth + 1, open_to) for entry, content in entries]
-        fold = ["span", {"class": "is-fold"}, closing]  # shown while the lines are not
+        inside.append(["div", {"class": "is-close"}, closing])
+        fold = ["span", {"class": "is-fold"}, f"…{closing}"]  # shown while the lines are not
         count = ["span", {"class": "is-count"}, str(len(value))]
         summary: Node = ["summary", {}, *name, bracket, fold, " ", count]
         return ["details", {"start": int(depth < open_to)}, summary, *inside]

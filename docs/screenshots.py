@@ -98,7 +98,7 @@ TEXTS = {
     "code": "def mean(values):\n    # of none there is none\n    return sum(values) / len(values)",
     "json": json.dumps({"answer": "Paris", "sources": [{"page": 3, "score": 0.93}]}),
     "markdown": "# Rain\n\n1. Air **rises**\n2. and cools: \\(p = \\rho R T\\)\n\n"
-    "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- مطر\n- سحاب",
+    "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nreturn p  # in Pascal\n```\n\n- mist\n- hail",
 }
 DRAWN = {
     "Overview": "text=All verdicts in full",

@@ -530,8 +530,8 @@ def _show_causes(
     def storing(kind: cases.Kind | Literal[""]) -> Callable[[], None]:
         return lead_callback(study, _SORTED, store, kind)
 
-    label, note = "Note, saved with your choice", before.note if before else ""
-    st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off")  # a field of `store`
+    label, note = "Note, saved with your choice", before.note if before else ""  # for `store`
+    st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off", placeholder=label)
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
         for digit, kind in enumerate(cases.KINDS, start=1):

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.analysis.report.source import ALL, GROUPS, rater_title
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, SUBSET_NAMES, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
@@ -382,9 +382,12 @@ def show_agreement(study: Study) -> None:
     if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
-    kappas = kappas.assign(rubric=kappas["rubric"].replace(rubric_titles(study)))
+    rubrics, verdicts = rubric_titles(study), _verdicts(figures)
+    kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
-        table = agreement_table(kappas, {verdict["grader"] for verdict in _verdicts(figures)})
+        binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
+        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
+        table = agreement_table(pd.concat([kappas, binary.assign(rubric=names)]), graders)
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
@@ -435,6 +438,18 @@ def deciding_kappas(results: pd.DataFrame, ordered: str) -> pd.DataFrame:
     rows = results[is_kappa].assign(is_grader=results["rater_b"] != "")
     rows = rows.sort_values(["rubric", "statistic", "is_grader"], kind="stable")
     return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # a weighted one comes last
+
+
+def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> pd.DataFrame:
+    """Return the rows of results.csv with kappas behind passes that hold for binary labels only: of
+    each such grader, and of annotators with one another (`rater_b` is "") once per rubric.
+    """
+    passes = [verdict for verdict in verdicts if verdict["holds_for"] == "binary"]
+    keys = {tuple(key) for verdict in passes for key in verdict["kappas"]}
+    rows = results[results[list(RESULTS_KEY)].agg(tuple, axis=1).isin(keys)]
+    # Annotators' kappa on a grader's held-out items is named by the grader.
+    raters = rows["rater_b"].mask(rows["statistic"] == "people_kappa", "")
+    return rows.assign(rater_b=raters).drop_duplicates(["rubric", "rater_b"])
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:

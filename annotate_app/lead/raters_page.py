@@ -334,12 +334,14 @@ def _show_assignments(study: Study) -> None:
         columns = "rater_id state units minutes end owed why"
         parts.show_table(times, "Participants", columns, folded=True)
     st.text(written("lead.places"))
-    with act_form(study, "places", "Release or readmit", _change_assignment, clears=True):
-        label = "Annotator code or participant id"
-        names = {rater: rater for rater in times["rater_id"]}
-        parts.choose_any(label, names, "Pick or type", "places.name", accept_new_options=True)
-        acts: Mapping[str, str] = parts.WORDS["acts"]
-        st.selectbox("What happened", list(acts), format_func=acts.__getitem__, key="places.act")
+    label, names = "Annotator code or participant id", {rater: rater for rater in times["rater_id"]}
+    name = parts.choose_any(label, names, "Pick or type", "places.name", accept_new_options=True)
+    acts: Mapping[str, str] = parts.WORDS["acts"]
+    act = st.selectbox("What happened", acts, format_func=acts.__getitem__, key="places.act")
+    change = lead_callback(study, "places", _change_assignment)
+    title = acts[act].partition(": ")[2].capitalize()  # what follows from what happened
+    st.button(title, "places", on_click=change, disabled=not name)
+    show_outcome("places")
     if study.config.prolific is None:
         return
     with act_form(study, "submissions", "Take in the list", _take_submissions, clears=True):

@@ -294,6 +294,7 @@ class DrawnPanel {
     const held = waits ? this.words.held : undefined;
     go.querySelector("span").textContent = noticed ? this.words.go_on : (held ?? lacks ?? does);
     go.setAttribute("aria-disabled", String(!noticed && (!choosing || Boolean(lacks))));
+    for (const tool of this.root.querySelectorAll(".foot .tools .quiet")) tool.setAttribute("aria-disabled", String(waits));
   }
 
   // What has become of the answers, and whether the server is there: at any time, not only when

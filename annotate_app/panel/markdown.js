@@ -8,7 +8,7 @@ const TAGS = new Set(
   ).split(" "),
 );
 const LOOKS =
-  /^(h[1-6]|wide|link|image|formula|address|left|center|right|passage|is-(comment|keyword|string|number|name|count|fold))$/;
+  /^(h[1-6]|wide|link|image|formula|address|left|center|right|passage|is-(comment|keyword|string|number|name|count|fold|close))$/;
 const A_LETTER = /\p{L}/gu;
 const RIGHT_TO_LEFT =
   /[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}\p{sc=Rohg}\p{sc=Samr}\p{sc=Mand}]/gu;

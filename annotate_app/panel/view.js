@@ -44,7 +44,7 @@ function blockView(block, number, words, fill) {
   fill(text, block);
   const label = block.plain ? filled(words.as_source, block) : block.label;
   const steps = block.turns ?? (hasPassages(block) ? block.nodes : []);
-  const keys = steps.length > 1 ? { "data-keys": "; :" } : {};
+  const keys = steps.length > 1 ? { "data-keys": `${words.find_next} ;  ${words.find_before} :` } : {};
   return element(
     "section",
     { class: `block ${block.kind}${block.code ? " code" : ""}` },
@@ -95,7 +95,7 @@ function optionView(option, caps, place, at, several, onChoose) {
     radio,
     element("span", { class: "name", id: name, dir: "auto" }, option.name),
     element("span", { class: "caps", "aria-hidden": "true" }, ...caps.map((cap) => element("kbd", {}, cap))),
-    element("span", { class: "description", id: description, dir: "auto" }, option.description),
+    element("span", { class: "description", id: description, dir: "auto", "data-of": option.name }, option.description),
   );
 }
 

@@ -83,6 +83,9 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     in_part = [verdict | {"holds_for": "binary"}]
     unknown = pages.verdict_table(in_part, rows.assign(estimate=[0.77, math.nan]))
     assert unknown["hedging"].tolist() == [cell("").replace("±", "(±)")]
+    rows.loc[1, ["statistic", "rater_b"]] = keys[1][1], keys[1][3] = "people_kappa", "some-model"
+    assert [*pages.binary_kappas(rows, in_part)["rater_b"]] == ["some-model", ""]
+    assert pages.binary_kappas(rows, [verdict]).empty
 
 
 def test_every_page_has_its_address():
