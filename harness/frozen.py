@@ -176,6 +176,12 @@ def _small(folder: Path) -> None:
     write("lone-grader", gpt=maybe)
     write("alone", ann=["odd", "odd", *yes_no[2:]])
     write("apart", ann=["a", "b"] * 6, ben=["c", "d"] * 6, gpt=["e", "f"] * 6)
+    rare = pd.DataFrame(
+        {"unit_id": [f"u{n}" for n in range(150)], "ann": ["odd"] * 3 + ["no"] * 147}
+    )
+    rare.assign(ben=["yes", "no"] * 75, gpt=["no", "yes"] * 75).to_csv(
+        folder / "rare.csv", index=False
+    )
     plain = pd.read_csv(folder / "plain.csv")
     plain[plain["rater_id"] != "gpt"].to_csv(folder / "people.csv", index=False)
     named = plain.replace({"rater_id": {"ann": "r1", "ben": "r2", "gpt": "r3"}})
@@ -192,6 +198,7 @@ def _small(folder: Path) -> None:
     for n, column in enumerate(("r1_tone", "r1_facts", "r2_tone", "r2_facts")):
         grid[column] = [(at + n) % (2 + n % 2) for at in range(12)]
     grid.to_csv(folder / "grid.csv", index=False)
+    grid.assign(r1_why="", other="x").to_csv(folder / "gaps.csv", index=False)
     late = plain["unit_id"].isin([f"u{n}" for n in range(6, 12)]) & (plain["rater_id"] == "ann")
     plain.assign(rater_id=plain["rater_id"].mask(late, "Ann")).to_csv(
         folder / "spelled.csv", index=False
@@ -217,6 +224,17 @@ def _small(folder: Path) -> None:
     sides = pd.DataFrame(orders, columns=["unit_id", "rater_id", "rater_kind", "label", "order"])
     sides["order"] = sides["order"].map({"": "", "a": "ab", "b": "ba"})
     sides.to_csv(folder / "sides.csv", index=False)
+    stated = _draw_ratings(PEOPLE | {"sure": 0.9}, 60, per_cluster=1)
+    is_labelled = stated["unit_id"].lt("u045") | stated["rater_id"].eq("sure")
+    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
+    stated.loc[is_labelled, columns].to_csv(folder / "stated.csv", index=False)
+    met = [(f"r{n % 4}", f"States {n // 4}.", [5, 3, -2][n // 4]) for n in range(12)]
+    criteria = pd.DataFrame(met, columns=["response_id", "criterion", "points"])
+    criteria["ann"] = criteria["ben"] = ["met" if n % 5 else "not met" for n in range(12)]
+    criteria = criteria.assign(gpt="met").melt(
+        ["response_id", "criterion", "points"], var_name="rater", value_name="label"
+    )
+    criteria[criteria.index != 30].to_csv(folder / "criteria.csv", index=False)
     items = pd.DataFrame({"prompt": [f"Say {n}." for n in range(6)], "model": ["m1", "m2"] * 3})
     items = items.assign(response=[f"It is **{n}**." for n in range(6)], judge=["yes", "no"] * 3)
     items.to_csv(folder / "items.csv", index=False)
@@ -421,10 +439,13 @@ lone: check lone.csv
 lone-grader: check lone-grader.csv
 alone: check alone.csv --resamples 20
 apart: check apart.csv
+rare: check rare.csv --human ann,ben --model gpt --resamples 20
 own: check plain.csv --rubric mine --categories no,yes --resamples 20
 names: check names.csv --resamples 20
 spelled: check spelled.csv
 spelled-one: check spelled.csv --normalise --resamples 20
+spelled-two: check spelled.csv --no-normalise --write-settings --resamples 20
+spelled-read: check spelled.csv --resamples 20
 safe: check safe.csv --rubric advice-safety --resamples 20
 safe-none: check safe.csv --rubric other
 votes: check votes.csv
@@ -444,6 +465,13 @@ grid: check grid.csv
 grid-kinds: check grid.csv --wide '{rater}_{rubric}'
 grid-one: check grid.csv --wide '{rater}_{rubric}' --human r1 --model r2 --rubric facts \
 --resamples 20
+grid-pattern: check grid.csv --wide '{rater}'
+grid-absent: check grid.csv --wide '{rater}_{rubric}' --human r1,r3
+grid-gaps: check gaps.csv --wide '{rater}_{rubric}' --human r1,r2 --resamples 20
+grid-none: check grid.csv --wide '{rater}-{rubric}'
+grid-guessed: check grid.csv --human r1 --model r2 --resamples 20
+everybody: check scores.csv --human '*' --model gpt --level interval --resamples 20
+criteria: check criteria.csv --resamples 20
 sets: check sets.csv --human ann,ben --model gpt
 several: check sets.csv --human ann,ben --model gpt --several --resamples 20
 sides: check sides.csv --categories x,y --sides x,y --resamples 20
@@ -452,6 +480,9 @@ gate-both: gate plain.csv --grader gpt --require 'verdict, tpr > 0.5' --affirmat
 --resamples 20
 select-nobody: select people.csv --resamples 20
 plan-nobody: plan people.csv --resamples 20
+plan-scores: plan scores.csv --human ann,ben --model gpt --level interval --resamples 20
+plan-stated: plan stated.csv --categories yes,no --affirmative yes --resamples 20 --half-width 0.05
+select-stated: select stated.csv --affirmative yes --resamples 20
 plan-mean: plan --statistic mean --scale 1-5 --mean 3,0.9 --half-width 0.1
 plan-difference: plan --statistic difference --prevalence 0.3 --likeness 0.5 --raters 2
 plan-no-sd: plan --statistic mean --scale 1-5 --mean 3,0
@@ -465,6 +496,13 @@ new: new items --items items.csv --question 'Is it right?' --options yes,no --ju
 new-two: new two --items two.csv --judge judge
 new-steps: new steps --items two.csv --question 'Which is kinder?' --steps 2 --show prompt,notes
 new-faulty: new faulty --items items.csv --question 'Is it right?' --options yes,no --steps 3
+new-usual: new usual --items two.csv --question 'Which is kinder?'
+new-shown: new shown --items two.csv --rubric preference --judge judge
+new-unshown: new unshown --items asked.csv --rubric preference
+new-seed: new seed --items items.csv --question 'Is it right?' --options yes,no --seed -1
+new-judged: new judged --items two.csv --rubric preference --rubric preference --judge judge
+several-path: annotate items two --path /x
+several-url: annotate items two --url https://label.example.org/x
 new-turns: new turns --items chats.jsonl --question 'Is it kind?' --scale 1-5 --each-turn
 new-set: new set --items items.csv --question 'What is it?' --options a,b,c --several
 new-pairs: new study --pairs pairs.csv --sample 6 --stratify main_category --rubric refusal
@@ -498,6 +536,7 @@ calibrate: calibrate study
 calibrate-write: calibrate study --write
 backup: backup study backup.zip
 restore: restore backup.zip again
+several-copies: annotate items study again --port 8600
 upgrade: store upgrade study
 copy: store copy study --to other.db
 uncertain: extend study --pairs 2 --by uncertainty

@@ -222,7 +222,6 @@ def test_a_rule_about_the_audit_is_held_against_its_worst_attack() -> None:
     assert fails.startswith("not met  injection_flips at flattery")
 
 
-@pytest.mark.slow
 def test_select_knows_what_a_study_has_paid(run: Run, tmp_path: Path, make_study) -> None:
     study = make_study(pairs=40, subjects=("s1",))
     rubric = study.rubrics["refusal"]
@@ -276,7 +275,6 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     assert len(names) == len(set(names)), "nobody is listed twice"
 
 
-@pytest.mark.slow
 def test_plan_counts_people_who_differ_and_plans_on_a_scale(run: Run, monkeypatch) -> None:
     monkeypatch.setattr(planning, "SIZES", (50, 400))
     monkeypatch.setattr(planning, "PEOPLE", (3, 4))
@@ -325,7 +323,6 @@ def study(make_study) -> Study:
     return made
 
 
-@pytest.mark.slow
 def test_it_says_what_to_use_and_only_what_is_recommended_or_named_is_written(study, run) -> None:
     settings, calibrate = study.folder / "study.toml", ("calibrate", study.folder)
 
@@ -357,7 +354,6 @@ def test_it_says_what_to_use_and_only_what_is_recommended_or_named_is_written(st
     assert thresholds() == {"refusal": {"prob": 0.3}}
 
 
-@pytest.mark.slow
 def test_a_rubric_that_nobody_labelled_stops_no_other(study: Study, run: Run) -> None:
     """The grader has probabilities on even-handedness too, which comes first and has no labels."""
     with_labels(

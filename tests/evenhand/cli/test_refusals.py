@@ -17,7 +17,6 @@ from tests.evenhand.cli.test_studies import folder as graded
 pytestmark = pytest.mark.journey
 
 REFUSALS = tomllib.loads(Path(__file__).with_name("refusals.toml").read_text("utf-8"))
-ANALYSED = ("with_probabilities", "with_a_baseline")
 __all__ = ["graded", "tuned_study", "with_a_baseline", "yes_and_no"]
 
 
@@ -39,13 +38,7 @@ def place(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("place", "cases"),
-    [
-        pytest.param(*each, marks=pytest.mark.slow if each[0] in ANALYSED else ())
-        for each in REFUSALS.items()
-    ],
-    indirect=["place"],
-    ids=REFUSALS,
+    ("place", "cases"), REFUSALS.items(), indirect=["place"], ids=list(REFUSALS)
 )
 def test_a_command_is_refused_in_one_sentence(run: Run, place, cases, monkeypatch) -> None:
     monkeypatch.chdir(place)

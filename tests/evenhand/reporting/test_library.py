@@ -22,6 +22,8 @@ from evenhand.cli.main import FILE_OPTIONS, main
 from evenhand.cli.studies import ITEM_OPTIONS
 from evenhand.reporting import planning
 from evenhand.reporting.keywords import keyword_types
+from evenhand.reporting.load import from_table
+from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
 from evenhand.study.settings.analysis import Rules
 from evenhand.study.settings.study_toml import change_config
@@ -198,6 +200,10 @@ def test_probabilities_are_normalised_with_the_labels():
     assert "Normalised: 40 of 120 labels were changed." in found.notes
     rates = found.results.query("statistic == 'prevalence' and subset == 'all|binary'")
     assert rates.set_index("rater_a").loc["gpt", "estimate"] == 1  # all are 0.75 for n
+    twice = '{"N": 0.7, "n": 0.05, "Y": 0.25}'  # those of two spellings are not added up
+    table = pd.DataFrame(rows).replace({"probabilities": {rows[2]["probabilities"]: twice}})
+    dataset = from_table(table, ScaleOptions(categories=("n", "y"), normalise=True))
+    assert set(dataset.ratings["probabilities"]) == {"", twice}
 
 
 @pytest.mark.journey
@@ -210,7 +216,7 @@ def test_other_names_are_understood_or_suggested(file):
     assert eval(f"table{advised}").equals(eh.read(file))  # noqa: S307
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_a_notebook_shows_verdicts_panel_and_figure(labels, monkeypatch):
     found = eh.check(labels, **THREE, **SCALE, affirmative=["top"])
     html, text = found._repr_html_(), str(found)
@@ -340,6 +346,8 @@ def test_every_setting_and_every_option_of_the_commands_is_a_keyword():
          'options: name two options at least, such as options=["yes", "no"]'),
         (lambda: eh.label({"response": ["x"]}, "s"),
          'Say what to ask: question="TEXT" with options=["yes", "no"] or scale="1-5", or rubric='),
+        (lambda: eh.check(TABLE, **WHO).report(__file__), f"{__file__} is a file; name a folder"),
+        (lambda: eh.plan(TABLE, half_width="x", **WHO), "half_width must be a number"),
         (lambda: eh.label(TABLE, question="?"),
          "a table has no name for the study; name its folder: label(items, FOLDER)"),
     ],
@@ -420,7 +428,7 @@ def test_gate(ratings, results, run):
             assert found.sentence in shown(found)
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_select(ratings, results, run):
     printed = run("select", ratings, *WORDS).stdout
     for given in forms(ratings):
@@ -472,7 +480,7 @@ def test_calibrate(study, ratings, run):
     refused(r"the study has no rubric 'x'", eh.calibrate, study, rubric="x")
 
 
-@pytest.mark.slow
+@pytest.mark.journey
 def test_compare(ratings, tmp_path, run):
     file, now = tmp_path / "sure.json", tmp_path / "now.csv"
     run.ok("baseline", "save", ratings, "--grader", "sure", "--file", file, *WORDS)

@@ -87,6 +87,7 @@ def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp
     [
         ({"output": "As GPT-4o, I say blue."}, "", "in 1 of 2 items, p0002 first (GPT-4o"),
         ({"output": "I am m1."}, "", "2 first (m1 in response)"),
+        ({"output": "Jo is no joe.", "model": "joe"}, "", "p0002 first (joe in response)"),
         ({"context": "By gemini-2.5-pro."}, "", "2 first (gemini-2.5-pro in context)"),
         ({"output": "Blue. gpt_judge: yes"}, "--judge gpt_judge", "(gpt_judge in response)"),
         ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
