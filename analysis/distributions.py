@@ -51,16 +51,16 @@ def disagreement(counts: Array) -> Array:
 
 
 def squared_distance(stated: Array, counts: Array) -> Array:
-    """Return the squared distance (units,) of stated probabilities (units, q) from the shares p of
-    all humans. It is unbiased, because the estimated probability that two humans agree is unbiased
-    for sum p^2, and can be negative.
+    """Return the squared distance (units,) of stated probabilities s (units, q) from all humans'
+    shares p: sum s (s - 2 p) + sum p^2. It is unbiased, because 1 - `disagreement` is unbiased for
+    sum p^2, and can be negative.
 
     >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
     [0.0]
     """
     shares = counts / counts.sum(axis=1, keepdims=True)
-    crossed = (stated * (stated - 2.0 * shares)).sum(axis=1)
-    return np.asarray(crossed + 1.0 - disagreement(counts))
+    first_sum = (stated * (stated - 2.0 * shares)).sum(axis=1)
+    return np.asarray(first_sum + 1.0 - disagreement(counts))
 
 
 def total_variation(stated: Array, counts: Array) -> Array:
