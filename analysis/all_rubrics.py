@@ -307,9 +307,9 @@ def _rubric_tasks(
     for name, scale in scales.items():
         others = (other for other in scales.values() if name and other.variant_of == name)
         variants = [(other, ratings[other.name]) for other in others]
-        judge = name not in wordings
-        if judge or ratings[name]["rater_kind"].eq("human").any():
-            tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
+        judged = name not in wordings
+        if judged or ratings[name]["rater_kind"].eq("human").any():
+            tasks.append(RubricTask(scale, ratings[name], variants, request, judged, libraries))
     return tasks
 
 
@@ -376,14 +376,15 @@ def analyse_reduced(
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-    `judge` is True if graders get verdicts: not on a rubric that is a wording of another.
+    `has_verdicts` is False for a rubric that is a wording of another. `verify` starts to compute
+    the estimates of other libraries; None if estimates are not checked.
     """
 
     scale: Scale
     ratings: DataFrame
     variants: Sequence[tuple[Scale, DataFrame]]
     request: Request
-    judge: bool
+    has_verdicts: bool
     verify: Libraries | None
 
 
@@ -459,12 +460,10 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels, selection = _with_selection(result, labels, sample, request, label_times)
     n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
     result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
-    # Other libraries may compute their estimates in another process meanwhile.
-    pending = (
-        [(coded.subset, task.verify(coded, labels.weight)) for coded in labels.in_agreement.views]
-        if task.verify
-        else []
-    )
+    pending = []  # Other libraries may compute their estimates in another process meanwhile.
+    if task.verify:
+        views = labels.in_agreement.views
+        pending = [(coded.subset, task.verify(coded, labels.weight)) for coded in views]
     if request.why:
         _add_variances(result, RubricView.of_labels(result.rows, labels, sample, request))
     result.thresholds = thresholds.active_thresholds(labels)
@@ -487,7 +486,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     add_rows({"facts": [unit_view]})
     for subset, estimates in pending:
         result.verification += verification.verify_estimates(result.rows, subset, estimates())
-    if task.judge:
+    if task.has_verdicts:
         result.decide(labels, request.decision)
         result.view_to_judge = _without_draws(view)
     return result

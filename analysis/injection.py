@@ -367,6 +367,7 @@ class Audit(NamedTuple):
         return [(outcome, bounds.of(outcome.name)) for outcome in outcomes]
 
     def _in_state(self, state: State, bounds: InjectionBounds) -> list[Outcome]:
+        """Return the outcomes that are in a state by their limits."""
         return [item for item in self.outcomes if item.state(bounds.of(item.name)) == state]
 
     def sentence(self, bounds: InjectionBounds) -> str:
