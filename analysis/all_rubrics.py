@@ -75,8 +75,8 @@ class LabelCounts:
     `items` is the number of items that `annotators` labelled, `clusters` that of their clusters,
     `shared` that of the items with labels of two or more annotators. `missing` is the number of
     labels that annotators were assigned and did not give. `graders` are names, `excluded` is the
-    number of raters left out. `selection` is a sentence on the labels in agreement if some labels
-    were assigned because of others, else "".
+    number of raters left out. `selection` is a sentence on which labels agreement is computed from,
+    if some were assigned because of others, else "".
     """
 
     annotators: int = 0
@@ -307,9 +307,9 @@ def _rubric_tasks(
     for name, scale in scales.items():
         others = (other for other in scales.values() if name and other.variant_of == name)
         variants = [(other, ratings[other.name]) for other in others]
-        judge = name not in wordings
-        if judge or ratings[name]["rater_kind"].eq("human").any():
-            tasks.append(RubricTask(scale, ratings[name], variants, request, judge, libraries))
+        judged = name not in wordings
+        if judged or ratings[name]["rater_kind"].eq("human").any():
+            tasks.append(RubricTask(scale, ratings[name], variants, request, judged, libraries))
     return tasks
 
 
@@ -376,14 +376,15 @@ def analyse_reduced(
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-    `judge` is True if graders get verdicts: not on a rubric that is a wording of another.
+    `has_verdicts` is False for a rubric that is a wording of another. `verify` starts to compute
+    the estimates of other libraries; None if estimates are not checked.
     """
 
     scale: Scale
     ratings: DataFrame
     variants: Sequence[tuple[Scale, DataFrame]]
     request: Request
-    judge: bool
+    has_verdicts: bool
     verify: Libraries | None
 
 
@@ -459,12 +460,10 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels, selection = _with_selection(result, labels, sample, request, label_times)
     n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
     result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
-    # Other libraries may compute their estimates in another process meanwhile.
-    pending = (
-        [(coded.subset, task.verify(coded, labels.weight)) for coded in labels.in_agreement.views]
-        if task.verify
-        else []
-    )
+    pending = []  # Other libraries may compute their estimates in another process meanwhile.
+    if task.verify:
+        views = labels.in_agreement.views
+        pending = [(coded.subset, task.verify(coded, labels.weight)) for coded in views]
     if request.why:
         _add_variances(result, RubricView.of_labels(result.rows, labels, sample, request))
     result.thresholds = thresholds.active_thresholds(labels)
@@ -487,7 +486,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     add_rows({"facts": [unit_view]})
     for subset, estimates in pending:
         result.verification += verification.verify_estimates(result.rows, subset, estimates())
-    if task.judge:
+    if task.has_verdicts:
         result.decide(labels, request.decision)
         result.view_to_judge = _without_draws(view)
     return result
@@ -584,10 +583,10 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     rows, labels, request = result.rows, view.labels, view.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         matrix.check_values(column.name, column.values)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # for widened intervals
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # widened intervals depend on it
     views = views_of(rows, labels, view.resamples, request)
     for agreement_view in views["agreement"]:
-        rows.record_chance(agreement_view.coded, view.resamples)  # likewise
+        rows.record_chance(agreement_view.coded, view.resamples)  # and on chance agreement
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
@@ -617,7 +616,7 @@ def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
         view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
         noun = result.cluster_noun
         result.note(written("note.effective", noun=noun, labelled=len(weight), size=size))
-    if column := view.request.settings.sensitivity_cluster:
+    if column := view.request.settings.sensitivity_cluster:  # other clusters have no weights
         result.notes.append(written("note.no_other_clusters", column=column))
 
 
@@ -631,7 +630,7 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
         return noun if noun.isalpha() else "cluster"
     if "item_id" in units:
         return "item"
-    return "pair" if scale.unit else "cluster"
+    return "pair" if scale.unit else "cluster"  # "" if no rubric file declares the unit
 
 
 @_in_one_thread
@@ -684,8 +683,8 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
 
 
 def _without_draws(view: RubricView) -> RubricView | None:
-    """Return a view without its resamples, from which graders can be judged again; None unless
-    verdicts are made across rubrics.
+    """Return a copy of the view, without its resamples, for judging graders again; None if verdicts
+    are not made across rubrics.
     """
     if view.request.decision.across_rubrics == "none":
         return None
@@ -794,7 +793,7 @@ def add_rows(views: Mapping[ViewKind, Sequence[RubricView]]) -> None:
 def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     """Add the rows that verdicts are made from, for a probability `error` of a wrong pass."""
     labels, request, rows, resamples = view.labels, view.request, view.rows, view.resamples
-    rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)
+    rule, look = request.decision, request.facts.looks.get(rows.rubric, 1)  # which interim analysis
     if rule.reference:
         requirements.add_reference_rows(view, rule, look, error)
         return
@@ -869,7 +868,7 @@ def _add_wording_rows(view: RatedView) -> None:
     trials = product(request.facts.rewordings.items(), view.variants)
     for (new, trial), (variant, ratings) in trials:
         ratings_by_wording = {scale.name: view.all_ratings, variant.name: ratings}
-        if ratings_by_wording.keys() == {trial.of, new}:
+        if ratings_by_wording.keys() == {trial.of, new}:  # the trial compared these two wordings
             included = {
                 name: encoding.without_excluded(ratings_by_wording[name], name, excluded)[0]
                 for name in (trial.of, new)

@@ -51,16 +51,16 @@ def disagreement(counts: Array) -> Array:
 
 
 def squared_distance(stated: Array, counts: Array) -> Array:
-    """Return the squared distance (units,) of stated probabilities (units, q) from the shares p of
-    all humans. It is unbiased, because the estimated probability that two humans agree is unbiased
-    for sum p^2, and can be negative.
+    """Return the squared distance (units,) of stated probabilities s (units, q) from all humans'
+    shares p: sum s (s - 2 p) + sum p^2. It is unbiased, because 1 - `disagreement` is unbiased for
+    sum p^2, and can be negative.
 
     >>> squared_distance(np.array([[1.0, 0.0]]), np.array([[3.0, 1.0]])).tolist()
     [0.0]
     """
     shares = counts / counts.sum(axis=1, keepdims=True)
-    crossed = (stated * (stated - 2.0 * shares)).sum(axis=1)
-    return np.asarray(crossed + 1.0 - disagreement(counts))
+    first_sum = (stated * (stated - 2.0 * shares)).sum(axis=1)
+    return np.asarray(first_sum + 1.0 - disagreement(counts))
 
 
 def total_variation(stated: Array, counts: Array) -> Array:
@@ -193,7 +193,7 @@ class People:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedProbabilities:
     """Probabilities of the categories stated by a grader: `shares` (units, q), NaN if it gave
     neither probabilities nor a label. `is_label` (units,) is the mask of the units whose label is
     used instead, with probability 1. `method` is the source of the probabilities.
@@ -205,7 +205,7 @@ class Stated:
     method: Note = ""
 
 
-def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
+def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> StatedProbabilities:
     """Return a grader's probabilities of the categories, or else its label with probability 1."""
     code, positive = coded.codes[:, grader], labels.positive[:, grader, None]
     shares, affirmative = np.full((len(code), coded.q), np.nan), labels.scale.affirmative_codes
@@ -220,7 +220,7 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> Stated:
         shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
     shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)  # 1 for the label
-    return Stated(labels.raters[grader], shares, is_label, labels.methods[grader])
+    return StatedProbabilities(labels.raters[grader], shares, is_label, labels.methods[grader])
 
 
 def add_distribution_rows(view: RubricView) -> None:
@@ -243,9 +243,9 @@ def add_distribution_rows(view: RubricView) -> None:
     shares = category_shares(labelled, coded, view.resamples)[0]  # row 0: in the data
     constant = np.eye(len(shares))[int(shares.argmax())]  # certain of the commonest category
     no_label = np.zeros(len(labelled), dtype=bool)
-    for name, stated in zip(BASELINES, (constant, shares), strict=True):
-        stated_shares = np.broadcast_to(stated, labelled.shape)
-        _add_rater_rows(view, everybody, Stated(name, stated_shares, no_label))
+    for name, probabilities in zip(BASELINES, (constant, shares), strict=True):
+        stated_shares = np.broadcast_to(probabilities, labelled.shape)
+        _add_rater_rows(view, everybody, StatedProbabilities(name, stated_shares, no_label))
 
 
 def _add_people_rows(out: Writer, people: People) -> None:
@@ -269,7 +269,7 @@ def _mean_values(out: Writer, units: Mask, features: Sequence[Numbers]) -> list[
     return [ratio(total, count) for total in totals]
 
 
-def _add_rater_rows(out: Writer, people: People, stated: Stated) -> None:
+def _add_rater_rows(out: Writer, people: People, stated: StatedProbabilities) -> None:
     """Add rows of a grader or baseline, compared with humans."""
     counts, compared = people.counts, people.is_enough & ~np.isnan(stated.shares[:, 0])
     distances = [measure(stated.shares, counts) for measure in (total_variation, squared_distance)]

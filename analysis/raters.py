@@ -1,7 +1,5 @@
 """Statistics of single raters: agreement with the other people, time per label, cost and quality.
 
-`add_rater_rows`, `add_usage_rows` and `add_price_rows` add rows to the results.
-
 `rater_quality` flags people whose labels should be checked, with the reason; it changes no label.
 Each person is compared with the others who labelled the same units, all with the same weight,
 without gold labels. Measures are ratios of sums over units, so that one bootstrap of clusters gives
@@ -83,7 +81,7 @@ def _add_row(
 def add_usage_rows(view: RubricView) -> None:
     """Add the cost of every grader, if the usage table has it, and the number of models that
     answered for it, if known. An unknown cost (of a model without a list price) is undefined, not
-    0. `n_units` counts the attempts.
+    0. `n_units` and `n_clusters` are the number of attempts.
     """
     usage = view.request.facts.usage
     if usage is None:
@@ -358,7 +356,7 @@ def rater_quality(
         compared = comparisons[rater]
         row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(rubrics, rater)
         row |= _run_columns(compared, rng)
-        n_clusters = len(set().union(*(rubric.clusters.tolist() for rubric in compared)))
+        n_clusters = len(set().union(*(comparison.clusters.tolist() for comparison in compared)))
         row |= _interval_columns("agreement", draws.interval(kappas[rater], n_clusters))
         peers = [kappas[other] for other in raters if other != rater and other not in excluded]
         defined = [peer for peer in peers if not np.isnan(peer[0])]  # peer[0]: the estimate
@@ -376,8 +374,8 @@ def rater_quality(
 def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the change of relative agreement from the first half to the second, (rows,)."""
     sums = np.zeros((resamples.n_types, 4))  # (clusters, drift features)
-    for rubric in compared:
-        sums += resamples.cluster_sums(rubric.clusters, rubric.drift_features())
+    for comparison in compared:
+        sums += resamples.cluster_sums(comparison.clusters, comparison.drift_features())
     late, n_late, early, n_early = resamples.totals(sums).T  # each (rows,)
     return ratio(late, n_late) - ratio(early, n_early)
 
@@ -407,8 +405,7 @@ def _pace_columns(rubrics: Sequence[RubricLabels], rater: str) -> dict[str, Any]
         medians = np.array([_defined_median(column) for column in rubric.seconds.T])
         if rater in rubric.view.raters:
             column = rubric.view.raters.index(rater)
-            others = rubric.counted.copy()
-            others[column] = False
+            others = rubric.counted & (np.arange(len(medians)) != column)
             others_median = _defined_median(medians[others])
             if others_median > 0 and not np.isnan(medians[column]):
                 shares.append(medians[column] / others_median)
@@ -421,10 +418,12 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
     longest runs if each label were drawn from the others' labels of that unit.
     """
     runs = []
-    for rubric in compared:
-        limits = rubric.shares.cumsum(axis=1)[:, :-1]  # a random number above k of them is label k
+    for comparison in compared:
+        limits = comparison.shares.cumsum(axis=1)[:, :-1]
+        # 200 sequences of labels: a random number above k of a unit's limits is label k.
         simulated = longest_runs((rng.random((200, len(limits), 1)) > limits).sum(axis=2))
-        runs.append((int(longest_runs(rubric.codes[None])[0]), float(np.quantile(simulated, 0.99))))
+        longest = int(longest_runs(comparison.codes[None])[0])
+        runs.append((longest, float(np.quantile(simulated, 0.99))))
     # Runs long enough for a flag first, and of these the most unusual.
     runs.sort(key=lambda run: (run[0] < SHORTEST_RUN, -run[0] / run[1]))
     longest, usual = runs[0] if runs else (0, np.nan)
@@ -434,25 +433,26 @@ def _run_columns(compared: Sequence[AgainstOthers], rng: np.random.Generator) ->
 def _mean_kappa(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the rater's kappa with the others, (rows,), as a mean over rubrics by units."""
     total, weight = np.zeros((2, len(resamples)))
-    for rubric in compared:
-        kappa = rubric.kappa(resamples)
+    for comparison in compared:
+        kappa = comparison.kappa(resamples)
         defined = ~np.isnan(kappa)
-        total[defined] += kappa[defined] * len(rubric.codes)
-        weight[defined] += len(rubric.codes)
+        total[defined] += kappa[defined] * len(comparison.codes)
+        weight[defined] += len(comparison.codes)
     return ratio(total, weight)
 
 
 def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) -> dict[str, Any]:
     """Return the leaning with the highest lower bound, and its category."""
     surest, at = Interval(np.nan, np.nan, np.nan), ""
-    for rubric in compared:
-        view, n = rubric.all_labels.view, len(np.unique(rubric.clusters))
-        if view.is_number:
+    for comparison in compared:
+        labels, n_clusters = comparison.all_labels, len(np.unique(comparison.clusters))
+        if labels.view.is_number:
             continue
-        for category, difference in zip(view.categories, rubric.leanings(resamples).T, strict=True):
-            leaning = resamples.interval(difference, n)
+        leanings = comparison.leanings(resamples)
+        for category, difference in zip(labels.view.categories, leanings.T, strict=True):
+            leaning = resamples.interval(difference, n_clusters)
             if not at or leaning.low > surest.low or np.isnan(surest.low):  # no `at`: the first
-                surest, at = leaning, f"{rubric.all_labels.rubric}: {category}".removeprefix(": ")
+                surest, at = leaning, f"{labels.rubric}: {category}".removeprefix(": ")
     return _interval_columns("leaning", surest) | {"leaning_at": at}  # "helpful: yes", or "yes"
 
 

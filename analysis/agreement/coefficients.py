@@ -36,14 +36,14 @@ Weights = Literal["identity", "linear", "quadratic"]
 Resampling = Bootstrap | None
 """Number of resamples and seed of an interval; None for those of `Bootstrap()`."""
 PairStatistic = Callable[[Array], Array]
-"""A statistic (...) of two raters from their tables (..., q, q), or of numbers (..., cells)."""
+"""Statistic (...) of two raters from tables (..., q, q), or (..., cells) if labels are numbers."""
 ChanceAgreement = Callable[[Array, Array], Array]
 """Chance agreement (...) from mean category shares (..., q) and agreement weights (q, q)."""
 
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
 _MAX_BINS, _MAX_KEYS = 4_000_000, 2**62
-"""Largest numbers of possible patterns for which `count_patterns` has bins, and int64 keys."""
+"""Most possible patterns for which `count_patterns` has a bin for each, and for int64 keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,7 +395,7 @@ class _Pair:
         return np.asarray(np.tensordot(self.frequency, self.tables, axes=1), dtype=float)
 
     def agreement(self, statistic: PairStatistic, weights: Array) -> Agreement:
-        """Return a statistic and its interval; agreement `weights` (q, q) are for `widened`."""
+        """Return a statistic and its interval; `weights` (q, q) are its agreement weights."""
         table = self.table
         n = int(table.sum())
         if not n:
@@ -463,9 +463,9 @@ class _Group:
     ) -> Agreement:
         """Return the estimate and its interval from replicates (resamples,) of a statistic.
 
-        `rows` is the mask of the rows that it is computed from, by default the `pairable` ones.
-        `reason` explains an undefined estimate. `chance_disagreement`, the disagreement expected by
-        chance, is that of `widened`; None for a share.
+        `rows` masks the rows that it is computed from, by default the `pairable` ones. `reason`
+        explains an undefined estimate. `chance_disagreement`, the disagreement expected by chance,
+        determines the range of a coefficient (`widened`); None if the statistic is a share.
         """
         if not self.pairable.any():
             return _no_pairable_units()
@@ -633,7 +633,7 @@ def rank_correlations(tables: Array) -> Array:
 
 
 def scott_chance(shares: Array, weights: Array) -> Array:
-    """Return chance agreement if raters have the same shares (..., q) (Scott 1955; Fleiss 1971)."""
+    """Return sum p^2 for shares p, as Scott (1955) and Fleiss (1971) do; `weights` are not used."""
     return np.asarray((shares**2).sum(-1))
 
 
@@ -713,7 +713,7 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     chance = np.outer(rows, columns)
     agreed, expected = (shares * weights).sum(), (chance * weights).sum()
-    mean_weights = np.add.outer(weights @ columns, rows @ weights)
+    mean_weights = np.add.outer(weights @ columns, rows @ weights)  # of row plus column
     chance_disagreement = 1.0 - expected
     if not n or chance_disagreement < _NO_VARIATION:
         return np.nan, np.nan
@@ -773,11 +773,11 @@ def median_codes(counts: Array) -> Codes:
 
 
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
-    """Return alternative labels of a grader, codes (units,) each, from people's counts (units, q).
+    """Return labels that a grader might give instead of those observed, codes (units,) each, from
+    people's counts (units, q): for score bounds, which allow for errors not observed yet.
 
-    For unordered categories these are all categories, beginning with the one that most people
-    chose. For `ordered` categories they are people's median, the categories `step` below and above
-    it, and both ends of the scale, which are the largest possible errors.
+    These are all categories, people's most frequent one first; if `ordered`, people's median, the
+    categories `step` below and above it, and both ends of the scale, the largest possible errors.
     """
     q = counts.shape[1]
     if not ordered:

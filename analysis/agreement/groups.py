@@ -8,9 +8,9 @@ alpha with the MASI distance (Passonneau 2006): 1 - J M. J is Jaccard's share, o
 either rater chose, the share that both chose. M is 1 for equal sets, 2/3 if one set contains the
 other, 1/3 if they overlap, and 0 if they are disjoint. Two empty sets are equal.
 
-*Stability* is the agreement of a rater's labels from draw to draw of one unit, or from wording to
-wording of one question: several wordings put to a subject, or several wordings of the rubric given
-to a grader. Variants of a question are treated as raters of one unit. Stability is Fleiss' kappa
+*Stability* is the agreement of a rater's labels between *draws* (repeated labels of one unit), or
+between wordings of one question: several wordings given to a subject, or of the rubric given to a
+grader. Variants of a question are treated as raters of one unit. Stability is Fleiss' kappa
 across them, reported with the mean standard deviation (Feng, Park, Liu & Tsvetkov 2023, appendix
 D). Intervals come from resampling clusters; a cluster must contain all variants of a question.
 """
@@ -59,17 +59,17 @@ def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
     """Return coefficients of a group from label counts (units, q): replicates (rows,) by name.
 
-    Observed agreement is the mean over units with at least two labels of the share of agreeing
-    pairs of labels. `fleiss_kappa` is its form for unequal numbers of raters (Gwet 2014, ch. 5),
-    which with equal numbers is Fleiss 1971. Numbers have Krippendorff's alpha alone.
+    Observed agreement is the mean share of agreeing pairs of labels, over units with two labels or
+    more. `fleiss_kappa` is that of Gwet (2014, ch. 5), which with equal numbers of raters is that
+    of Fleiss (1971). Labels that are numbers have Krippendorff's alpha only.
     """
     if coded.is_number:
         coincidences = _number_coincidences(counts, coded, resamples)
         return {"krippendorff_alpha_interval": c.alpha_with(coincidences, 1.0 - MOMENT_WEIGHTS)}
     identity, quadratic = c.agreement_weights(coded.q), c.agreement_weights(coded.q, "quadratic")
     agreeing = c.agreeing_shares(counts, identity), c.agreeing_shares(counts, quadratic)
-    sums = resamples.sums(coded.clusters, counts.sum(axis=1) >= 2, *agreeing)
-    agreed, weighted = ratio(sums[:, 1], sums[:, 0]), ratio(sums[:, 2], sums[:, 0])
+    n, agreed_sum, weighted_sum = resamples.sums(coded.clusters, counts.sum(1) >= 2, *agreeing).T
+    agreed, weighted = ratio(agreed_sum, n), ratio(weighted_sum, n)
     shares = c.category_shares(counts, coded, resamples)
     unit_pairs = c.coincidences(counts).reshape(len(counts), -1)
     coincidences = resamples.sums(coded.clusters, unit_pairs).reshape(-1, coded.q, coded.q)
@@ -126,7 +126,7 @@ def add_prevalence_rows(view: View) -> None:
     is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
-    categories = coded.categories[:1] if coded.is_binary else coded.categories  # one of two
+    categories = coded.categories[:1] if coded.is_binary else coded.categories  # both sum to 1
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         size = view.count(counts.sum(axis=1) > 0)
@@ -200,9 +200,9 @@ def masi_distances(sets: Mask) -> Array:
     [[0.0, 0.667, 0.889], [0.667, 0.0, 0.667], [0.889, 0.667, 0.0]]
     """
     common = sets.astype(float) @ sets.T
-    is_subset = common == sets.sum(axis=1)[:, None]
-    kinds = [is_subset & is_subset.T, (is_subset | is_subset.T) & (common > 0), common > 0]
-    monotonicity = np.select(kinds, [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
+    is_subset, overlaps = common == sets.sum(axis=1)[:, None], common > 0
+    is_equal, is_nested = is_subset & is_subset.T, (is_subset | is_subset.T) & overlaps
+    monotonicity = np.select([is_equal, is_nested, overlaps], [1.0, 2.0 / 3.0, 1.0 / 3.0], 0.0)
     return np.asarray(1.0 - _jaccard_similarities(sets) * monotonicity)
 
 
@@ -452,7 +452,7 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     if "fleiss_kappa" in panel:
         note = f"across {n_variants} variants"
         view.add(STABILITY, panel["fleiss_kappa"], pairable, a=rater, at=at, note=note)
-    # A scale of stances is nominal only as its unclear category has no place in the others' order.
+    # A scale with an unclear category is nominal only because that one has no place in the order.
     has_order = coded.is_binary or scale.level != "nominal" or bool(scale.unclear)
     if not has_order:
         return

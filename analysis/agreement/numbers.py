@@ -135,8 +135,8 @@ def intraclass_correlation(
 
 
 def _exact_interval(squares: MeanSquares, kind: str, rho: float) -> tuple[float, float]:
-    """Return the exact 95% interval of the intraclass correlation `rho` of this kind; `rho` itself
-    without a residual. The names are those of McGraw & Wong (1996), Table 7, but for `df`, their v.
+    """Return the exact 95% interval of `rho`, an intraclass correlation of this kind; both ends are
+    1 if it is 1. Names except `noise` and `df` (their v) are McGraw & Wong's (1996, Table 7).
     """
     n, k, low, high = float(squares.n), squares.k, rho, rho
     units, raters, residual = map(float, (squares.units, squares.raters, squares.residual))
@@ -307,7 +307,7 @@ class NumberMeasurement:
             products = first_terms[:, :, None] * second_terms[:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
             ranks = rank_contributions(codes[0], codes[1], mass[clusters] * weights)
-            # The cells before the margins, in order.
+            # In the order of the cells: nine moments, the distance, the contribution of ranks.
             summands = [*products.reshape(len(products), -1).T, distance, ranks]
             for cell, summand in enumerate(summands):
                 cells[:, cell, pair] = np.bincount(clusters, summand * weights, n_clusters)

@@ -147,7 +147,7 @@ class CategoryMeasurement:
         return np.asarray((first[:, :, None] * shares[:, None]).reshape(features.shape))
 
     def square_tables(self, tables: Array) -> Array:
-        """Return square tables whose cells add up to the weight of the labels: `tables` itself."""
+        """Return square tables whose cells sum to the weight of the pairs of labels: `tables`."""
         return tables
 
     def kappa_sums(self, tables: Array) -> Array:
@@ -288,9 +288,9 @@ def _table_chunks(
         yield chunk, pair_tables(coded, chunk, resamples)
 
 
-def _chunks(items: Sequence[T], n_cells: int, rows: int) -> Iterator[Sequence[T]]:
-    """Yield some items at a time, so that `rows` tables of each item fit in memory."""
-    step = max(1, CHUNK_CELLS // (n_cells * max(rows, 1)))
+def _chunks(items: Sequence[T], n_cells: int, n_tables: int) -> Iterator[Sequence[T]]:
+    """Yield some items at a time, so that `n_tables` tables of each item fit in memory."""
+    step = max(1, CHUNK_CELLS // (n_cells * max(n_tables, 1)))
     for start in range(0, len(items), step):
         yield items[start : start + step]
 
@@ -323,9 +323,9 @@ class Overlap:
         cls, coded: Coded, resamples: Resamples, raters: Sequence[int], units: Mask | None = None
     ) -> Overlap:
         """Return the overlap of raters on `units`, or on all units that one of them labelled."""
-        unit, column = np.nonzero(coded.labelled[:, list(raters)])  # of each label
-        if units is not None:
-            unit, column = unit[units[unit]], column[units[unit]]  # labels on these units only
+        labelled = coded.labelled[:, list(raters)]
+        labelled = labelled if units is None else labelled & units[:, None]
+        unit, column = np.nonzero(labelled)  # positions of each label
         has_label = np.zeros(len(coded.codes), dtype=bool)
         has_label[unit] = True
         # Raters with labels on half of the units have individual tables, unless they are too many.
@@ -351,8 +351,8 @@ class Overlap:
         """
         coded, units = self.coded, np.arange(len(self.units))
         other_codes = np.where(self.units, codes, -1).astype(np.intp)[:, None]
-        n_cells, rows = self._measurement.n_cells, max(len(self.mass), rows)
-        for chunk in _chunks(self.individual, n_cells, rows):
+        n_cells, n_tables = self._measurement.n_cells, max(len(self.mass), rows)  # for each rater
+        for chunk in _chunks(self.individual, n_cells, n_tables):
             rater_codes = coded.codes[:, list(chunk)].astype(np.intp)
             other = np.broadcast_to(other_codes, rater_codes.shape)
             weight = self._label_weights(units, rater_codes)
@@ -366,8 +366,8 @@ class Overlap:
         """Yield the tables of the raters with one another, as `tables_with_rater` does."""
         coded, units = self.coded, np.arange(len(self.units))
         unit_codes = np.where(self.units[:, None], coded.codes, -1)
-        pairs, rows = list(combinations(self.individual, 2)), max(len(self.mass), rows)
-        for chunk in _chunks(pairs, self._measurement.n_cells, rows):
+        pairs, n_tables = list(combinations(self.individual, 2)), max(len(self.mass), rows)
+        for chunk in _chunks(pairs, self._measurement.n_cells, n_tables):
             first, second = (
                 unit_codes[:, list(side)].astype(np.intp) for side in zip(*chunk, strict=True)
             )
@@ -435,7 +435,7 @@ class Overlap:
 
     def sums_among(self) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
-        each two individual raters, each individual rater with the pooled raters, the pooled raters.
+        of every two individual raters, of each with the pooled raters, and of the pooled raters.
         """
         return self._kappa_sums(self.tables_among()) / self.pair_scale
 
@@ -577,8 +577,8 @@ def means_of(
 def compared_units(
     coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, min_people: int = 2
 ) -> tuple[Mask, bool]:
-    """Return the mask (units,) of units on which a grader is compared with people, and True if all
-    have labels of two people, from which the ceiling can be computed on the same units.
+    """Return two results: the mask (units,) of units on which a grader is compared with people, and
+    True if each has labels of two people, so that the ceiling can be computed on the same units.
 
     If fewer than `MIN_SHARED_UNITS` units have labels of the grader and two people, or if
     `min_people` is 1, the label of one person is enough.
@@ -592,8 +592,8 @@ def compared_units(
 
 
 def add_pair_rows(view: View, prefix: str = "") -> None:
-    """Add rows for every pair of listed raters that share units. `prefix` goes before the
-    statistics' names, for labels of something other than single units.
+    """Add rows for every pair of listed raters that share units. A `prefix` of the statistics'
+    names marks labels of pairs of units, whose rows are of agreement and kappa only.
     """
     coded, raters, measurement = view.coded, view.coded.raters, measurement_of(view.coded)
     statistics = _chosen_statistics(measurement.statistics(), prefix)
@@ -616,7 +616,7 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
 def _chosen_statistics(
     statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
 ) -> dict[str, c.PairStatistic]:
-    """Return the statistics in `names`, or all; with a prefix, agreement and kappa only."""
+    """Return the statistics in `names`, or all; with a `prefix`, agreement and kappa only."""
     chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in chosen if name in statistics}
 

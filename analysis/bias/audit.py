@@ -115,7 +115,7 @@ class AuditRows:
                 self._tests.append(test)
 
     def held_out(self, grader: str) -> AuditRows:
-        """Return an audit in which the grader's tests on verdicts give way to held-out ones."""
+        """Return an audit of a grader's held-out verdicts, which replace its tests on verdicts."""
         of_grader = [test for test in self._tests if test.grader == grader]
         replaced = [test for test in of_grader if test.key["subset"].endswith(matrix.BINARY)]
         tests = [test for test in self._tests if test not in replaced]  # these count in corrections
@@ -216,8 +216,8 @@ class Property(NamedTuple):
     """A property that calls should not depend on: `x` (units,), NaN where unknown.
 
     `statistic`, `subset`, `at` and `note` are those of the row of a grader's shift with the
-    property. `inside` (units,) marks the units counted, None for all. `noisy` is True if raters'
-    noise may change with the property.
+    property. `inside` (units,) marks the units that the row reports as its sample, None for all.
+    `noisy` is True if raters' noise may change with the property.
     """
 
     statistic: str
@@ -676,7 +676,7 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
     for question in (*PLANNED, *SCREENED):
         for key, row in by_key.items():
             if row["statistic"] == question + suffix:
-                yield row, by_key.get((row["rubric"], f"{question}{suffix}_p", *key[2:]))
+                yield row, by_key.get((key[0], f"{key[1]}_p", *key[2:]))  # [1]: the statistic
 
 
 def findings(rows: Iterable[results.ResultRow], suffix: str = "") -> list[Finding]:
@@ -733,13 +733,13 @@ class _Words(NamedTuple):
 def _words_for(row: results.ResultRow) -> _Words:
     """Return the words for a row of the audit."""
     part, at, affirms = _part_name(row), row["at"], row["subset"].endswith(matrix.BINARY)
-    first, second = results.names_in(at)  # two sides
-    text = at.removesuffix("_words")  # the text whose length is the property
+    # By statistic, `at` is two sides, the column of a text's length, a family, or another group.
+    (first, second), text = results.names_in(at), at.removesuffix("_words")
     side = "side" if part == "all" else "side_in_part"
     length = ("length", "length_affirms" if affirms else "length_leans")
     if not text.startswith("response"):  # the length of another text of the unit
         length = ("length_of", "length_of_affirms")
-    # Names of the texts: the question, the upward shift, and the downward one if it has its own.
+    # Names in texts.toml: of the question, the upward shift, and the downward one if it differs.
     question, *shifts = {
         "bias_side": (side, "side_affirms" if affirms else "side_leans"),
         "bias_order": ("order", "order_first", "order_second"),

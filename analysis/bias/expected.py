@@ -66,9 +66,9 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, fav
 from evenhand.analysis.statistics import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
-_THETAS, _THETA_WEIGHTS = (nodes / 2.0 for nodes in np.polynomial.legendre.leggauss(12))
-_THETAS = _THETAS + 0.5
-"""Nodes from 0 to 1 and weights of the integral of `_third_of_normal`."""
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)  # of an integral from -1 to 1
+_THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0
+"""Nodes and weights of the integral from 0 to 1 in `_third_of_normal`."""
 _POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
 """Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
 if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
@@ -81,9 +81,9 @@ _MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
 """Bounds of log noise for each standard deviation of a property, and of log spread."""
 _SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
 _MIN_FITTING = 0.05
-"""Least share of resamples that some sharpness fits, if none fits the data. If there are fewer,
-the misfit is no chance (a one-sided test at 5%): the grader follows humans beyond their agreement,
-or tau has another distribution. The shift is then undefined; else the nearest sharpness is used."""
+"""Smallest share of resamples that a sharpness must fit, if none fits the data. With fewer, the
+misfit is not chance (a one-sided test at 5%): the grader follows humans beyond their agreement, or
+tau has another distribution. The shift is then undefined; else the nearest sharpness is used."""
 
 
 class PeopleSums(NamedTuple):
@@ -274,9 +274,9 @@ class _Curves(NamedTuple):
 
     Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
     (strata, rows), `nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
-    minus its mean, `shares` are the strata's shares of the units, `relative` their strictness as a
-    multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance` (rows,) their
-    covariance with humans' calls.
+    minus its mean, `shares` are the strata's shares of the units, `relative` is the strictness in
+    a stratum as a multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance`
+    (rows,) their covariance with humans' calls: `a` and `b` are fitted to these two.
     """
 
     shares: Array
@@ -343,10 +343,10 @@ class _Curves(NamedTuple):
         residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()  # minus the grader's
         # With the third moment's correction, Newton's steps may not converge.
         covariance[np.abs(residual) > _TOLERANCE] = np.nan
-        crossed = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
-        if len(crossed) and not guesses[0]:
+        last_below = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
+        if len(last_below) and not guesses[0]:
             row_0 = self.of_rows(np.zeros(1, dtype=np.intp))
-            data_a, data_b = row_0._solve(grid_a[crossed], _SHARPNESS_GRID[crossed])
+            data_a, data_b = row_0._solve(grid_a[last_below], _SHARPNESS_GRID[last_below])
             rows = np.flatnonzero(~guesses)
             start_a, start_b = np.repeat(data_a, len(rows)), np.repeat(data_b, len(rows))
             a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
@@ -699,7 +699,7 @@ def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Call
 
 MIN_TWICE = 30
 """Fewest units with labels of two humans to estimate sharpness; else it is assumed to be 1."""
-NOT_SCALED = Remark("sharpness_assumed", (MIN_TWICE,))
+SHARPNESS_ASSUMED = Remark("sharpness_assumed", (MIN_TWICE,))
 PARTS = 5
 """Number of equal parts into which a property with many values, such as a length, is divided."""
 
@@ -730,7 +730,7 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (people, people**2))
     person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)  # the mean human's call
     graded, has_two = np.where(shared, grader_calls, 0.0), shared & (n_people >= 2)
-    note: Note = NOT_SCALED
+    note: Note = SHARPNESS_ASSUMED
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
         n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
@@ -799,7 +799,7 @@ class Shifts:
                 elif not fits:
                     reason = "no_sharpness_fits"
                 total += slope
-        note = "" if people.has_pairs else NOT_SCALED
+        note = "" if people.has_pairs else SHARPNESS_ASSUMED
         counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
 
@@ -851,7 +851,7 @@ class PeopleCalls:
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
         grader, products, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        noise, sums = step.noise if noisy else None, (step.sums.n, grader, products)
+        sums, noise = (step.sums.n, grader, products), (step.noise if noisy else None)
         excess = excess_calls(*sums, step.scores, fit_sharpness=self.has_pairs, noise=noise)
         # The slope adds up products of x and the excess, within and between parts. Within parts,
         # expected calls are linear in humans' calls, and in x if noise changes strictness.

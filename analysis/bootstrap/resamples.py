@@ -196,8 +196,8 @@ class Resamples:
         return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums over clusters, (kinds, k), for tests that give each cluster's sum a random
-        sign, and the frequency of each kind of cluster in the data, (kinds,).
+        """Return sums over distinct clusters, (kinds, k), for tests that give each cluster's sum a
+        random sign, and the number of times that each occurs in the data, (kinds,).
         """
         return sums, self.frequency
 
@@ -254,8 +254,8 @@ class Resamples:
         return self._draw(block) if self._kept_blocks is None else self._kept_blocks[block]
 
     def _over_blocks(self, work: Callable[[int], T], cost: int) -> list[T]:
-        """Return the results of `work` on every block, in threads if that is faster (numpy releases
-        the lock). Each block has its own random stream, so threads do not change results.
+        """Return the results of `work` on every block, in threads (numpy releases the lock) if its
+        `cost`, in operations per resample, is high. Each block has its own random stream.
         """
         blocks = range(len(self._block_sizes))
         threads = min(os.cpu_count() or 1, len(blocks))
@@ -340,10 +340,10 @@ class PatternResamples(Resamples):
     """Weights of patterns (rows, patterns) in the data, in every resample and in the jackknife.
 
     `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern;
-    `members` are the same of what `draws` resamples, the clusters or groups of clusters. `draws`
-    need not keep weights: `keep` makes it do so if necessary. In inherited methods patterns are in
-    the place of clusters: `n_types` is their number, and the argument that is called `clusters`
-    there holds each row's pattern.
+    `members` are the same numbers for the clusters, or groups of them, that `draws` resamples.
+    `draws` need not keep weights: `keep` makes it do so if necessary. In inherited methods patterns
+    take the place of clusters: `n_types` is the number of patterns, and the argument `clusters`
+    holds each row's pattern.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))

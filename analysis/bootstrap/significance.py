@@ -27,7 +27,7 @@ _FLIPS = 9_999
 PRIOR = 20.0
 """Weight of the common variance in a part's variance, as a number of clusters."""
 _DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, also the seed, and their number for more than this many rows."""
+"""Number of permutations, also the seed; a smaller number; the rows above which it is used."""
 _TOLERANCE = 1e-9
 """Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
 _SUMS = 6
@@ -159,7 +159,7 @@ def bootstrap_p(values: Array) -> float:
     `values` (rows,) are the data, then the resamples; NaN if more than a tenth is undefined.
     """
     defined = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or len(defined) < 0.9 * (len(values) - 1) or len(defined) == 0:
+    if np.isnan(values[0]) or len(defined) < max(0.9 * (len(values) - 1), 1):
         return np.nan
     is_as_far = np.abs(defined - values[0]) >= abs(values[0]) - 1e-12
     return float((1 + is_as_far.sum()) / (1 + len(defined)))
@@ -325,7 +325,7 @@ def _t(sums: Array) -> Array:
     other_variance = ratio(_sum_of_parts(weighted) - weighted, other_size)
     difference = np.abs(ratio(total, size) - other_mean)
     error = np.sqrt(ratio(variance, size) + ratio(other_variance, other_size))
-    return np.where(difference < _TOLERANCE, 0.0 * difference, ratio(difference, error))
+    return np.where(difference < _TOLERANCE, 0.0, ratio(difference, error))
 
 
 def _sum_of_parts(values: Array) -> Array:
@@ -398,7 +398,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
     key = cluster * n_parts + part  # of a piece: a cluster's rows in one part
     pieces, first, piece = np.unique(key, return_index=True, return_inverse=True)
     is_split = np.bincount(pieces // n_parts)[cluster] > 1  # the row's cluster has several parts
-    is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()  # every part
+    is_mostly_split = (2 * np.bincount(part, is_split) >= np.bincount(part)).all()  # in every part
     if is_split.any() and is_mostly_split:  # units of split clusters, within their clusters
         mass, outcome, part = mass[is_split], outcome[is_split], part[is_split]
         block, times = cluster[is_split], times[is_split]
@@ -411,7 +411,7 @@ def _permutation_rows(column: Parts) -> _PermutationRows:
             part, block, times = part[first], block[first], times[first]
         elif column.stratum is not None:  # single units, within strata
             block = column.stratum[rows]
-    sums = size > 0, size, total, total**2, total * size, size**2
+    sums = size > 0, size, total, total**2, total * size, size**2  # in the order of `_SUMS`
     features = np.stack(sums, axis=-1).reshape(len(size), -1).astype(float)
     return _PermutationRows(features, part, block, times)
 

@@ -43,7 +43,7 @@ _MIN_CHANCE = 0.05
 MAX_VALUES = 50
 """Largest number of values of a column to slice by: with more, a column identifies units."""
 MOST_SIDES = 12
-"""Largest number of values of a column of annotators that is analysed without a request."""
+"""Largest number of values of a column of annotators that may explain their labels."""
 # Copies.
 MIN_EQUAL = 0.98
 """Lowest share of units with the same label at which a grader may be a copy."""
@@ -389,9 +389,9 @@ class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
     `clusters` (units,) indexes the resampling clusters. In the binary label code 0 is affirmative,
-    so that tables have the affirmative verdict first. `ordered` names the weights of the deciding
-    kappa for ordered categories. `tie_breaks` is True if third labels of units were given because
-    the first two differ (`analysis.people.annotators`).
+    so that tables have the affirmative verdict first. `ordered` names the weights, for ordered
+    categories, of the deciding kappa, which verdicts use. `tie_breaks` is True if third labels were
+    given because the first two differ (`analysis.people.annotators`).
     """
 
     raters: tuple[str, ...]
@@ -485,9 +485,9 @@ class LabelMatrix:
     `distributions` are the probabilities of all categories, (units, q), NaN if unknown, by the
     column of each rater with probabilities.
 
-    By rater, (raters,): `reasons` count the reasons for missing labels; `methods` and `draws`
-    describe how probabilities were obtained (see `Readings`). `copies` lists duplicates, and
-    `tie_breaks` is True if third labels were given where the first two differ.
+    By rater, (raters,): `kinds` are those of `KIND_ORDER`, or "left out" for a human not counted;
+    `reasons` count the reasons for missing labels; `methods` and `draws` tell how probabilities
+    were obtained (`Readings`). `copies` and `tie_breaks` are those of `Coded`.
     """
 
     clusters: Codes
@@ -796,9 +796,9 @@ class RaterColumn:
 def sides_of(
     people: Mapping[str, frozenset[str]], raters: Coded | LabelMatrix, at_least: int = 2
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the sides of each column of annotators: its values, with the positions of their humans
-    in the arrays of `raters`. `people` are the humans by "column=value", such as "party=left".
-    Sides have at least `at_least` humans, and columns at least two such sides.
+    """Return the sides (groups of humans with one value) of each column of annotators, by value:
+    positions in the arrays of `raters`. `people` are the humans by "column=value", such as
+    "party=left". Sides have at least `at_least` humans, and columns at least two such sides.
     """
     columns: dict[str, dict[str, tuple[int, ...]]] = {}
     humans = [rater for rater, kind in enumerate(raters.kinds) if kind == "human"]

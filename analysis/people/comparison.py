@@ -227,7 +227,7 @@ def human_ceiling(
     coded = encoding.coded_raters(people, grades[:, None], categories, level)
     coded = replace(coded, clusters=encoding.cluster_codes(clusters, len(grades)))
     resamples = (bootstrap or Bootstrap()).draw(np.ones(int(coded.clusters.max()) + 1))
-    rows = ResultRows("")
+    rows = ResultRows("")  # widens intervals and explains NaN as in an analysis
     rows.record_chance(coded, resamples)
     view = View.of(rows, coded, resamples)
     kappas = pairwise.KappaMeans(coded, resamples, [pairwise.deciding_kappa(coded)])
@@ -389,9 +389,9 @@ _ROUNDING = 1e-9
 class AltTest:
     """Result of the alternative annotator test; arrays have one entry per eligible annotator.
 
-    `annotators` are columns of the humans' labels, `n` their numbers of units; `advantage` is how
-    often the grader is at least as close to the other humans as the annotator is; `p` is one-sided;
-    `rejected` after Benjamini-Yekutieli; `zero_variance` if all differences are the same.
+    `annotators` are columns of the humans' labels, `n` their numbers of units, `advantage` how
+    often the grader is at least as close to the other humans as the annotator is. `p` is one-sided;
+    `rejected` marks those below the level after correction, `zero_variance` equal differences.
     """
 
     annotators: tuple[int, ...]

@@ -5,13 +5,13 @@ value of a units column, the main figures are repeated, with the difference from
 for every group there is balanced accuracy against the majority of humans (as in Tables 4 and 12 of
 Feng, Park, Liu & Tsvetkov 2023), with its difference from the other groups.
 
-*Publics* (`publics_of`): annotators of two sides may read items differently, and kappa among all of
-them is then low although the rubric is clear. A column of a table of annotators explains their
-labels if labels of two sides are further apart than labels of one side. The measure is the
-component between groups of Rao's quadratic entropy (1982), which a noisier side does not raise. As
-sides may have labelled different items, the distance of a pair of labels is taken minus the mean
-distance on its item. The columns are permuted together, and the largest standardised component is
-tested, which adjusts for the number of columns and of values in each (Westfall & Young 1993).
+*Publics* are groups of annotators who read items differently, so that kappa among all annotators is
+low although the rubric is clear. A column of a table of annotators explains their labels
+(`publics_of`) if labels of two *sides*, its values, are further apart than labels of one side. The
+measure is the component between sides of Rao's quadratic entropy (1982), which a noisier side does
+not raise. As sides may have labelled different items, a distance is taken minus the mean distance
+on its item. Columns are permuted together, and the largest standardised component is tested, which
+adjusts for the number of columns and of values in each (Westfall & Young 1993).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     main_view = View.of(rows, coded, view.resamples)
     main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
-    pairwise.add_humans_rows(main_view, names=main_names[:2])
+    pairwise.add_humans_rows(main_view, names=["observed_agreement", kappa])
     add_ceiling_rows(main_view)
     for row in rows.rows.values():
         if row["statistic"] in main_names:
@@ -139,7 +139,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             compared = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
             cells = np.zeros((len(grades), q * q))  # each unit's cell of the table, 1 there
             cells[np.flatnonzero(compared), (reference * q + grades)[compared]] = 1.0
-            whole, groups = view.sums(cells).reshape(-1, q, q), []  # tables in all resamples
+            whole, groups = view.sums(cells).reshape(-1, q, q), []  # (rows, q, q): of all groups
             for code, value in enumerate(column.values):
                 units = compared & (column.codes == code)
                 if units.any():
@@ -147,7 +147,7 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                     out = view.on(coded.part(f"{column.name}={value}"))
                     add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
                     add(BALANCED, accuracy(table), note=pairwise.few_units_note(view.count(units)))
-                    groups.append((add, table, column_notes[code][k]))
+                    groups.append((add, table, column_notes[code][k]))  # for the differences
             if len(groups) < 2:
                 continue
             for add, table, note in groups:
@@ -177,12 +177,12 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
 
 
 def members_of(
-    raters: DataFrame | None, columns: Sequence[str], units: Sequence[str] = ()
+    raters: DataFrame | None, columns: Sequence[str], unit_columns: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
     """Return the ids of the raters of every `column=value` of the `columns` of a table of `raters`.
 
-    `units` are the columns that units are sliced by. Raises InputError where the table or a column
-    is missing, a rater is listed twice, or a column is also one of the units.
+    `unit_columns` are those that units are sliced by. Raises InputError if the table or a column is
+    missing, a rater is listed twice, or a column is also one of `unit_columns`.
     """
     if not columns:
         return {}
@@ -196,7 +196,7 @@ def members_of(
         raise InputError(f"raters: {rater!r} stands more than once; keep one row for each rater")
     members: dict[str, frozenset[str]] = {}
     for column in columns:
-        if column in units:
+        if column in unit_columns:
             raise InputError(
                 f"{column!r} is a column of the units and of the raters to slice by; rename one"
             )
@@ -248,7 +248,7 @@ MIN_GAIN = 0.1
 _PERMUTATIONS, _STEPS = 499, 20
 """Permutations of the test, and steps that numbers are rounded to for distances among people."""
 _MAX_PAIRS = 50_000_000
-"""Most pairs of people in all permutations: fewer permutations of many people, but at least 99."""
+"""Most pairs of people times permutations; more pairs get fewer permutations, but at least 99."""
 
 
 def publics_of(
@@ -291,7 +291,7 @@ def publics_of(
         score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
         p = float((score.max(axis=1) >= score[0, best]).mean())
-        if p > level or not gain[0, best] >= MIN_GAIN:
+        if p > level or not gain[0, best] >= MIN_GAIN:  # or NaN: all labels are equal
             break
         name = list(sides_by_column)[best]
         kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across

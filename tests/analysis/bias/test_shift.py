@@ -112,7 +112,7 @@ def test_steps_of_a_directed_call_add_up():
 def test_with_one_person_the_grader_is_taken_to_see_as_people_do():
     people, grader, x = seen(4000)
     found = _shift(people[:, :1], grader, x)
-    assert found.note == shift.NOT_SCALED
+    assert found.note == shift.SHARPNESS_ASSUMED
     shares = [each[x == part].mean() for each in (people[:, 0], grader) for part in (0, 1)]
     first, second, own_first, own_second = shares
     # By hand: equal steps on the normal scale from the level at which the means agree.
@@ -318,9 +318,9 @@ def test_levels_that_are_not_scaled_or_left_open(rng):
 
     values = (rng.random((60, 2)) < [0.5, 0.7]).astype(float)
     alone = found(values)
-    assert alone.note == shift.NOT_SCALED
+    assert alone.note == shift.SHARPNESS_ASSUMED
     assert alone.values[0] == pytest.approx(values[:, 1].mean() - values[:, 0].mean())
-    for n_twice, note in ((30, ""), (29, shift.NOT_SCALED)):
+    for n_twice, note in ((30, ""), (29, shift.SHARPNESS_ASSUMED)):
         values = (rng.random((60, 3)) < 0.5).astype(float)
         values[n_twice:, 1] = np.nan
         assert found(values).note == note
