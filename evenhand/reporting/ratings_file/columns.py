@@ -675,7 +675,8 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         named = dict.fromkeys(declared, "human")  # any kind: a grid needs only names, not "*"
         grid = grid_in(table, columns, replace(options, kinds=named))
         if grid and absent:  # a declared name is only a part of columns' names
-            return everybody_of(options, grid.raters)
+            everybody = named_grid(table, grid.pattern, columns, raters=()).raters
+            return everybody_of(options, [*everybody, *grid.raters])
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
             raters = label_columns(table, columns)  # with those that share no labels with others

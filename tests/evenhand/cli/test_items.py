@@ -113,7 +113,7 @@ def test_votes_of_several_judges_are_compared(tmp_path: Path) -> None:
     with open_study(tmp_path / "s") as study:
         units = study.units()
         judged = study.ratings()
-    assert set(units["item_id"]) == {f"{n}/1/alpaca/vicuna" for n in range(81, 85)}
+    assert set(units["item_id"]) == {f"{n}/1/alpaca/org/vicuna" for n in range(81, 85)}
     assert set(judged["label"]) == {"B"}  # vicuna, whose answer stands second in every row
     assert set(judged["rater_id"]) == {"gpt-4"}
 
