@@ -271,7 +271,7 @@ class ItemTable:
 
 
 class ItemRows(_Collected):
-    """The items of a file by id. Texts are named by `ROLES` or, with `users_fields`, by the user."""
+    """The items of a file by id. Texts are named by `ROLES` or, with `users_fields`, by a user."""
 
     def __init__(self, source: src.Source, *, users_fields: bool = False) -> None:
         super().__init__(source)

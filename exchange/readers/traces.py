@@ -298,7 +298,7 @@ def _read_opik(rows: Rows, source: Source) -> None:
     people's, online scores are models', and the SDK's may be of either kind. A rule for online
     scores that runs under a person's name, such as admin, becomes the rater online_scoring.
     """
-    scores, people = [], set()
+    scores = []
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
@@ -307,8 +307,7 @@ def _read_opik(rows: Rows, source: Source) -> None:
                 origin = first_text(get_in(entry, "source"), score.get("source"))
                 kind = _OPIK["kinds"].get(origin, "")
                 scores.append((unit, rubric, author, kind, origin, entry))
-                if kind == "human":
-                    people.add(author)
+    people = {author for _, _, author, kind, _, _ in scores if kind == "human"}
     for unit, rubric, author, kind, origin, entry in scores:
         is_rule = author in people and kind != "human"
         rater = "" if origin == "sdk" or is_rule else author
