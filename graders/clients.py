@@ -31,7 +31,7 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders import replies
 from evenhand.graders.money import charged_by
-from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
+from evenhand.graders.options import GraderSettings, needs_effort_none, retirement_warnings
 from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import GraderFailure, Json, OrNone, Outcome, Rejected, Transient
@@ -204,8 +204,8 @@ class OpenAIBatches(_Batches):
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         with self._failures():
-            named = (f"{chunk}.jsonl", content)
-            file = await self._client.files.create(file=named, purpose="batch")
+            upload = (f"{chunk}.jsonl", content)  # name and content
+            file = await self._client.files.create(file=upload, purpose="batch")
             batch = await self._client.batches.create(
                 input_file_id=file.id,
                 endpoint=_CHAT_ENDPOINT,
@@ -599,7 +599,7 @@ _UNSCORED_BY_STOP_REASON = {
     "max_tokens": "truncated",
     "model_context_window_exceeded": "truncated",
 }
-_CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}  # find a cloud's credentials
+_CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}  # to find credentials
 
 
 def build_claude_request(
@@ -778,10 +778,9 @@ class ClaudeGrader(Grader):
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
-                is_about_parameter = failure.status in _PARAMETER_STATUSES
+                refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
                 was_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
-                is_refused = is_about_parameter and refuses_constraint(str(failure))
-                if not (constraints and was_constrained and is_refused):
+                if not (constraints and was_constrained and refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
@@ -805,7 +804,7 @@ class ClaudeGrader(Grader):
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
-        """Return warnings as `Grader` does, on retirement from the provider if it answers."""
+        """Return warnings as `Grader` does, but ask the provider first when the model retires."""
         model, warnings = self.spec.model, warnings_about_secrets(self.spec)
         try:
             info = await self._client.models.retrieve(model, timeout=_LOOKUP_SECONDS)
@@ -953,13 +952,12 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
-        by_method = {"verbalised": CONSTRAINTS[:1], "text": ()}
-        constraints = by_method.get(settings.method, CONSTRAINTS)
+        constraints = {"verbalised": CONSTRAINTS[:1], "text": ()}.get(settings.method, CONSTRAINTS)
         return replace(shape, **HARD_LABEL, constraints=constraints)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
     # Also on a compatible server, whose other requests name no effort: "none" may be needed.
-    is_off = no_reasoning or needs_no_effort(spec)
+    is_off = no_reasoning or needs_effort_none(spec)
     return replace(shape, efforts=("none",) if is_off else Shape().efforts)
 
 
@@ -1077,11 +1075,7 @@ class OpenAIGrader(Grader):
 
     Which parameters a server takes differs between models and servers, and cannot be looked up. So
     a request has a shape: after a rejection a parameter is renamed or dropped, for all later
-    requests of this grader.
-
-    A server that gave no probabilities is asked for them again with another unit before the run
-    settles on labels (`Probing`): a refusal may have been temporary, and a gateway may leave
-    probabilities out silently while the model reasons.
+    requests of this grader. `Probing` asks again for probabilities that did not come.
     """
 
     _client: AsyncOpenAI
@@ -1229,9 +1223,9 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has some. A trial follows
-    after probabilities were refused, and after a reply without them, where reasoning is switched
-    off because the model's reasoning may be the cause.
+    which asks for probabilities and replaces `shape` only if the reply has some. There are two
+    reasons for a trial: a refusal of probabilities may have been temporary, and a gateway may leave
+    them out of a reply silently because the model reasoned (the trial switches reasoning off).
     """
 
     def __init__(self, shape: Shape) -> None:

@@ -443,14 +443,13 @@ class GradeJob(Job):
         """Return the draws that did not come. If the first answer could not be read, return all
         draws, once, to be asked with the answer constrained to the rubric's keys.
         """
-        if (
-            reply.outcome.unscored_reason == "unparseable"
-            and self.grader.settings.method in ("label", "logprobs")
-            and draws[0].rubric.prompt is None
-            and draws[0] not in self._constrained
-            and self.grader.can_constrain(reply.request)
-        ):
-            self._constrained.add(draws[0])
+        first_draw, method = draws[0], self.grader.settings.method
+        is_unreadable = reply.outcome.unscored_reason == "unparseable"
+        asks_for_key = method in ("label", "logprobs") and first_draw.rubric.prompt is None
+        was_constrained = first_draw in self._constrained
+        can_constrain = not was_constrained and self.grader.can_constrain(reply.request)
+        if is_unreadable and asks_for_key and can_constrain:
+            self._constrained.add(first_draw)
             return draws
         return draws[len(reply.outcomes) :]
 
@@ -951,9 +950,8 @@ class BatchRun(GraderRun):
         self._rounds.count(failed, self._summary)
 
     async def _try_live(self, open_draws: list[Question]) -> list[Question]:
-        """Ask the first question live, and return the draws that are left. A wrong key, model or
-        parameter then costs one request, not a batch, and the client learns which parameters the
-        model takes. Until it knows, the next questions go live too.
+        """Ask the first questions live, for the reasons that `LiveRun._ask_one_by_one` gives, and
+        return the draws that are left. A mistake then costs one request, not a batch.
         """
         n_asked = 0
         for draws in group_by_prompt(open_draws, self._grader.draws_at_once):
@@ -1824,8 +1822,7 @@ def respond(
             if key not in answered
         }
         run = Rounds.begin(study, limits, progress)
-        n_open = len(open_prompts)
-        summary = run.extend_summary(subject, len(prompts) - n_open, n_open)
+        summary = run.extend_summary(subject, len(prompts) - len(open_prompts), len(open_prompts))
 
         def response(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
             """Return the record of a response to a prompt, or of the reason why there is none."""

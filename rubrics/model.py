@@ -243,7 +243,7 @@ class Rubric(Texts):
         columns = [
             block["column"] if isinstance(block, dict) else block.column
             for block in values["blocks"]
-            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # else a fault
+            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # others are faults
         ]
         if values.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]
@@ -466,9 +466,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a copy with these fields, validated and with a new hash (`model_copy` would keep
-        the cached one). The field `without` is derived from the others again.
-        """
+        """Return a validated copy with these fields; `without` is a field to derive from them."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 

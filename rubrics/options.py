@@ -318,7 +318,7 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
     plausible = []
     for mark in marks:  # plausible if the options that it gives are not split again by another mark
         mark_options = sorted(_distinct_options(distinct, mark))
-        other_shares = [_recurring_share(mark_options, other) for other in marks if other != mark]
+        other_shares = (_recurring_share(mark_options, other) for other in marks if other != mark)
         if shares[mark] >= 0.5 and all(share < 0.5 for share in other_shares):
             plausible.append(mark)
     # Next to a semicolon, which evenhand itself writes, another mark is not certain.

@@ -86,9 +86,7 @@ _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # 
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply's `text` without its fields, and the keys that these affirm and deny. `is_unclear` is
-    True if a field says something about an option that neither affirms nor denies it.
-    """
+    """A reply's text without its fields, and what these say: keys affirmed, denied, or unclear."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)

@@ -124,9 +124,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 
 def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
-    """Yield the spans below the id `top`, level by level, in the file's order within each level.
-    `children` are by their parent's id. A span is yielded once, even if parents form a circle.
-    """
+    """Yield the spans below the id `top` by levels, in the file's order, and each id only once."""
     parents, seen = [top], {top} - {""}  # a span may have no id
     while level := [s for parent in parents for s in children.get(parent, ()) if s.id not in seen]:
         yield level
