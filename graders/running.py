@@ -922,7 +922,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Draws by `Question.prompted`, in which an attack's suite has no part, and their number.
+        # Keys of draws: `Question.prompted`, which leaves out an attack's suite, and the number.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks

@@ -243,7 +243,7 @@ class Rubric(Texts):
         columns = [
             block["column"] if isinstance(block, dict) else block.column
             for block in values["blocks"]
-            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # others are faults
+            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # else faulty
         ]
         if values.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]

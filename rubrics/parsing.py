@@ -422,7 +422,7 @@ class RubricParser:
         return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply's first key ("opening") answers, and not counts or lists."""
+        """Return True if the key that a reply begins with is an answer, and no count or list."""
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
@@ -430,7 +430,8 @@ class RubricParser:
         if match["name"]:  # "4 (Good). It is"
             return True
         if key.isdigit():
-            if mark.startswith((".", ")")) and not mark.startswith(".)"):  # "4. The" is of a list
+            is_list_mark = mark.startswith((".", ")")) and not mark.startswith(".)")
+            if is_list_mark:  # "4. The" is of a list
                 before = match.string[: match.start("key")].rstrip()
                 is_bracketed = before.endswith("(") and mark[0] == ")"
                 has_reason = bool(_COMMON["because_next"].match(rest))  # "4. As it helps"
