@@ -779,8 +779,8 @@ class ClaudeGrader(Grader):
                 return await super().ask(ask, before)
             except Rejected as failure:
                 refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
-                was_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
-                if not (constraints and was_constrained and refused):
+                is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
+                if not (constraints and is_constrained and refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
