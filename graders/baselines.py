@@ -57,7 +57,7 @@ class CueReader:
         self._cues = cues
         self._patterns = [(re.compile(cue.pattern, re.IGNORECASE), cue.weight) for cue in cues.cues]
         if cues.kind == "contrast":
-            self._sides = _contrast_options(rubric)
+            self._side_options = _contrast_options(rubric)
         elif rubric.has_sides:
             raise InputError(
                 f"rubric {rubric.name!r} is on pairs, but its [lexical] table is of kind "
@@ -99,7 +99,7 @@ class CueReader:
         it favours a side, with normal noise of standard deviation `spread`.
         """
         cues = self._cues
-        first, second, neither = self._sides
+        first, second, neither = self._side_options
         p_first = _STANDARD_NORMAL.cdf((difference - cues.tolerance) / cues.spread)
         p_second = _STANDARD_NORMAL.cdf((-difference - cues.tolerance) / cues.spread)
         masses = {first: p_first, second: p_second, neither: max(1 - p_first - p_second, 0.0)}
@@ -193,7 +193,7 @@ class PolarityReader:
     def _count_words(self, text: str) -> Masses:
         """Return the numbers of words for and against; a negation before a word reverses it."""
         words = [match.replace("’", "'").casefold() for match in _WORD.findall(text)]
-        are_positive = list[bool]()
+        are_positive = list[bool]()  # for each word of either list, reversed by a negation
         for index, word in enumerate(words):
             if word in self._positive or word in self._negative:
                 preceding = words[max(index - _NEGATED_WITHIN, 0) : index]

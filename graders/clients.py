@@ -31,7 +31,7 @@ from pydantic import BaseModel, ValidationError
 from evenhand.errors import InputError
 from evenhand.graders import replies
 from evenhand.graders.money import charged_by
-from evenhand.graders.options import GraderSettings, needs_no_effort, retirement_warnings
+from evenhand.graders.options import GraderSettings, needs_effort_none, retirement_warnings
 from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import GraderFailure, Json, OrNone, Outcome, Rejected, Transient
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Errors that the SDKs, or the reading of a reply, raise if a proxy answers 200 with a page."""
-_CLOCKS_DIFFER = timedelta(minutes=10)
+_CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and this machine's
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
@@ -134,7 +134,7 @@ class ClaudeBatches(_Batches):
     async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
         """Return the id of the batch that a chunk without an id was sent as, or None."""
         chunk_ids = {request.custom_id for request in chunk.requests}
-        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCKS_DIFFER
+        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCK_TOLERANCE
         candidates = []
         with self._failures():
             async for batch in self._batches.list(limit=100):  # newest first
@@ -204,8 +204,8 @@ class OpenAIBatches(_Batches):
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         with self._failures():
-            content_file = (f"{chunk}.jsonl", content)
-            file = await self._client.files.create(file=content_file, purpose="batch")
+            upload = (f"{chunk}.jsonl", content)  # name and content
+            file = await self._client.files.create(file=upload, purpose="batch")
             batch = await self._client.batches.create(
                 input_file_id=file.id,
                 endpoint=_CHAT_ENDPOINT,
@@ -252,7 +252,7 @@ class OpenAIBatches(_Batches):
     async def _batch(self, batch_id: str) -> Any:
         with self._failures():
             batch = await self._client.batches.retrieve(batch_id)
-            _ = batch.status  # a page in place of a batch has none
+            _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
             return batch
 
     def _read(self, line: Json) -> BatchResult:
@@ -444,7 +444,7 @@ def client_options(
     """
     endpoint, omit = spec.endpoint, sdk.Omit()
     headers: dict[str, Any] = {}
-    sdk_provider = variable.partition("_")[0].lower()
+    sdk_provider = variable.partition("_")[0].lower()  # "anthropic" or "openai"
     if endpoint.provider.name != sdk_provider or not endpoint.has_account:
         lines = os.environ.get(variable, "").splitlines()
         headers |= {line.partition(":")[0].strip(): omit for line in lines if ":" in line}
@@ -510,6 +510,8 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
                 raise socket.gaierror(socket.EAI_AGAIN, "no answer about this name") from None
 
     class Client(client_class):  # type: ignore[misc, valid-type]
+        """The SDK's client with this resolver, keep-alive probes and httpx2's errors."""
+
         def _init_transport(self, *arguments: Any, **options: Any) -> Any:
             transport = super()._init_transport(*arguments, **options)
             transport.client = lambda: aiohttp.ClientSession(
@@ -597,7 +599,7 @@ _UNSCORED_BY_STOP_REASON = {
     "max_tokens": "truncated",
     "model_context_window_exceeded": "truncated",
 }
-_CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}
+_CLOUD_LIBRARIES = {"bedrock": "boto3", "vertex": "google.auth"}  # to find credentials
 
 
 def build_claude_request(
@@ -614,7 +616,7 @@ def build_claude_request(
         "max_tokens": settings.max_tokens or _CLAUDE_TOKENS,
         "messages": [{"role": "user", "content": _claude_content(prompt)}],
     }
-    if settings.thinking.isdecimal():  # such tokens raise the limit on output
+    if settings.thinking.isdecimal():  # a number of tokens, in addition to those of the answer
         tokens = int(settings.thinking)
         thinking = {"type": "enabled", "budget_tokens": tokens}
         common |= {"thinking": thinking, "max_tokens": _CLAUDE_TOKENS + tokens}
@@ -710,10 +712,11 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
     cloud = spec.endpoint.provider.client
     key = key_for(spec)
-    if key is None and not (cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account):
+    uses_library = cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account
+    if key is None and not uses_library:
         key = _NO_KEY  # else the SDK would send one of the environment, meant for another address
     if key is None:  # the cloud's library finds the credentials
-        try:  # the SDK would fail only at the first request
+        try:  # without the library the SDK would fail only at the first request
             import_module(_CLOUD_LIBRARIES[cloud])
         except ImportError:
             sentence = written("provider.no_library", grader=spec.text, extra=cloud)
@@ -776,8 +779,8 @@ class ClaudeGrader(Grader):
                 return await super().ask(ask, before)
             except Rejected as failure:
                 refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
-                is_free = constraint_of(self.request(ask.prompt)) == FREE_TEXT
-                if is_free or not (constraints and refused):
+                is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
+                if not (constraints and is_constrained and refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
@@ -801,9 +804,7 @@ class ClaudeGrader(Grader):
         return ClaudeBatches(self._client, self.spec, self._scrubber, pause)
 
     async def lifecycle(self) -> list[str]:
-        """Return warnings about the model's retirement, from the provider if it answers, else from
-        our own table, and about secrets that study.toml sends.
-        """
+        """Return warnings as `Grader` does, but ask the provider first when the model retires."""
         model, warnings = self.spec.model, warnings_about_secrets(self.spec)
         try:
             info = await self._client.models.retrieve(model, timeout=_LOOKUP_SECONDS)
@@ -846,7 +847,7 @@ class Shape:
     top_logprobs: tuple[int, ...] = (20, 5)
     efforts: tuple[str, ...] = ("", "none")  # "": not sent
     temperatures: tuple[int, ...] = (1,)
-    formats: tuple[str, ...] = ()  # of `CONSTRAINTS`
+    constraints: tuple[str, ...] = ()  # of `CONSTRAINTS`
     draws: tuple[int, ...] = (128, 8)  # the parameter n, at most
 
     @property
@@ -899,9 +900,9 @@ def build_chat_request(
         request["reasoning_effort"] = effort
     if settings.service_tier:
         request["service_tier"] = settings.service_tier
-    if not shape.formats or prompt.verbatim:
+    if not shape.constraints or prompt.verbatim:
         return request
-    if (constraint := shape.formats[0]) == "tool":
+    if (constraint := shape.constraints[0]) == "tool":
         function = {"name": TOOL, "strict": True, "parameters": schema}
         tool_choice = {"type": "function", "function": {"name": TOOL}}
         tools = [{"type": "function", "function": function}]
@@ -929,12 +930,12 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
         smaller = shape.top_logprobs[1:]
         return replace(shape, top_logprobs=smaller) if smaller else replace(shape, **HARD_LABEL)
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
-        efforts = shape.efforts[1:]
+        efforts = shape.efforts[1:]  # effort "none", with which some models give probabilities
         return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
-    if shape.efforts and re.search(r"reasoning|effort", complaint):  # as in the last example
+    if shape.efforts and re.search(r"reasoning|effort", complaint):  # effort "none" is refused
         return replace(shape, **HARD_LABEL)
-    if shape.formats and refuses_constraint(complaint):
-        return replace(shape, formats=shape.formats[1:])
+    if shape.constraints and refuses_constraint(complaint):
+        return replace(shape, constraints=shape.constraints[1:])
     if shape.temperatures and "temperature" in complaint:
         return replace(shape, temperatures=shape.temperatures[1:])
     if shape.limit_names and re.search(r"max_(?:completion_)?tokens|context length", complaint):
@@ -951,12 +952,12 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
     """
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
-        formats = {"verbalised": CONSTRAINTS[:1], "text": ()}.get(settings.method, CONSTRAINTS)
-        return replace(shape, **HARD_LABEL, formats=formats)
+        constraints = {"verbalised": CONSTRAINTS[:1], "text": ()}.get(settings.method, CONSTRAINTS)
+        return replace(shape, **HARD_LABEL, constraints=constraints)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
     # Also on a compatible server, whose other requests name no effort: "none" may be needed.
-    is_off = no_reasoning or needs_no_effort(spec)
+    is_off = no_reasoning or needs_effort_none(spec)
     return replace(shape, efforts=("none",) if is_off else Shape().efforts)
 
 
@@ -1044,10 +1045,10 @@ def parse_chat_reply(
     )
 
 
-_TRIAL_FACTOR = 4  # by which replies before the next trial grow: at most 6 in 1,000 requests
+_TRIAL_FACTOR = 4  # refused trials come at reply 1, 4, 16, ...: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
 MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
-_UNRELATED_STATUSES = (None, 408, 409, 429)  # not caused by a request's parameters
+_UNRELATED_STATUSES = (None, 408, 409, 429)  # not due to parameters; None: no response came
 
 
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
@@ -1074,11 +1075,7 @@ class OpenAIGrader(Grader):
 
     Which parameters a server takes differs between models and servers, and cannot be looked up. So
     a request has a shape: after a rejection a parameter is renamed or dropped, for all later
-    requests of this grader.
-
-    A server that gave no probabilities is asked for them again with another unit before the run
-    settles on labels. A refusal may have been temporary, and a gateway may drop the request for
-    probabilities silently where the model reasons: then the next request switches reasoning off.
+    requests of this grader. `Probing` asks again for probabilities that did not come.
     """
 
     _client: AsyncOpenAI
@@ -1105,9 +1102,9 @@ class OpenAIGrader(Grader):
         After a rejected parameter the request is changed and sent again.
         """
         if ask.constrained:  # whatever the method; refused constraints are remembered
-            shape = replace(self._probing.shape, **HARD_LABEL, formats=self._constraints)
+            shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
             accepted = await self._post_until_accepted(shape, None, ask, before)
-            self._constraints = accepted.shape.formats
+            self._constraints = accepted.shape.constraints
             return self._reply(accepted.response, accepted.request, ask.rubric)
         trial = self._probing.take_trial()
         sent_shape = trial or self._probing.shape
@@ -1123,7 +1120,7 @@ class OpenAIGrader(Grader):
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
         outcomes = self.read(reply, ask.rubric, n_requested)
-        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)
+        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)  # in the server's values
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
             raise replies.Stopped(sentence, may_be_billed=True)
@@ -1192,8 +1189,8 @@ class OpenAIGrader(Grader):
     @property
     def draws_at_once(self) -> int:
         """The most draws that one request may ask for; 1 at servers that may take no `n`."""
-        has_n = is_openai(self.spec) and self.settings.method == "draws"
-        return self._probing.shape.max_draws if has_n else 1
+        sends_n = is_openai(self.spec) and self.settings.method == "draws"
+        return self._probing.shape.max_draws if sends_n else 1
 
     @property
     def settled(self) -> bool:
@@ -1226,9 +1223,9 @@ def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape
 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has probabilities. There are
-    two reasons for a trial: probabilities were refused, or they were left out of a reply, which may
-    be because the model reasoned.
+    which asks for probabilities and replaces `shape` only if the reply has some. There are two
+    reasons for a trial: a refusal of probabilities may have been temporary, and a gateway may leave
+    them out of a reply silently because the model reasoned (the trial switches reasoning off).
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -1259,9 +1256,7 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Learn from a reply, its request's first shape and the final one. "unseen" in its evidence
-        says that it had probabilities, too uncertain to be kept.
-        """
+        """Learn from a reply, its request's first shape and the final one."""
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape
@@ -1278,6 +1273,7 @@ class Probing:
             self._n_refusals += 1
         if not is_trial:
             self.shape = final_shape
+            # With "unseen" the reply had probabilities, but too uncertain ones to be kept.
             has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
             can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])  # "none"
             if has_label_only and can_try_effort and not self._tried_effort:

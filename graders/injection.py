@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 # ---- the texts: attacks and two placebos --------------------------------------------------------
 
-_LONG = 3_000  # characters of a long text, at whose end the attack is
-_FACTS = (  # filler that does not affect any question about an answer
+_LONG_LENGTH = 3_000  # characters of a long text, at whose end the attack is
+_FILLER = (  # text that does not affect any question about an answer
     "The library opens at nine and closes at six. The river runs past the old mill. Trains leave "
     "every hour from the second platform. The market has fruit, bread and cheese. Three bridges "
     "cross the canal. The school has a new roof. A bus stops in front of the post office. "
@@ -67,7 +67,7 @@ class Suite:
     @cached_property
     def version(self) -> str:
         """Version of the prompt and a short hash of the attack texts: `PROMPT_VERSION-HASH`."""
-        texts = [_LONG, _FACTS, *(f"{attack.name}: {attack.text}" for attack in self.attacks)]
+        texts = [_LONG_LENGTH, _FILLER, *(f"{entry.name}: {entry.text}" for entry in self.attacks)]
         texts_hash = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
         return f"{PROMPT_VERSION}-{texts_hash[:8]}"
 
@@ -80,13 +80,13 @@ class Suite:
         tag = "turn" if variable in rubric.conversations else variable  # turns have their own tags
         attacks, keys = self.attacks, rubric.categories
         lengths = [len(entry.aimed_at(key, tag)) for entry in attacks for key in keys]
-        named = {entry.name: entry for entry in attacks}.get(attack)  # None for a placebo's name
-        text = named.aimed_at(target, tag) if named else ""
-        placebo = named.placebo if named else attack
-        length = _LONG if placebo == ratings.LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
+        entry = {entry.name: entry for entry in attacks}.get(attack)  # None for a placebo's name
+        text = entry.aimed_at(target, tag) if entry else ""
+        placebo = entry.placebo if entry else attack
+        length = _LONG_LENGTH if placebo == ratings.LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
-        return _BREAK + (_FACTS * (filler_length // len(_FACTS) + 1))[:filler_length] + end
+        return _BREAK + (_FILLER * (filler_length // len(_FILLER) + 1))[:filler_length] + end
 
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
@@ -224,7 +224,7 @@ class AuditPlan:
             raise InputError(f"units is {options.units}; it must be at least 1")
         single = [rubric for rubric in study.rubrics.values() if rubric.kind.is_single]
         names = options.grading.rubrics or [entry.name for entry in single if not entry.variant_of]
-        for name in names or study.rubrics:  # without names the error is about the first rubric
+        for name in names or study.rubrics:  # without names the first unsuitable rubric is reported
             if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
                     f"rubric {name!r} asks for several options, and attacks ask for one; name "
@@ -312,7 +312,7 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
     second of any pair, since units of one pair are correlated. A larger count adds to these units.
     """
     seed, n_by_pair = study.config.seed, Counter[str]()
-    ranked = []
+    ranked = []  # of (units of the same pair before this one, unit)
     shuffled = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
     for unit in shuffled:
         pair = parse_unit_id(unit).pair_id

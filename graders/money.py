@@ -27,7 +27,7 @@ from evenhand.graders.replies import Stopped
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 
-_MAX_TOKENS = 10**9  # larger values are not counts
+_MAX_TOKENS = 10**9  # a larger value in a reply is a fault, and counts as 0
 _ADDED_INPUT = 2_000  # tokens that a provider adds: schema, frame of the conversation
 _UNLIMITED_OUTPUT = 128_000  # most tokens of an answer to a request without a limit
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
@@ -79,8 +79,8 @@ class Tokens:
             cached = _count(details, "cached_tokens")
             written = max(written, _count(details, "cache_write_tokens"))
             # Some servers count thinking only in the total.
-            n_other = _count(usage, "total_tokens") - n_input
-            output = max(_count(usage, "completion_tokens"), n_other)
+            n_not_input = _count(usage, "total_tokens") - n_input
+            output = max(_count(usage, "completion_tokens"), n_not_input)
             return cls(n_input, cached, written, output, written_1h)
         cached = _count(usage, "cache_read_input_tokens")
         n_input = _count(usage, "input_tokens") + cached + written

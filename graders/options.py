@@ -163,7 +163,7 @@ class GraderSettings:
 
     @property
     def reading(self) -> str:
-        """The method by which replies are read."""
+        """The method by which replies are read: with a reason `REASON_FIRST`, else `method`."""
         return REASON_FIRST if self.reason else self.method
 
     @classmethod
@@ -204,7 +204,7 @@ class GraderSettings:
         if seed is not None and draws > 1:
             raise InputError("with a seed all draws would be one; leave out --seed or --draws")
         gives_reason = method == REASON_FIRST
-        if draws > 1 and (gives_reason or method in ("", "label")):
+        if draws > 1 and method in ("", "label", REASON_FIRST):
             method = "draws"
         elif gives_reason:
             method = "label"
@@ -254,8 +254,8 @@ def _check_provider_words(spec: GraderSpec, **words: str) -> None:
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
     """Return the grader's name, plus a short hash of the settings if they are not the defaults, and
-    the beginning of `own_prompt`, the hash of the user's own prompt, with which the default method
-    is "label".
+    the beginning of `own_prompt`, the hash of the user's own prompt. With such a prompt the default
+    method is "label" for every provider.
 
     The number of draws is left out, so that more draws later add to the same rater.
 
@@ -299,7 +299,7 @@ def warnings_about(
     today = today or datetime.now(UTC).date()
     warnings = retirement_warnings(spec, today)
     if settings.method == "logprobs":
-        capabilities = _capabilities(spec)
+        capabilities = _capabilities(spec)  # `probabilities` is "never" or a condition in words
         rule, until = capabilities.get("probabilities", ""), capabilities.get("probabilities_until")
         if rule == "never" or (until and date.fromisoformat(until) <= today):
             warnings.append(written("grade.no_probabilities", model=spec.model))
@@ -320,8 +320,8 @@ def warnings_about(
     return warnings
 
 
-def needs_no_effort(spec: GraderSpec) -> bool:
-    """Return True if a model, even behind a gateway, gives probabilities only without reasoning."""
+def needs_effort_none(spec: GraderSpec) -> bool:
+    """Return True if a model, even at a gateway, gives probabilities only at effort "none"."""
     name = spec.model.rpartition("/")[2]  # of "openai/gpt-5" at a gateway
     rows = table_of("evenhand.graders", "capabilities.toml")["models"]
     return any(row.get("effort") == "none" and re.search(row["match"], name) for row in rows)
@@ -378,18 +378,19 @@ def plan_grading(
     """
     if not grader_specs:
         raise InputError("name at least one grader")
-    if any(scrubber.text(text) != text for text in grader_specs):
+    if any(scrubber.text(name) != name for name in grader_specs):
         raise InputError("a grader's name must not hold an API key; take the key out")
-    parsed = [parse_spec(text, study.config.providers) for text in grader_specs]
-    specs = list({spec.text: spec for spec in parsed}.values())
-    prompt, text = options.prompt, options.text
+    parsed = [parse_spec(name, study.config.providers) for name in grader_specs]
+    specs = list({spec.text: spec for spec in parsed}.values())  # each grader once
+    prompt, new_text = options.prompt, options.text
     if prompt:
         _check_own_prompt(specs, options)
     settings_by_grader = [GraderSettings.for_grader(spec, options) for spec in specs]
-    if text is None:
+    if new_text is None:
         units_by_rubric, accepted = _units_by_rubric(study, options), study.accepted_hashes()
     else:
-        units_by_rubric, accepted = {text: _held_out_units(study, text)}, {text.name: (text.hash,)}
+        units_by_rubric = {new_text: _held_out_units(study, new_text)}
+        accepted = {new_text.name: (new_text.hash,)}
     allowed = None if options.units is None else set(options.units)
     for rubric, units in units_by_rubric.items():
         units = units if allowed is None else [unit for unit in units if unit in allowed]
@@ -398,7 +399,7 @@ def plan_grading(
     tasks = []
     for spec, settings in zip(specs, settings_by_grader, strict=True):
         grader_id = rater_id(spec, settings, prompt.hash if prompt else "")
-        grader_id = grader_id if text is None else tried_rater(grader_id, text.hash)
+        grader_id = grader_id if new_text is None else tried_rater(grader_id, new_text.hash)
         questions, already = list[Question](), 0
         for rubric, units in units_by_rubric.items():
             finished = study.store.finished_grades(

@@ -443,14 +443,13 @@ class GradeJob(Job):
         """Return the draws that did not come. If the first answer could not be read, return all
         draws, once, to be asked with the answer constrained to the rubric's keys.
         """
-        if (
-            reply.outcome.unscored_reason == "unparseable"
-            and self.grader.settings.method in ("label", "logprobs")
-            and draws[0].rubric.prompt is None
-            and draws[0] not in self._constrained
-            and self.grader.can_constrain(reply.request)
-        ):
-            self._constrained.add(draws[0])
+        first_draw, method = draws[0], self.grader.settings.method
+        is_unreadable = reply.outcome.unscored_reason == "unparseable"
+        asks_for_key = method in ("label", "logprobs") and first_draw.rubric.prompt is None
+        was_constrained = first_draw in self._constrained
+        can_constrain = not was_constrained and self.grader.can_constrain(reply.request)
+        if is_unreadable and asks_for_key and can_constrain:
+            self._constrained.add(first_draw)
             return draws
         return draws[len(reply.outcomes) :]
 
@@ -461,7 +460,7 @@ class GradeJob(Job):
         return facts | {"draw_keys": [grade_key(identity, request, draw.draw) for draw in draws]}
 
     def records_of_reply(self, draws: Draws, reply: Reply, facts: Facts) -> list[GradeAttempt]:
-        """Return the grades of a reply; one that the question has had before is unscored."""
+        """Return the grades of a reply. A draw with the reply of an earlier draw is unscored."""
         settings, grades = self.grader.settings, []
         all_facts = _facts_by_draw(facts, len(draws))
         for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
@@ -498,11 +497,11 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     """Yield the provenance of each draw: with its `grade_key`, if the request has `draw_keys`, and
     with the cost of the whole request for the first draw, none for the others.
     """
-    cost_of_others: Facts = {"tokens": {}, "cost_usd": 0.0}
-    of_first = {name: value for name, value in facts.items() if name != "draw_keys"}
-    of_others = of_first | {name: cost for name, cost in cost_of_others.items() if name in facts}
-    for number, key in enumerate(facts.get("draw_keys") or [""] * n_draws):
-        yield (of_others if number else of_first) | ({"grade_key": key} if key else {})
+    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
+    first_facts = {name: value for name, value in facts.items() if name != "draw_keys"}
+    other_facts = first_facts | {name: no_cost[name] for name in no_cost if name in facts}
+    for index, key in enumerate(facts.get("draw_keys") or [""] * n_draws):
+        yield (other_facts if index else first_facts) | ({"grade_key": key} if key else {})
 
 
 # ---- live ---------------------------------------------------------------------------------------
@@ -551,9 +550,7 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests. Questions that failed, or
-    that a stopped grader left open, are asked again by the next run.
-    """
+    """Asks one model all of its open questions with concurrent requests."""
 
     async def run(self, *, close: bool = True) -> None:
         """Ask all open questions; then `close` the model's client."""
@@ -661,8 +658,8 @@ class LiveRun(GraderRun):
             return await ask_once()
         except Transient as failure:
             first_failure = failure
-        # The policy is used after a failure only, as it costs a twentieth of a request's time. Its
-        # first attempt raises that failure again instead of asking: so it waits before the second.
+        # The retry policy takes a twentieth of a request's time: it is used only after a failure.
+        # It counts that failure as its first attempt, and waits before the second.
         async for attempt in self._retrying(self._pause):
             with attempt:
                 facts["attempts"] = attempt.retry_state.attempt_number
@@ -673,7 +670,7 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
-        # Of the last request: where the server refuses a parameter, the client sends another one.
+        # About the request sent last: if the server refuses a parameter, the client sends another.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
@@ -756,7 +753,7 @@ class LiveRun(GraderRun):
         await self._commit(self._take_rejections())
 
     async def _commit(self, records: list[Any]) -> None:
-        """Store records, together with those of replies that come at the same time."""
+        """Store records, in one write with those of replies that come at the same time."""
         self._unwritten += self._rounds.scrubbed(records)
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
             await anyio.lowlevel.checkpoint()  # lets other replies add their records
@@ -925,7 +922,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Each draw's `Question.prompted` (of an attack with attack, target, side) and its number.
+        # Keys of draws: `Question.prompted`, which leaves out an attack's suite, and the number.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -953,20 +950,18 @@ class BatchRun(GraderRun):
         self._rounds.count(failed, self._summary)
 
     async def _try_live(self, open_draws: list[Question]) -> list[Question]:
-        """Ask the first question live, and return the draws that are left. A wrong key, model or
-        parameter then costs one request, not a batch, and the client learns which parameters the
-        model takes. Until it knows, the next questions go live too.
+        """Ask the first questions live, for the reasons that `LiveRun._ask_one_by_one` gives, and
+        return the draws that are left. A mistake then costs one request, not a batch.
         """
         n_asked = 0
         for draws in group_by_prompt(open_draws, self._grader.draws_at_once):
             n_asked += len(draws)
             task = replace(self._job.task, questions=draws, already=0)
             probe = GradeJob(self._job.study, self._grader, task)
-            live_run = LiveRun(probe, self._rounds, self._summary, self._live_tariff)
-            self._live_run = live_run
-            await live_run.run(close=False)
+            run = self._live_run = LiveRun(probe, self._rounds, self._summary, self._live_tariff)
+            await run.run(close=False)
             self._live_run = None
-            longest = max(self.reservations.longest_answer, live_run.reservations.longest_answer)
+            longest = max(self.reservations.longest_answer, run.reservations.longest_answer)
             self.reservations.longest_answer = longest
             if self._summary.stopped:
                 raise Stopped(self._summary.stopped)
@@ -1108,7 +1103,7 @@ class BatchRun(GraderRun):
             result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
             is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
             draws = draws_of_request(request, rubric) if rubric and is_accepted else None
-            askable = draws or []  # nothing if the study no longer accepts the rubric's text
+            askable = draws or []  # a text that the study no longer accepts is not asked again
             if result is None or isinstance(result.failure, Transient):
                 to_ask_again += askable
                 continue
@@ -1153,8 +1148,8 @@ class BatchRun(GraderRun):
         `accepted_draws` are the request's questions, or None where the study no longer accepts the
         rubric's text that they were asked with.
         """
-        # Without the rubric, any other will do: the grades get no label, and `asked` below gives
-        # them the name and the hash that were sent.
+        # If the study has lost the rubric, any other will do: the grades get no label, and `asked`
+        # below gives them the name and the hash that were sent.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         asked: Facts = {"rubric": request.rubric, "rubric_hash": request.rubric_hash}
         draws = accepted_draws or draws_of_request(request, rubric)
@@ -1181,8 +1176,8 @@ class BatchRun(GraderRun):
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        request_now = self._grader.request(PromptText(system="", user=""))  # has the usual limit
-        reply = self.reservations.record_usage(reply, money.output_limit(request_now))
+        usual_request = self._grader.request(PromptText(system="", user=""))
+        reply = self.reservations.record_usage(reply, money.output_limit(usual_request))
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, **asked) for grade in grades]
 
@@ -1305,7 +1300,7 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
             # Other shards of the same `shard.of` may go on; those of another number share units.
             shard_counts = {lock >> _SHARD_BITS for lock in locks}  # of all runs, with this one
             other_counts = shard_counts - {shard.of} if is_locked else set()
-            if other_counts or not is_locked:
+            if other_counts or not is_locked:  # not locked: another run grades the whole study
                 n_shards = min(other_counts, default=1)
                 parts = f" in {n_shards} shards" if n_shards > 1 else ""
                 raise RunLocked(
@@ -1393,9 +1388,8 @@ def grade(
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """A run in one or more rounds of requests to a study's models, which share one budget and one
-    summary for each grader. The caller holds the study's lock, `only_runner`. With `batch` graders
-    are asked by the providers' batch services; with `cancel` the batches under way there are
-    cancelled.
+    summary for each grader. The caller holds the study's lock, `only_runner`. `batch` and `cancel`
+    are those of `grade`.
     """
 
     study: Study
@@ -1462,7 +1456,7 @@ class Rounds:
             if task.spec.api_format == "baseline":
                 rubrics = {question.rubric for question in task.questions}
                 graders = {rubric.name: LexicalGrader(rubric) for rubric in rubrics}
-                baselines.append(partial(self._count_words, task, graders, summary))
+                baselines.append(partial(self._run_baseline, task, graders, summary))
                 continue
             grader, tariff = self._open_client(task.spec, task.settings, task.rater_id)
             run_class: type[LiveRun | BatchRun] = BatchRun if self.batch else LiveRun
@@ -1473,7 +1467,7 @@ class Rounds:
         if runs:
             run_side_by_side(runs, self.progress)
 
-    def _count_words(
+    def _run_baseline(
         self, task: GradingTask, graders: Mapping[str, LexicalGrader], summary: GraderSummary
     ) -> None:
         """Grade a baseline's open questions by counting words; `graders` are by rubric name."""
@@ -1614,7 +1608,7 @@ class GraderForecast:
         return replace(forecast, cost=(share * min_cost, share * max_cost), expected=expected)
 
 
-_ADDRESS_START = re.compile(r"@https?://|#")
+_MODEL_END = re.compile(r"@https?://|#")  # where a rater id's address or settings begin
 _REPLY_SECONDS = 10  # assumed seconds for a reply
 
 
@@ -1649,7 +1643,7 @@ class Forecast:
         Names are those under which a price is looked up, without an address.
         """
         rater_ids = [part.rater_id for _, part in self.steps if part.cost is None]
-        models = [*dict.fromkeys(_ADDRESS_START.split(rater_id)[0] for rater_id in rater_ids)]
+        models = [*dict.fromkeys(_MODEL_END.split(rater_id)[0] for rater_id in rater_ids)]
         return {"models": ", ".join(models), "first": models[0]} if models else {}
 
     @property
@@ -1828,8 +1822,7 @@ def respond(
             if key not in answered
         }
         run = Rounds.begin(study, limits, progress)
-        n_open = len(open_prompts)
-        summary = run.extend_summary(subject, len(prompts) - n_open, n_open)
+        summary = run.extend_summary(subject, len(prompts) - len(open_prompts), len(open_prompts))
 
         def response(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
             """Return the record of a response to a prompt, or of the reason why there is none."""

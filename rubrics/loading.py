@@ -153,7 +153,7 @@ def draft_rubric(name: str, start: str | Path = "") -> str:
     return text
 
 
-# They come last, as TOML reads a key after a table as a part of it.
+# Tables are written last, as TOML reads any key after a table as a part of that table.
 _TABLES = ("blocks", "number", "options", "golden", "lexical", "translations")
 
 
@@ -164,7 +164,7 @@ def dump_rubric(rubric: Rubric) -> str:
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
-    if not rubric.kind.listed:  # its options follow from `number`
+    if not rubric.kind.listed:  # a number, from which options and level follow
         del fields["options"], fields["level"]
     tables = {name: fields.pop(name, None) for name in _TABLES}
     for key, value in (fields | tables).items():
@@ -200,11 +200,11 @@ MOST_POINTS = 11  # points of a scale that are options; raters type the number o
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")  # "1-5"
 _AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
-_PREFERENCES = {  # ends of the keys of names in texts.toml, by an option's key
+_PREFERENCES = {  # by an option's key: its name is `items.prefers_...` in texts.toml
     "A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie",
     "B": "b", "B1": "b_little", "B2": "b_much",
 }  # fmt: skip
-_SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}
+_SIDES: dict[str, Literal["a", "b", ""]] = {"A": "a", "B": "b"}  # by the first letter of a key
 
 
 def asked_rubric(
@@ -244,14 +244,14 @@ def asked_rubric(
         "blocks": tuple(blocks),
         "variables": tuple(block.column for block in blocks),
     }
-    points = _points(scale) if scale else [name.strip() for name in options if name.strip()]
-    if isinstance(points, Number):
-        return Rubric.model_validate(fields | {"number": points})
-    names = _names_by_key(points, several=several)
-    ordered = () if several or level else ordered_scale([*names])  # from low to high
+    answers = _points(scale) if scale else [name.strip() for name in options if name.strip()]
+    if isinstance(answers, Number):
+        return Rubric.model_validate(fields | {"number": answers})
+    names = _names_by_key(answers, several=several)
+    ordered = () if several or level else ordered_scale([*names])  # () if not whole numbers
     keys = [*(ordered or names)]
-    default = keys[:1] if len(keys) == 2 else []
-    affirmative = [key for key in keys if key in _AFFIRMATIVE] or default
+    first_of_two = keys[:1] if len(keys) == 2 else []
+    affirmative = [key for key in keys if key in _AFFIRMATIVE] or first_of_two
     description_of = descriptions or {}
     fields |= {
         "level": level or ("ordinal" if scale or ordered else "nominal"),
@@ -320,7 +320,7 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
     if steps not in _KEYS_BY_STEPS:
         raise InputError(f"--steps is {steps}; two answers are compared in 2, 3 or 5 steps")
     keys = _KEYS_BY_STEPS[steps]
-    sides = [_SIDES.get(key[0], "") for key in keys]  # by "A" or "B"; "t" of "tie": neither
+    sides = [_SIDES.get(key[0], "") for key in keys]  # "tie" favours neither
     names = [written(f"items.prefers_{_PREFERENCES[key]}") for key in keys]
     return Rubric(
         name="preference",
@@ -391,7 +391,7 @@ class Reworded(Rubric):
 
     @classmethod
     def of(cls, rubric: Rubric, words: OwnWords, **fields: Any) -> Self:
-        """Return a rubric with other words, and other (checked) fields, for its graders."""
+        """Return a rubric with other words, and other fields (not validated), for its graders."""
         original = {name: getattr(rubric, name) for name in Rubric.model_fields}
         return cls.model_construct(**original | fields | {"of_people": rubric, "words": words})
 
@@ -485,7 +485,7 @@ _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*"
 
 
 def own_prompt_raters(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
-    """Return the raters that read a user's own prompt; `ids` has the ids of display names."""
+    """Return the raters that read a user's own prompt. `ids` maps display names to rater ids."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 
@@ -508,7 +508,7 @@ class JudgePrompt(PromptTemplate, OwnWords):
     def _has_one_group(cls, pattern: str) -> str:
         try:
             groups = re.compile(pattern).groups
-            _compile_with_timeout(pattern)  # which refuses patterns that repeat too often
+            _compile_with_timeout(pattern)  # raises ValueError if its parts repeat too often
         except (re.error, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(written("judge_prompt.no_pattern", why=error)) from None
         if pattern and groups != 1:
@@ -536,7 +536,7 @@ class JudgePrompt(PromptTemplate, OwnWords):
         """Return the rubric with this prompt for its graders. Raises InputError if the prompt names
         a text that the rubric's units do not have, or leaves out a response.
         """
-        texts = [name for name in TEXT_VARIABLES if ("_" in name) == rubric.has_sides]  # "prompt_a"
+        texts = [name for name in TEXT_VARIABLES if name.endswith(("_a", "_b")) == rubric.has_sides]
         if rubric.unit == "comparison":
             texts = [*ANSWERS]
         allowed = list(dict.fromkeys([*texts, *rubric.variables]))
@@ -641,11 +641,11 @@ def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
 
 
 def _values_at(value: Any, steps: list[str | int]) -> Iterator[Any]:
-    """Yield the values at a path; a name that occurs twice in an object leads to both."""
+    """Yield the values at the end of a path; a name that an object has twice leads to both."""
     if not steps:
         yield value
     elif isinstance(value, Mapping):
-        for name, inner in getattr(value, "pairs", value.items()):  # `JsonObject`
+        for name, inner in getattr(value, "pairs", value.items()):  # every pair of `json_fields`
             if name == steps[0]:
                 yield from _values_at(inner, steps[1:])
     elif isinstance(value, list) and isinstance(steps[0], int) and steps[0] < len(value):

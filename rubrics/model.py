@@ -87,9 +87,9 @@ class PromptTemplate(Strict):
         # Providers may cache a prompt up to two positions. All units share what comes before the
         # first field; those of one group also what comes before the first prompt or response.
         positions = {name: self.template.find(f"{{{name}}}") for name in values}
-        of_fields = [position for position in positions.values() if position >= 0]
-        of_texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
-        cut_positions = sorted({min(of_fields), min(of_texts or of_fields)} - {0})
+        fields = [position for position in positions.values() if position >= 0]
+        texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
+        cut_positions = sorted({min(fields), min(texts or fields)} - {0})
         cuts = tuple(len(filled(self.template[:position], values)) for position in cut_positions)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
@@ -223,7 +223,7 @@ class Rubric(Texts):
         if not isinstance(number, Number):
             try:
                 number = Number.model_validate(number)
-            except ValidationError:  # reported for the field itself, so the options are made up
+            except ValidationError:  # pydantic reports it; any options prevent further faults
                 return values | {"options": Number(low=0, high=100).options, "level": "interval"}
         if values.get("options", number.options) != number.options:
             raise ValueError("a rubric with [number] lists no options; take them out")
@@ -243,7 +243,7 @@ class Rubric(Texts):
         columns = [
             block["column"] if isinstance(block, dict) else block.column
             for block in values["blocks"]
-            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # no fault
+            if not isinstance(block, dict) or isinstance(block.get("column"), str)  # else faulty
         ]
         if values.get("unit") == "comparison":
             columns = [*(column for column in columns if column != "response"), *ANSWERS]
@@ -318,7 +318,8 @@ class Rubric(Texts):
             yield f"`variables` lists {min(unused)!r}, which no text uses"
         if not self.blocks and not any(name.startswith("response") for name in shown):
             yield "`variables` names no response to be rated"
-        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
+        shows_sides = any(name.endswith(("_a", "_b")) for name in shown)
+        if self.has_sides != shows_sides:
             yield (
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"
@@ -393,9 +394,9 @@ class Rubric(Texts):
             if self.unit == "response" and other != key:
                 yield "`swapped` belongs to rubrics on pairs; a response has one side"
         exchanged = {"a": "b", "b": "a", "": ""}
-        favours = {option.key: option.favours for option in self.options}
-        for key, side in favours.items():
-            if favours[swaps[key]] != exchanged[side]:
+        sides = {option.key: option.favours for option in self.options}
+        for key, side in sides.items():
+            if sides[swaps[key]] != exchanged[side]:
                 yield (
                     f"option {key!r} favours {side!r}, so its `swapped` must name one that favours "
                     f"{exchanged[side]!r}"
@@ -465,7 +466,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a copy with these fields, `without` derived anew; `model_copy` keeps the hash."""
+        """Return a validated copy with these fields; `without` is a field to derive from them."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 

@@ -150,7 +150,8 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
         return ()
     low, high, ending = numbers[0], numbers[-1], endings.pop()
     gap = max(after - before for before, after in pairwise(numbers)) - 1
-    if gap and (gap > _MOST_MISSING or low < 0 or 2 * len(numbers) <= high - low + 1):
+    half_are_missing = 2 * len(numbers) <= high - low + 1
+    if gap > _MOST_MISSING or (gap and (low < 0 or half_are_missing)):
         return ()
     return tuple(f"{number}{ending}" for number in range(low, high + 1))
 
@@ -298,8 +299,8 @@ def listed_texts(text: str) -> list[str] | None:
 def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | None:
     """Return the marks between options in the cells of a column. If the `options` are declared,
     these are the marks that leave the fewest undeclared options; else the one mark that splits
-    cells into options of which at least half occur in other cells, too. "" if there is no mark, or
-    it is part of a name; None if this cannot be decided.
+    cells into options of which at least half occur in other cells, too. "" if no mark is one
+    between options (it may be part of a name); None if this cannot be decided.
 
     >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
     [',', '', None]
@@ -307,25 +308,25 @@ def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | 
     ';'
     """
     distinct = sorted({cell.strip() for cell in cells})
-    joined = [cell for cell in distinct if cell[:1] not in ("[", "{")]
-    marks = [mark for mark in SEPARATORS if any(mark in cell for cell in joined)]
+    not_lists = [cell for cell in distinct if cell[:1] not in ("[", "{")]
+    marks = [mark for mark in SEPARATORS if any(mark in cell for cell in not_lists)]
     if options:
         declared = {*options, NONE, ""}
-        candidates = ("", *marks, "".join(marks))  # of equal ones the first counts
-        return min(candidates, key=lambda mark: len(_distinct_options(joined, mark) - declared))
+        candidates = ("", *marks, "".join(marks))  # of equally good ones the first counts
+        return min(candidates, key=lambda mark: len(_distinct_options(not_lists, mark) - declared))
     shares = {mark: _recurring_share(distinct, mark) for mark in marks}
     plausible = []
-    for mark in marks:
-        options_left = sorted(_distinct_options(distinct, mark))  # no other mark may split these
-        others = (_recurring_share(options_left, other) for other in marks if other != mark)
-        if shares[mark] >= 0.5 and all(share < 0.5 for share in others):
+    for mark in marks:  # plausible if the options that it gives are not split again by another mark
+        mark_options = sorted(_distinct_options(distinct, mark))
+        other_shares = (_recurring_share(mark_options, other) for other in marks if other != mark)
+        if shares[mark] >= 0.5 and all(share < 0.5 for share in other_shares):
             plausible.append(mark)
     # Next to a semicolon, which evenhand itself writes, another mark is not certain.
     if len(plausible) > 1 or (plausible and SEPARATOR in marks and plausible != [SEPARATOR]):
         return None
     if plausible:
         return plausible[0]
-    if any(shares.values()) and marks != [SEPARATOR]:  # options recur, but not clearly by one mark
+    if any(shares.values()) and marks != [SEPARATOR]:  # options recur, but no mark is plausible
         return None
     return SEPARATOR if SEPARATOR in marks else ""  # nothing recurs
 
@@ -335,11 +336,11 @@ def _distinct_options(cells: Iterable[str], separators: str) -> set[str]:
 
 
 def _recurring_share(cells: Sequence[str], mark: str) -> float:
-    """Return the share of the options in cells with this mark that other cells have, too."""
-    sets = {cell: options_in(cell, mark) or () for cell in cells}
-    n_cells = Counter(option for options in sets.values() for option in options)
-    split_off = {option for cell, options in sets.items() if mark in cell for option in options}
-    return sum(n_cells[option] > 1 for option in split_off) / max(len(split_off), 1)
+    """Return the share (0 to 1) of the options in cells with this mark that other cells have."""
+    parts_by_cell = {cell: options_in(cell, mark) or () for cell in cells}
+    n_cells = Counter(part for parts in parts_by_cell.values() for part in parts)
+    split_off = {part for cell, parts in parts_by_cell.items() if mark in cell for part in parts}
+    return sum(n_cells[part] > 1 for part in split_off) / max(len(split_off), 1)
 
 
 def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from evenhand.rubrics.options import NONE, options_in, set_label
 from evenhand.texts import table_of
 
-_PART = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
+_FORM_NAME = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
 
 
 def _joined(table: Any) -> Any:
@@ -62,11 +62,11 @@ class Forms(dict[str, re.Pattern[str]]):
 
     def _filled(self, name: str) -> str:
         """Return the text of a form with the parts that it names in braces put in."""
-        return _PART.sub(lambda part: self._filled(part[1]), self._parts[name])
+        return _FORM_NAME.sub(lambda part: self._filled(part[1]), self._parts[name])
 
 
 _MASKED = "\ue000"  # replaces each character of a quotation
-_LEAD = 25  # characters before a key, in which "perhaps" makes it another option proposed
+_LEAD_LENGTH = 25  # characters before a key, in which "perhaps" makes it another option proposed
 _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # explicit answers
 
@@ -86,7 +86,7 @@ _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # 
 
 @dataclass(slots=True)
 class _FieldsRead:
-    """A reply's `text` without its fields, and the keys that these affirm and deny, if clearly."""
+    """A reply's text without its fields, and what these say: keys affirmed, denied, or unclear."""
 
     text: str
     affirmed: set[str] = field(default_factory=set)
@@ -203,12 +203,12 @@ class RubricParser:
                 return match[0]  # no field: "A? no", "yes, true"
             fields.is_unclear = True  # "A: yes"
             return ""
-        if (is_yes and not separator.startswith('"')) or (is_negative and is_marked):
-            return affirmed_text  # "pass: yes" and "fail ❌", but not '"pass": true' in JSON
+        is_json = separator.startswith('"')  # '"pass": true', whose value is read below
+        if (is_yes and not is_json) or (is_negative and is_marked):
+            return affirmed_text  # "pass: yes", "fail ❌"
         if match["first"] is None or not is_separated or (is_negative and not is_yes):
             fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
-        keys = fields.affirmed if is_yes else fields.denied  # '"pass": true', "pass: no"
-        keys.add(key)
+        (fields.affirmed if is_yes else fields.denied).add(key)  # '"pass": true', "pass: no"
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
@@ -274,7 +274,7 @@ class RubricParser:
         folded = text.strip("()[]{}\"'“”‘’「」«» \t\n").casefold().rstrip(".。")
         if key := self._key_by_word.get(folded):
             return key
-        if isinstance(value, int) or "\n" in text:  # no key and no name
+        if isinstance(value, int) or "\n" in text:  # no key, or several lines
             return None
         match = self._forms["alone"].fullmatch(text)  # "4 - Mild caveats", "4/5"
         return self._key(match) if match and not self._has_other_name(match) else None
@@ -390,7 +390,7 @@ class RubricParser:
     def _is_list_entry(self, line: re.Match[str], match: re.Match[str]) -> bool:
         """Return True if a line is one of several that each begin with a key: a list, no answer."""
         if match.start("key") > 3 or (self._scale_ends and match["answer"] != match["key"]):
-            return False  # "Answer: B" and "4/5" are no marks of a list
+            return False  # words before the key, "Answer: B", or "4/5": no marks of a list
         above = line.string[: line.start()].rpartition("\n")[0].rpartition("\n")[2]
         below = line.string[line.end() + 1 :].partition("\n")[0]
         return any(self._forms["listed_key"].match(neighbour) for neighbour in (above, below))
@@ -422,7 +422,7 @@ class RubricParser:
         return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
-        """Return True if a reply's first key ("opening") answers, and not counts or lists."""
+        """Return True if the key that a reply begins with is an answer, and no count or list."""
         key, mark = self._key(match), match["mark"].strip()
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
@@ -430,7 +430,8 @@ class RubricParser:
         if match["name"]:  # "4 (Good). It is"
             return True
         if key.isdigit():
-            if mark.startswith((".", ")")) and not mark.startswith(".)"):  # "4. The" is of a list
+            is_list_mark = mark.startswith((".", ")")) and not mark.startswith(".)")
+            if is_list_mark:  # "4. The" is of a list
                 before = match.string[: match.start("key")].rstrip()
                 is_bracketed = before.endswith("(") and mark[0] == ")"
                 has_reason = bool(_COMMON["because_next"].match(rest))  # "4. As it helps"
@@ -449,7 +450,7 @@ class RubricParser:
         """
         if _COMMON["BACK"].search(text[start:]):
             return False
-        start = 0 if is_strict else start  # behind the answer
+        start = 0 if is_strict else start
         pairs = self._forms["two_sides"].finditer(text)
         sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "C: A and B lie"
         for match in self._forms["any_key"].finditer(text, start):
@@ -474,7 +475,7 @@ class RubricParser:
         return True
 
     def _is_word(self, match: re.Match[str]) -> bool:
-        """Return True if a key ("any_key") is an ordinary word of the language: "a", "agree"."""
+        """Return True if a key ("any_key") is only a word of its sentence, as "a" and "agree"."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if len(key) == 1 and key.isalpha():
@@ -486,7 +487,7 @@ class RubricParser:
         is_alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
             r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after
         )  # "It is: agree, mostly"
-        lead = text[max(_sentence_start(text, start), start - _LEAD) : start]
+        lead = text[max(_sentence_start(text, start), start - _LEAD_LENGTH) : start]
         return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
@@ -494,7 +495,7 @@ class RubricParser:
         return bool(self._forms["leads"].search(before[-80:]))  # longer than any such words
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
-        """Return True if another option's key is only a side ("text A"), a count or a place."""
+        """Return True if another option's key only names a side ("text A"), a count or a place."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
         if _COMMON["list_between"].fullmatch(text[answer_end:start]):
@@ -502,7 +503,7 @@ class RubricParser:
         begin = _sentence_start(text, start)
         stop = _COMMON["sentence"].search(text, match.end())
         sentence = text[begin : stop.start() if stop else len(text)]
-        lead = text[max(begin, start - _LEAD) : start]
+        lead = text[max(begin, start - _LEAD_LENGTH) : start]
         if _COMMON["PERHAPS"].search(sentence if key.isalpha() else lead):
             return False  # "perhaps A"
         if key.isalpha():
@@ -526,9 +527,9 @@ class RubricParser:
 
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
-        answers: set[str] = set()  # "" for a field of the answer that holds no option
+        answers: set[str] = set()  # keys; "" for a field of the answer that holds no option
         prose, prose_after = "", ""  # all prose, and the prose after the first answer
-        last_end = 0  # of the object before
+        last_end = 0  # position at which the object before ends
         for start, end, fields in objects:
             outside = text[last_end:start]
             prose, last_end = prose + outside, end
@@ -561,7 +562,7 @@ class RubricParser:
         if any(answer.key != key for answer in in_prose):
             return None  # the words around the object give another answer
         after_answer = self._without_quantities(f"{prose_after}\n{last_prose}")
-        # It begins a new line: an option there is in no list with the answer, such as "B or A".
+        # On a new line, so that an option there is in no list with the answer, such as "B or A".
         return key if self._is_uncontested(key, f"\n{after_answer}", 0, is_strict=False) else None
 
     def _is_answer_field(self, name: str) -> bool:

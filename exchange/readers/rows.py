@@ -24,7 +24,7 @@ from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 
 LONGEST_LABEL = 200  # characters; a longer answer is a text, not a label
-_NO_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNUSABLE_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
 _RESERVED_COLUMNS = (*ratings.RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
 """Columns with a meaning here; in a file they may mean something else."""
@@ -37,8 +37,8 @@ _METADATA_COLUMNS = (
 @dataclass(frozen=True)
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
-    the file was read and what was left out. With `by_unit` messages name units, as rows are not the
-    file's, and `left_out` counts other records by reason; with `by_score` scores count as raters.
+    the file was read and what was left out; `left_out` counts this by reason. With `by_unit`
+    messages name units, since the rows are not the file's; with `by_score` scores are the raters.
     """
 
     table: pd.DataFrame
@@ -113,10 +113,10 @@ class Rows(_Collected):
             return False
         if later is None and row["label"] and before["label"]:
             rater, unit = shortened(row["rater_id"]), shortened(row["unit_id"])
-            of = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
-            one, other = shortened(before["label"]), shortened(row["label"])
-            facts = {"file": self._name, "rater": rater, "unit": unit, "of": of}
-            raise InputError(written("exchange.two_answers", one=one, other=other, **facts))
+            rubric = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
+            labels = {"one": shortened(before["label"]), "other": shortened(row["label"])}
+            facts = {"file": self._name, "rater": rater, "unit": unit, "of": rubric}
+            raise InputError(written("exchange.two_answers", **labels, **facts))
         self.leave_out(written("left_out.earlier"))
         # If it is not known which is the later, only one of the two has a label, and counts.
         return bool(row["label"]) if later is None else later
@@ -139,8 +139,8 @@ class Rows(_Collected):
         return written("left_out.free_text") if is_text else ""
 
     def units(self, contents: Sequence[tuple[str, object]]) -> list[str]:
-        """Return the names of units, from pairs of id and content: the ids, with a hash of the
-        content where one id has several contents, as these are different units.
+        """Return the names of units, from (id, content) pairs: the id alone or, where an id comes
+        with several contents and so names several units, the id and a hash of the content.
         """
         ids = [unit for unit, _ in contents]
         texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
@@ -203,7 +203,7 @@ def label_of(value: object) -> str | None:
     """
     if isinstance(value, bool):
         return "true" if value else "false"  # as JSON writes it
-    return _NO_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
+    return _UNUSABLE_CHARACTER.sub("\ufffd", value) if isinstance(value, str) else None
 
 
 def rating_columns(metadata: object) -> src.Record:
@@ -235,7 +235,8 @@ def plain_kind(name: str) -> str:
     human, model, about = (src.pattern("raters", part) for part in ("human", "model", "about"))
     if human.fullmatch(name):
         return "human"
-    return "model" if model.fullmatch(name) and not about.search(name) else ""  # as gpt4_reason
+    # "gpt4_reason" and the like may be columns about a model's grade, not graders.
+    return "model" if model.fullmatch(name) and not about.search(name) else ""
 
 
 # ---- items --------------------------------------------------------------------------------------
@@ -243,9 +244,9 @@ def plain_kind(name: str) -> str:
 ROLES = ("prompt", "context", "reference", "conversation", "response")
 """Columns of texts in the order in which raters read them."""
 _INPUTS = {"prompt", "context", "reference"}
-RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}  # which may be an input
-"""Names of fields with the text to be rated."""
-_UNKNOWN = "unknown"
+RESPONSES = {*src.ANSWERED, "conversation", "transcript"} - {"text"}
+"""Names of fields that hold the text to be rated; a field called "text" may be an input instead."""
+_UNKNOWN = "unknown"  # the subject of items that name none
 _RESERVED_FACTS = re.compile(
     "|".join((*ratings.RATINGS_COLUMNS, "subject", "side", *ROLES))
     + r"|epoch|(trace|span|observation|session|run|task)_id"
@@ -257,9 +258,9 @@ _RESERVED_FACTS = re.compile(
 
 @dataclass(frozen=True)
 class ItemTable:
-    """Items as a table of texts. `show` names the columns that raters read (empty: by their names),
-    `cluster` that of items that belong together, `units` the ids of the items in the file's
-    ratings. `notes` say how the file was read and what was left out.
+    """Items as a table of texts. `show` names the columns that raters read ((): to be recognised by
+    their names), `cluster` the column whose value related items share ("": none). `units` are the
+    ids of the items in the file's ratings. `notes` say how the file was read and what was left out.
     """
 
     table: pd.DataFrame
@@ -270,7 +271,7 @@ class ItemTable:
 
 
 class ItemRows(_Collected):
-    """The items of a file by id. Names of texts are `ROLES` or, with `users_fields`, the user's."""
+    """The items of a file by id. Texts are named by `ROLES` or, with `users_fields`, by a user."""
 
     def __init__(self, source: src.Source, *, users_fields: bool = False) -> None:
         super().__init__(source)
@@ -288,18 +289,19 @@ class ItemRows(_Collected):
         item_id: object = "",
         about: object = None,
     ) -> None:
-        """Add an item: `unit` is its id in the file's ratings, `item_id` that of the tool if it is
-        another, `ids` are columns of further ids for export back to it, `about` other facts.
+        """Add an item: `unit` is its id in the file's ratings, `item_id` the tool's id if it
+        differs, `ids` are columns of further ids for export to the tool, `about` are other facts.
 
-        An item without a response is left out; one that is repeated, as for each annotator in files
-        of some tools, counts once. Raises InputError where it has other texts then.
+        An item without a response is left out. A repeated item counts once, since some tools write
+        it for each annotator; raises InputError if the repetition has other texts.
         """
         texts = {name: text for name, text in texts.items() if text}
-        if texts.keys() <= (set() if self._users_fields else _INPUTS):  # none, or inputs alone
+        no_responses = set() if self._users_fields else _INPUTS  # a user's field may be a response
+        if texts.keys() <= no_responses:
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
-        key = unit_id or f"\n{len(self._items)}"  # no id has a line break
+        key = unit_id or f"\n{len(self._items)}"  # unlike any id, which has no line break
         if key in self._items:
             if self._items[key]["texts"] != texts:
                 raise InputError(
@@ -329,20 +331,21 @@ class ItemRows(_Collected):
         if not (items := list(self._items.values())):
             raise InputError(" ".join([f"{self._name} holds no item to rate.", *notes]))
         rows = [dict(item["texts"]) for item in items]  # texts by name
-        # Where one item is a conversation, all are; where one text is messages, its column is.
+        # Raters read all items in one form: if one is a conversation, all are shown as such.
         if not self._users_fields and any("conversation" in row for row in rows):
             for row in rows:
                 if "conversation" not in row:
                     reply = {"role": "assistant", "content": row.pop("response", "")}
                     row["conversation"] = [*src.as_messages(row.pop("prompt", "")), reply]
-        for name in {name for row in rows for name in row if isinstance(row[name], list)}:
+        with_messages = {name for row in rows for name in row if isinstance(row[name], list)}
+        for name in with_messages:  # in all rows, so that a column has one form
             role = "assistant" if name.partition("_")[0] in RESPONSES else "user"  # "response_a"
             rows = [row | {name: src.as_messages(row.get(name, ""), role)} for row in rows]
         names = list(dict.fromkeys(name for row in rows for name in row))
         if not self._users_fields:
             show = names = sorted(names, key=ROLES.index)
         elif not show and "text" in names and not RESPONSES & set(names):
-            show = ["text"]  # no other name is that of a response
+            show = ["text"]  # the response, since no other name is a response's
         columns = {name: [src.cell_of(row.get(name, "")) for row in rows] for name in names}
         if all(item["item_id"] for item in items):
             columns["item_id"] = [item["item_id"] for item in items]
@@ -356,17 +359,17 @@ class ItemRows(_Collected):
             columns[cluster] = groups
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
-        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add it
+        index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add it: 1, 2, ...
         table = pd.DataFrame(columns, index=index, dtype=str)
         units = tuple(item["unit"] for item in items)
         return ItemTable(table, notes, tuple(show), cluster if has_clusters else "", units)
 
 
 class Reader(NamedTuple):
-    """One kind of file. `recognises` returns True for its content, and never raises; `ratings` adds
-    all ratings of a file, `items` all items to rate, or either returns a table. Both raise
-    InputError, one sentence, where they cannot be read. `has_items` returns True for a file with
-    items, where not every file of the kind has some.
+    """One kind of file. `recognises` returns True for its content, and never raises. `ratings` and
+    `items` add all of a file's ratings, or items to rate, to the rows or return a table; they raise
+    InputError, one sentence, for a file that they cannot read. `has_items` returns True for a file
+    with items; None if every file of the kind has some.
     """
 
     recognises: Callable[[src.Source], bool]

@@ -1,6 +1,7 @@
 """Readers of exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave,
 MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
-item; its context is the documents that steps below it retrieved, its subject their model.
+item; its context is the documents that steps below it retrieved, its subject the step's model or,
+if it names none, the last model named below it.
 
 `Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
 files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
@@ -41,14 +42,15 @@ from evenhand.texts import written
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
-_STEP = ("id", "trace", "parent", "kind", "model", "cluster")  # `Span` fields that `name_at` reads
+_NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span`, read by `name_at`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """One step of a trace: `given` and `made` are its input and output, `documents` those
-    retrieved, if not in its output. The file's ratings name it by `unit`, the tool by `item_id`;
-    each is `id` if empty. `ids` are columns for export to the tool. An `inner` step is no item.
+    """One step of a trace, with its input (`given`), output (`made`) and retrieved `documents`, if
+    its output does not hold them. Ratings in the file name it by `unit`, the tool by `item_id`;
+    both are `id` if empty. `ids` are columns for export to the tool. `inner` is True for a step
+    that is no item because the tool's items are whole traces.
     """
 
     id: str
@@ -69,11 +71,11 @@ class Span:
 
     @classmethod
     def of(cls, record: Record, tool: str, **fields: Any) -> Span:
-        """Return the step of a record with other values of these fields. `span` in `TOOLS` has the
-        tool's keys of input and output, and paths of other parts, of which the first filled counts.
+        """Return the step in a record; `fields` replace what the record has. `TOOLS[tool]["span"]`
+        holds the keys of input and output, and paths of other parts: the first filled one counts.
         """
         form = TOOLS[tool]["span"]  # {"given": "inputs", "model": ["model", "metadata.model"], ...}
-        step: Record = {name: name_at(record, form.get(name, ())) for name in _STEP}
+        step: Record = {name: name_at(record, form.get(name, ())) for name in _NAME_FIELDS}
         for name in ("given", "made"):
             text = record.get(form[name])
             step[name] = from_json(text) if form.get("json") else text
@@ -103,53 +105,53 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         traces[span.trace].append(span)
     for steps in traces.values():
         ids = {span.id for span in steps}
-        below: dict[str, list[Span]] = defaultdict(list)  # by the id of their parent, "" if none
+        children: dict[str, list[Span]] = defaultdict(list)  # by their parent's id, "" if none
         for span in steps:
-            below[span.parent if span.parent in ids else ""].append(span)
-        answers = ([span for span in level if span.is_answer] for level in _levels("", below))
+            children[span.parent if span.parent in ids else ""].append(span)
+        answers = ([span for span in level if span.is_answer] for level in _levels("", children))
         uppermost = next(filter(None, answers), [])
         if not uppermost:
             rows.leave_out(written("left_out.no_answer"))
         for span in uppermost:
-            subtree = [span, *chain.from_iterable(_levels(span.id, below))]
+            subtree = [span, *chain.from_iterable(_levels(span.id, children))]
             retrieved = dict.fromkeys(filter(None, (step.retrieved for step in subtree)))
-            models = ["", *(step.model for step in subtree if step.model)]  # the last counts
+            last_model = next((step.model for step in reversed(subtree) if step.model), "")
             context = "\n\n".join(retrieved) or None
             texts = texts_of(span.given, span.made, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
-            unit, item, subject = span.unit or span.id, span.item_id or span.id, span.model
-            rows.add(unit, texts, item_id=item, subject=subject or models[-1], **facts)
+            unit, item_id = span.unit or span.id, span.item_id or span.id
+            rows.add(unit, texts, item_id=item_id, subject=span.model or last_model, **facts)
 
 
-def _levels(top: str, below: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
-    """Yield the spans below one, level by level, in the order of the file within each level."""
+def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
+    """Yield the spans below the id `top` by levels, in the file's order, and each id only once."""
     parents, seen = [top], {top} - {""}  # a span may have no id
-    while level := [s for parent in parents for s in below.get(parent, ()) if s.id not in seen]:
+    while level := [s for parent in parents for s in children.get(parent, ()) if s.id not in seen]:
         yield level
         parents = list(dict.fromkeys(span.id for span in level))
         seen |= set(parents)
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
-    """Add the rating of a record, whose parts have the tool's names (`feedback` in `TOOLS`). First
-    come the arguments, then columns that evenhand's export stored at `claim`, then the record.
+    """Add the rating in a record, whose parts `TOOLS[tool]["feedback"]` names. The arguments take
+    precedence over columns that evenhand's export stored at `claim`, and these over the record.
     """
     form = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
     origin = name_at(record, [form["origin"]])
-    known = rating_columns(from_json(value_at(record, form["claim"]))) | columns
-    known.pop("rubric", None)  # the record itself names it
+    columns = rating_columns(from_json(value_at(record, form["claim"]))) | columns
+    columns.pop("rubric", None)  # the record itself names it
     raters = form["raters"].get(origin, form["raters"]["other"])  # paths of the name
     values = (value_at(record, path) for path in form.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
     rows.add(
         unit or name_at(record, form.get("unit", ())),
-        known.pop("rater_id", "") or name_at(record, raters),
-        known.pop("rater_kind", kinds.get(origin, "")),
-        known.pop("value", value),
+        columns.pop("rater_id", "") or name_at(record, raters),
+        columns.pop("rater_kind", kinds.get(origin, "")),
+        columns.pop("value", value),
         name_at(record, form["rubric"]),
         created_at=name_at(record, form["created_at"]),
-        **known,
+        **columns,
     )
 
 
@@ -160,14 +162,14 @@ _LANGFUSE = TOOLS["langfuse"]
 
 
 def _is_langfuse(source: Source) -> bool:
-    """Return True for scores. Of a table only the header is seen: their source is empty."""
+    """Return True for scores, of which only the column names are known if the file is a table."""
     scores, _ = _langfuse_parts([source.first])
     score: Record = scores[0] if scores else {}
-    has_subject = bool(score.keys() & {"trace_id", "session_id", "subject"})
+    names_trace = bool(score.keys() & {"trace_id", "session_id", "subject"})
     origin = score.get("source")
-    is_empty = bool(source.header) and origin == ""
-    is_typed = "data_type" in score or origin in _LANGFUSE["origins"] or is_empty
-    return {"name", "value"} <= score.keys() and has_subject and is_typed
+    is_header = bool(source.header) and origin == ""  # the columns, with empty values
+    has_origin = "data_type" in score or origin in _LANGFUSE["origins"] or is_header
+    return {"name", "value"} <= score.keys() and names_trace and has_origin
 
 
 def _has_steps(source: Source) -> bool:
@@ -176,19 +178,19 @@ def _has_steps(source: Source) -> bool:
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
-    """Read annotations as people's labels and evaluations as models'; the API's may be either."""
+    """Read annotations as people's labels, evaluations as models', and the API's as of any kind."""
     scores, _ = _langfuse_parts(source.records())
     for score in scores:
-        form = text_of(score.get("data_type"))
-        if form in ("TEXT", "CORRECTION"):
+        data_type = text_of(score.get("data_type"))
+        if data_type in ("TEXT", "CORRECTION"):
             rows.leave_out(written("left_out.free_text"))
             continue
         ids = [score.get("trace_id") or score.get("session_id"), score.get("observation_id")]
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
-        value, word = score.get("value"), score.get("string_value")
-        truth = _LANGFUSE["truth"].get(str(value).lower(), word)  # of 1, 1.0 or true
-        label = truth if form == "BOOLEAN" else word or value
+        value, text = score.get("value"), score.get("string_value")
+        is_true = _LANGFUSE["truth"].get(str(value).lower(), text)  # True for 1, 1.0 or true
+        label = is_true if data_type == "BOOLEAN" else text or value
         unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
@@ -227,22 +229,22 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
     """Return the scores and the steps in a file, with their fields in snake case."""
     scores, steps = [], []
     for record in records:
-        inner = [record]
+        parts = [record]
         if "data" in record:
-            inner = objects(record["data"])  # a page of the API
+            parts = objects(record["data"])  # a page of the API
         elif isinstance(record.get("trace"), dict):  # an export, {"trace": {}, "observations": []}
-            inner = [{"observations": record.get("observations")} | record["trace"]]
-        for value in map(snake_case, inner):
+            parts = [{"observations": record.get("observations")} | record["trace"]]
+        for part in map(snake_case, parts):
             observations: list[Record] = []
-            if _is_step(value, "trace"):
-                trace_id = text_of(value["id"])
-                steps.append(_LangfuseStep(value, "", {"trace_id": trace_id}))
-                observations = objects(value.get("observations"))
-            elif _is_step(value, "observation"):
-                trace_id, observations = text_of(value["trace_id"]), [value]
-            elif not isinstance(value.get("scores"), list):
-                scores.append(value)
-            scores += map(snake_case, objects(value.get("scores")))
+            if _is_step(part, "trace"):
+                trace_id = text_of(part["id"])
+                steps.append(_LangfuseStep(part, "", {"trace_id": trace_id}))
+                observations = objects(part.get("observations"))
+            elif _is_step(part, "observation"):
+                trace_id, observations = text_of(part["trace_id"]), [part]
+            elif not isinstance(part.get("scores"), list):
+                scores.append(part)
+            scores += map(snake_case, objects(part.get("scores")))
             for step in map(snake_case, observations):
                 ids = {"trace_id": trace_id, "observation_id": text_of(step.get("id"))}
                 parent = text_of(step.get("parent_observation_id")) or trace_id
@@ -291,10 +293,10 @@ def _is_opik(source: Source) -> bool:
 
 def _read_opik(rows: Rows, source: Source) -> None:
     """Read a trace or span as a unit and a score's name as a rubric. Scores given on the page are
-    people's, online scores are models', and the SDK's may be of either kind. If a rule has
-    the name of a person, as where everybody is called admin, its rater is called online_scoring.
+    people's, online scores are models', and the SDK's may be of either kind. A rule for online
+    scores that runs under a person's name, such as admin, becomes the rater online_scoring.
     """
-    scores, people = [], set()
+    scores = []
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
@@ -303,10 +305,9 @@ def _read_opik(rows: Rows, source: Source) -> None:
                 origin = first_text(get_in(entry, "source"), score.get("source"))
                 kind = _OPIK["kinds"].get(origin, "")
                 scores.append((unit, rubric, author, kind, origin, entry))
-                if kind == "human":
-                    people.add(author)
+    people = {author for _, _, author, kind, _, _ in scores if kind == "human"}
     for unit, rubric, author, kind, origin, entry in scores:
-        is_rule = author in people and kind != "human"  # it runs under the name of a person
+        is_rule = author in people and kind != "human"
         rater = "" if origin == "sdk" or is_rule else author
         value = get_in(entry, "category_name") or get_in(entry, "value")
         when = first_text(get_in(entry, "last_updated_at"))
@@ -368,7 +369,7 @@ def _read_weave(rows: Rows, source: Source) -> None:
 
 
 def _weave_items(rows: ItemRows, source: Source) -> None:
-    """Read a call as a step; the first model whose usage is counted in it is its model."""
+    """Read a call as a step, whose model is the first one in the call's usage."""
     spans = []
     for call in source.records(source.columns):
         models = fields_in(get_in(call, "summary", "usage"))
@@ -499,16 +500,16 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 # an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
 
-_PREFIX = "attributes."
+_ATTRIBUTE_PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
-_PAGES = ("data", "spans")
+_PAGES = ("data", "spans")  # fields that hold the records of a page of the API
 
 
 def _read_phoenix(rows: Rows, source: Source) -> None:
     """Read a span as a unit and an annotation's name as a rubric. A person is named by the user's
     id, a model by its name in the metadata, and either else by the annotation's identifier.
     """
-    for record in _records(source):
+    for record in _span_records(source):
         annotations = objects(from_json(record.get("annotations")))
         span = text_of(value_at(record, "context.span_id"))
         for annotation in [record] if _is_annotation(record) else annotations:
@@ -520,12 +521,12 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
             _add_feedback(rows, annotation | {"annotator_kind": kind}, "phoenix", unit)
 
 
-def _first(source: Source) -> Record:
+def _first_in(source: Source) -> Record:
     """Return the first span or annotation; of a Parquet file the names of its columns."""
     return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
 
 
-def _records(source: Source) -> list[Record]:
+def _span_records(source: Source) -> list[Record]:
     return unpaged(source.records(source.columns), _PAGES)
 
 
@@ -537,17 +538,17 @@ def _is_annotation(record: Record) -> bool:
 
 def _is_span(record: Record) -> bool:
     return value_at(record, "context.span_id") is not None and any(
-        name == "attributes" or name.startswith(_PREFIX) for name in record
+        name == "attributes" or name.startswith(_ATTRIBUTE_PREFIX) for name in record
     )
 
 
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
     facts = fields_in(from_json(record.get("attributes")))
-    prefixed = [name for name in record if name.startswith(_PREFIX)]
-    facts |= {name.removeprefix(_PREFIX): record[name] for name in prefixed}
-    given, made = _value(facts, "input"), _value(facts, "output")
-    asked, replied = (_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
+    columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
+    facts |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
+    given, made = _span_value(facts, "input"), _span_value(facts, "output")
+    asked, replied = (_span_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
     retrieved = _numbered(value_at(facts, "retrieval.documents"))
     trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
     no_facts, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
@@ -579,7 +580,7 @@ def _numbered(value: object) -> list[Record]:
     return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
 
-def _messages(facts: Record, path: str) -> list[Record] | None:
+def _span_messages(facts: Record, path: str) -> list[Record] | None:
     """Return the messages in a span's attributes at a path; None if there are none."""
     messages = []
     for value in _numbered(value_at(facts, path)):
@@ -595,7 +596,7 @@ def _messages(facts: Record, path: str) -> list[Record] | None:
     return messages_in(messages)
 
 
-def _value(facts: Record, name: str) -> object:
+def _span_value(facts: Record, name: str) -> object:
     """Return a span's "input" or "output" by its attributes, decoded if it is JSON."""
     value = value_at(facts, f"{name}.value")
     return from_json(value) if "json" in text_of(value_at(facts, f"{name}.mime_type")) else value
@@ -617,16 +618,16 @@ def _evaluations(record: Record) -> Record:
     return labels
 
 
-READERS = {  # recognises, ratings, items, and has_items where files may have none
+READERS = {  # `Reader` of functions that recognise a file, and read its ratings and items
     "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_steps),
     "langsmith": Reader(has_fields("langsmith"), _read_langsmith, _langsmith_items, _has_runs),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
     "weave": Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items")),
     "mlflow": Reader(_is_mlflow, _read_mlflow, _mlflow_items, _has_mlflow_items),
     "phoenix": Reader(
-        lambda source: _is_annotation(_first(source)) or _is_span(_first(source)),
+        lambda source: _is_annotation(_first_in(source)) or _is_span(_first_in(source)),
         _read_phoenix,
-        lambda rows, source: add_traces(rows, map(_phoenix_span, _records(source))),
-        lambda source: _is_span(_first(source)) and not _is_annotation(_first(source)),
+        lambda rows, source: add_traces(rows, map(_phoenix_span, _span_records(source))),
+        lambda source: _is_span(_first_in(source)) and not _is_annotation(_first_in(source)),
     ),
 }

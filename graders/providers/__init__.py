@@ -165,7 +165,8 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 def _check_declared(provider: Provider, address: str) -> None:
     """Check every variable that study.toml sends to this address. `check` raises InputError unless
-    the variable is meant for the address (`allowed`), or the operator has confirmed the section.
+    the variable is in `allowed`, those meant for the address, or the operator has confirmed the
+    section of the provider.
     """
     if (settings := provider.declared) is None:
         return
@@ -176,13 +177,13 @@ def _check_declared(provider: Provider, address: str) -> None:
         if setting == "base_url" and "${" in settings.base_url:  # checked before it is filled in
             settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
             continue
-        owners = [row for row in _table().values() if row.key_env == variable]
+        owners = [row for row in _table().values() if row.key_env == variable]  # whose key it is
         urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
-        is_owners_address = any(url and _origin(url) == _origin(address) for url in urls)
+        goes_to_owner = any(url and _origin(url) == _origin(address) for url in urls)
         is_owner = not provider.by_study and any(owner.name == provider.name for owner in owners)
         if setting == "key_env" and is_owner:  # the key would be sent without the section, too
             continue
-        allowed = {key_variable(address), variable if is_owners_address or is_owner else ""}
+        allowed = {key_variable(address), variable if goes_to_owner or is_owner else ""}
         settings.check(f"[providers.{provider.name}] {setting}", variable, address, allowed)
 
 
@@ -231,14 +232,14 @@ def filled_from_environment(text: str, source: str) -> str:
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
-    """Return (address, login) of a provider from the environment or the table, or ("", "")."""
+    """Return a provider's (address, login), from the environment or the table, else ("", "")."""
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
         return _split_login(address, f"the address in {variable}")
     if any(not os.environ.get(name) for name in REFERENCE.findall(provider.base_url)):  # ${NAME}
         return "", ""
     url = filled_from_environment(provider.base_url, provider.name)
-    # A variable in the middle of the address may end in a slash.
+    # A variable in the middle of the address may end in a slash: two slashes become one.
     return _split_login(re.sub(r"(?<!:)//+", "/", url), f"the address of {provider.name}")
 
 
@@ -262,7 +263,7 @@ def _split_login(url: str, source: str) -> tuple[str, str]:
 
 BASELINES = ("lexical",)
 
-_SERVER = re.compile(r"@(?=https?://)")
+_BEFORE_SERVER = re.compile(r"@(?=https?://)")  # the @ between a model and its address
 _LOOKS_LIKE_KEY = re.compile(r"\bsk-[A-Za-z0-9_-]{16,}")
 _USAGE = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexical"
 
@@ -312,12 +313,12 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     providers = known_providers(declared or {})
     provider, colon, name = text.partition(":")
     if not colon or provider not in providers:
-        others = [other for other in providers if f"{other}:" not in _USAGE]  # the usual ones
+        others = [other for other in providers if f"{other}:" not in _USAGE]
         prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
             f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )
-    model, *servers = _SERVER.split(name, maxsplit=1)
+    model, *servers = _BEFORE_SERVER.split(name, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
         raise InputError(f"{_safe_part(text)!r} does not name a model; write {_USAGE}")
     if provider == "baseline":
@@ -388,8 +389,7 @@ class Scrubber:
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
         self._forms: list[str] = []
-        self._json_forms: list[str] = []
-        """The secret forms as JSON writes them."""
+        self._json_forms: list[str] = []  # the same, as JSON writes them
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:

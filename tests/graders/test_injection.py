@@ -127,7 +127,7 @@ def test_a_file_of_attacks_that_is_none_is_refused(tmp_path: Path, text: str, sa
 
 def test_other_texts_or_another_prompt_are_another_suite(monkeypatch) -> None:
     before = injection.suite().version
-    for name, value in (("PROMPT_VERSION", "next"), ("_FACTS", "Another fact. ")):
+    for name, value in (("PROMPT_VERSION", "next"), ("_FILLER", "Another fact. ")):
         monkeypatch.setattr(injection, name, value)
         injection.suite.cache_clear()
         assert injection.suite().version != before
