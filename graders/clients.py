@@ -774,12 +774,12 @@ class ClaudeGrader(Grader):
     async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, without a constraint that the server refuses."""
         while True:
-            constraints = self._constraints
+            constraints = self._constraints  # others may drop one while this request is under way
+            is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
             try:
                 return await super().ask(ask, before)
             except Rejected as failure:
                 refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
-                is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
                 if not (constraints and is_constrained and refused):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already

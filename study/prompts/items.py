@@ -138,7 +138,8 @@ def item_columns(
     # Without a usual name the response is the last text that is not named like another role.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
-    response = shown_as["response"] or last_shown
+    response = shown_as["response"] or last_shown or shown[-1]  # if all are named like other roles
+    shown_as |= {role: "" for role, column in shown_as.items() if column == response}
     first_row = frame.iloc[0]  # it shows the form of all cells of a column
     passages = [column for column in shown if column != response and passages_of(first_row[column])]
     hidden = [
@@ -153,7 +154,7 @@ def item_columns(
         prompt=shown_as["prompt"],
         context=shown_as["context"],
         reference=shown_as["reference"],
-        response=response or shown[-1],  # all are named like other roles
+        response=response,
         subject=subject,
         cluster=cluster,
         id=id_column,
