@@ -93,7 +93,7 @@ _INVISIBLE = re.compile(
     + "]|\r(?!\n)"
 )
 
-KEPT = "backslashreplace"
+ESCAPED = "backslashreplace"
 """The `errors` argument with which data are encoded: a lone surrogate, which UTF-8 cannot encode,
 is written as in JSON.
 """
