@@ -49,8 +49,7 @@ from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
 Grading = tuple[str, GradingOptions]  # a grader, and its options for some units
-AUDITED = 20
-"""Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
+AUDITED = 20  # units of an injection audit; eight suffice to find a grader that obeys an attack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,11 +310,9 @@ class Trial:
         self.cluster_of_unit = clusters_of(dataset)
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
-        self.parts = self._split(ratings)
-        """The part of each cluster."""
+        self.parts = self._split(ratings)  # by cluster
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
-        self.units_by_cluster: dict[str, list[str]] = {}
-        """The units that annotators labelled, by cluster."""
+        self.units_by_cluster: dict[str, list[str]] = {}  # those that annotators labelled
         for unit in sorted(set(people["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
@@ -596,8 +593,7 @@ class _Run:
         self, trial: Trial, rounds: running.Rounds | None = None, done_by: str = ""
     ) -> None:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
-        self._graded_clusters: dict[str, set[str]] = {}
-        """The clusters that each grader was asked about in this run, by rater id."""
+        self._graded_clusters: dict[str, set[str]] = {}  # asked about in this run, by rater id
         self.result = Improvement(
             rubric=trial.rubric.name,
             old=trial.old,

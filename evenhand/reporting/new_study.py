@@ -365,9 +365,7 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
                 yield item, variable, text
 
 
-_MOST_HUMANS = 100
-"""The most annotators per unit for whom precision is computed: more hardly narrow an interval, and
-the time grows with their square."""
+_MOST_HUMANS = 100  # to compute precision for: more change little, and time grows with the square
 
 
 def check_numbers(raters: int, seed: int) -> None:

@@ -36,8 +36,7 @@ from evenhand.texts import written
 AnyScenario = Scenario | ScaleScenario
 Record = dict[str, object]  # a row of a table of a plan as data
 SIZES = (50, 100, 200, 400, 800, 1600)  # numbers of pairs to plan for without a pilot
-PEOPLE = (3, 4, 5, 6, 7, 8)
-"""Numbers of annotators to plan for, for a verdict about annotators like them."""
+PEOPLE = (3, 4, 5, 6, 7, 8)  # annotators to plan for, for a verdict about annotators like them
 GROWTH = (1.0, 2.0, 4.0)  # sizes of samples, as multiples of the pilot
 MORE_PEOPLE = (0, 1, 2, 4, 8, 16)  # numbers of annotators to add to the pilot's
 MOST_PER_UNIT = 6  # the most annotators per unit for which dependability is shown
@@ -50,14 +49,12 @@ STATISTICS = {
     "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
 """Statistics to plan for, with those of a pilot's rows that estimate them: the first there is."""
-CORRECTED = ("mean", "difference")
-"""Statistics of a grader's labels that annotators' labels correct."""
+CORRECTED = ("mean", "difference")  # statistics of a grader's labels, corrected by annotators'
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
 _IN_SENTENCE = GRADED.index(4.0)  # the number of which the plan's sentence speaks
 TextTable = tuple[list[str], list[list[str]]]  # the headings and the rows of a table in a plan
-AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7
-"""The values of `Assumptions` where none are given."""
+AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7  # where `Assumptions` have None
 
 
 @dataclass(frozen=True)

@@ -381,8 +381,7 @@ def forecast_gepa(
 # ---- a rubric's text ----------------------------------------------------------------------------
 
 _NO_LABEL = "-"
-LEAST_UNITS = 10
-"""The fewest units with labels of two annotators, in the study or a part, for a summary."""
+LEAST_UNITS = 10  # for a summary: units with labels of two annotators, in the study or a part
 _MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED = 3, 5, 3  # in a summary
 _MOST_MARKED_UNITS = 50  # the most divided units whose marked words are read
 _LONGEST_LINE = 160  # characters of a comment in a draft
