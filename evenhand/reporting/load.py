@@ -523,14 +523,13 @@ def _reading_note(items: str, scaled: ScaledRatings) -> str:
 
 # ---- the units of a file or a table, and the items that they repeat ------------------------------
 
-_PURPOSES = {
+_PURPOSES = {  # in messages, by setting that names columns of units
     "slices": "slice by",
     "groups": "group by",
     "variants": "tell variants by",
     "cluster": "cluster by",
     "sensitivity_cluster": "cluster by",
 }
-"""The purpose, in messages, of each setting that names columns of units."""
 MIN_FILLED = 0.9  # the smallest share of filled cells in a column that identifies items
 _MOST_NESTED_CHECKED = 100  # different cells of a column that are checked for nested values
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)

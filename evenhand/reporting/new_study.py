@@ -296,13 +296,12 @@ def _judge_rubric(rubrics: Sequence[Rubric]) -> Rubric:
 
 
 _VERSION = r"\d(?:[\w.-]*\w)?"
-_MODELS = (
+_MODELS = (  # names of families of models, and of their makers
     rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
     r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
     r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
     r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
 )
-"""Names of families of models, and of their makers."""
 _COMMON_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
 """Names of judges' columns that are not looked for in texts, where they are common words."""
 _NO_SUBJECT = "responses"  # the subject of items whose subject is not known

@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 _PER_CORE = 2  # processes: of three rubrics on two cores, none then waits for another to end
 _LOW_PRIORITY = 10  # as an increment of `nice`
 _MEDIUM_PRIORITY = 5  # if the lead waits: between annotators' pages and the analysis
-_PRELOADED = [
+_PRELOADED = [  # each process needs these; a fork server imports them once
     "evenhand.__main__",  # sets that Python collects garbage rarely
     "evenhand.analysis.all_rubrics",
     "krippendorff",
@@ -42,7 +42,6 @@ _PRELOADED = [
     "sklearn.metrics",
     "statsmodels.stats.inter_rater",
 ]
-"""Modules that each process needs; a fork server imports them once, while the labels are read."""
 _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"

@@ -28,8 +28,7 @@ from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
 from evenhand.texts import written
 
-CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
-"""Columns of units: a criterion's text, its points, and their sign."""
+CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"  # columns of units
 CRITERIA, SCORE = "criteria", "score"  # names of the two rubrics of a file that names none
 _NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _ID_NAMES = (RESPONSE_ID, "completion_id", "unit_id", "item_id")  # of responses, likeliest first
