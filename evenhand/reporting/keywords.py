@@ -172,7 +172,7 @@ def _expected_kind(value: object, hint: str) -> str:
     ('a whole number', '', '')
     """
     names = [part.partition("[")[0] for part in hint.split(" | ")]
-    is_checked = {"None", *_KINDS} >= set(names)  # "Table" and others are checked where they go
+    is_checked = {"None", *_KINDS} >= set(names)  # not "Table", which is checked when read
     if not is_checked or (value is None and "None" in names):
         return ""
     kinds = [_KINDS[name] for name in names if name != "None"]

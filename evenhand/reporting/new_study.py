@@ -367,7 +367,7 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
 _MOST_HUMANS = 100  # to compute precision for: more change little, and time grows with the square
 
 
-def check_numbers(raters: int, seed: int) -> None:
+def check_raters_and_seed(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
     if not 1 <= raters <= study_toml.MOST_RATERS:
         raise InputError(f"--raters must be 1 to {study_toml.MOST_RATERS:,}, not {raters:,}")
@@ -650,7 +650,7 @@ def _make_item_study(
 ) -> tuple[ItemStudy, int]:
     """Make a study of items; return what was read, and the number of labels of a judge."""
     raters = 1 if options.raters is None else options.raters
-    check_numbers(raters, options.seed)
+    check_raters_and_seed(raters, options.seed)
     items = item_study(source, options)
     plan = StudyPlan(
         items=items.items,

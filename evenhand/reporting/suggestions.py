@@ -369,7 +369,7 @@ def forecast_gepa(
     sizes = sorted(len(str(_record(unit))) for unit in gepa.units)
     size = _FRAME + MOST_CHARACTERS + len(str(_task(gepa.rubric))) + sum(sizes[-_MINIBATCH:])
     requests, placeholders = [], []
-    for nth in range(1, gepa.proposals + 1):  # numbered, as equal texts would count as one
+    for nth in range(1, gepa.proposals + 1):  # numbered, as equal candidates count as one
         requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
         origin = written("improve.proposed", nth=nth, proposer=proposer)

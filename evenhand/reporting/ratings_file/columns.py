@@ -56,7 +56,7 @@ _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a 
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
-"""One word for yes and one for no, by all words for them."""
+"""The standard word for yes or for no, by each word that means the same."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name

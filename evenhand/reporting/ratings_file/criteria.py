@@ -177,19 +177,19 @@ def with_scores(dataset: Dataset) -> Dataset:
         titles = {CRITERIA: written("criteria.unnamed")}
         dataset = replace(dataset, scales=scales, ratings=ratings, titles=titles)
     scales, titles, tables = dict(dataset.scales), dict(dataset.titles), [dataset.ratings]
-    derived, notes = dict[str, str](), [*dataset.notes]  # derived: rubrics by that of their scores
+    rubric_by_score, notes = dict[str, str](), [*dataset.notes]
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        is_of_another = scale.part_of or scale.variant_of  # a rubric, which gives the score
-        if rows.empty or met is None or is_of_another:
+        has_base = scale.part_of or scale.variant_of  # the rubric that gives the score
+        if rows.empty or met is None or has_base:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
         rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
         scored = _scores(rows, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scored))
-        derived[score] = name
+        rubric_by_score[score] = name
         labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)  # 0 and 1 are the ends
         scales[name] = replace(scale, affirmative=met)
         scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
@@ -199,7 +199,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         for note in ("missing", "clipped"):
             if count := int(scored[note].sum()):
                 notes.append(written(f"criteria.{note}", score=score, count=count))
-    if not derived:
+    if not rubric_by_score:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
@@ -215,7 +215,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
         scales=scales,
         titles=titles,
-        facts=sharing(dataset.facts, derived),
+        facts=sharing(dataset.facts, rubric_by_score),
         notes=tuple(notes),
     ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
 
