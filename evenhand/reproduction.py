@@ -23,7 +23,7 @@ from evenhand.graders import GraderForecast, GradingOptions, RequestLimits, RunS
 from evenhand.graders.providers import endpoint_of, known_providers
 from evenhand.graders.running import USUAL_WORDS, Forecast, Progress
 from evenhand.reporting.analysing import published_figures
-from evenhand.reporting.new_study import check_numbers, make_study, work_lines
+from evenhand.reporting.new_study import check_raters_and_seed, make_study, work_lines
 from evenhand.reporting.noting import changing_settings, note
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.creation import FIGURES, PublishedStudy, StudyPlan, unused_folder
@@ -72,7 +72,7 @@ class Reproduction:
     batch: bool = False
 
     def __post_init__(self) -> None:
-        check_numbers(3 if self.raters is None else self.raters, self.seed)
+        check_raters_and_seed(3 if self.raters is None else self.raters, self.seed)
         for kind, names in (("subject", self.subjects), ("grader", self.graders)):
             for name in names:
                 if names.count(name) > 1:

@@ -33,8 +33,8 @@ def texts() -> dict[str, str]:
 
 
 def written(key: str, /, **fields: object) -> str:
-    """Return the sentence of a key with its fields filled in. Raises KeyError where the key or a
-    field is missing.
+    """Return the sentence of a key with its fields filled in. Raises KeyError if the key or a field
+    is missing.
 
     Fields are formatted as their placeholders say, and braces in them are kept; None and numbers
     that are not finite are a dash.
@@ -42,7 +42,7 @@ def written(key: str, /, **fields: object) -> str:
     >>> written("recommend.use_at", grader="openai:gpt-5", rubric="hedging", threshold=0.1312)
     'Use openai:gpt-5 for hedging at threshold 0.131, for the binary label.'
     """
-    return _FORMATTER.vformat(texts()[key], (), fields)
+    return _Formatter().vformat(texts()[key], (), fields)
 
 
 def number_of(count: int, noun: str) -> str:
@@ -60,9 +60,6 @@ class _Formatter(string.Formatter):
     def format_field(self, value: object, format_spec: str) -> str:
         is_unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
         return DASH if is_unknown else format(value, format_spec)
-
-
-_FORMATTER = _Formatter()
 
 
 def in_pieces(key: str, /, **fields: object) -> list[object]:
@@ -93,10 +90,7 @@ _INVISIBLE = re.compile(
     + "]|\r(?!\n)"
 )
 
-KEPT = "backslashreplace"
-"""The `errors` argument with which data are encoded: a lone surrogate, which UTF-8 cannot encode,
-is written as in JSON.
-"""
+ESCAPED = "backslashreplace"  # `errors` of `encode`: lone surrogates of data are written as in JSON
 
 
 def visible(text: str) -> str:
@@ -127,7 +121,7 @@ def print_anywhere() -> None:
 
 
 def escaped_json(text: str) -> str:
-    """Return an equivalent JSON text with invisible characters as JSON's escapes."""
+    """Return an equivalent JSON text with invisible characters as JSON's escapes (UTF-16)."""
 
     def escaped(match: re.Match[str]) -> str:
         hex_digits = match[0].encode("utf-16-be", "surrogatepass").hex()

@@ -31,7 +31,7 @@ from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
 from evenhand.analysis.verdicts.judge import limits_of, recommendations
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.texts import KEPT, texts, visible, written
+from evenhand.texts import ESCAPED, texts, visible, written
 
 if TYPE_CHECKING:
     import jinja2
@@ -217,7 +217,7 @@ def write_report(
             draw=lambda chart: drawings[chart.name].result(),
         )  # fmt: skip
     for name, content in contents.items():
-        atomic_write(out / name, content.encode(errors=KEPT))
+        atomic_write(out / name, content.encode(errors=ESCAPED))
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
@@ -388,7 +388,7 @@ def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, by
         yield f"{block.name}.svg", svg.encode()
         yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
     for table in block.data if isinstance(block, Chart | Table) else ():
-        yield f"{table.name}.csv", blocks.csv_of(table, synthetic=synthetic).encode(errors=KEPT)
+        yield f"{table.name}.csv", blocks.csv_of(table, synthetic=synthetic).encode(errors=ESCAPED)
         yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
     if isinstance(block, blocks.Quotable):
         yield f"{METHODS}.md", visible("\n\n".join(block.texts) + "\n").encode()

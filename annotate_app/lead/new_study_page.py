@@ -24,7 +24,7 @@ from evenhand.reporting.new_study import (
     StudyPreview,
     create_and_preview,
     create_items,
-    folder_beside,
+    folder_next_to,
     look_at_items,
     preview_only,
 )
@@ -315,7 +315,7 @@ def _carry_out(
         return
     requests, outcomes = st.session_state[_REQUESTS], present_outcomes()
     requests.clear()  # first, so that no other run creates this study again
-    folder = folder_beside(study.folder, name.strip())
+    folder = folder_next_to(study.folder, name.strip())
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
     preview = _apart(who, create, folder, *arguments)

@@ -68,7 +68,7 @@ def run_label(arguments: Namespace) -> int:
 
 def run_new(arguments: Namespace) -> None:
     """Make a study of prompts or of items, and print what it can decide and the next commands."""
-    new_study.check_numbers(arguments.raters, arguments.seed)
+    new_study.check_raters_and_seed(arguments.raters, arguments.seed)
     item_study = items = None
     rubrics: Sequence[Rubric]
     if arguments.items:

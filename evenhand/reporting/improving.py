@@ -49,8 +49,7 @@ from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
 Grading = tuple[str, GradingOptions]  # a grader, and its options for some units
-AUDITED = 20
-"""Units of the best candidate's injection audit; eight suffice to find one that obeys an attack."""
+AUDITED = 20  # units of an injection audit; eight suffice to find a grader that obeys an attack
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +133,7 @@ class Improvement(Printable):
     @property
     def outcome(self) -> str:
         """The outcome: better, not_shown, worse; "" where the run ended early."""
-        return self.gain.outcome if self.gain else "not_shown" if self.choice else ""
+        return self.gain.outcome if self.gain else ("not_shown" if self.choice else "")
 
     @property
     def sentence(self) -> str:
@@ -242,12 +241,12 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     given_candidates = trial.candidates
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
-        start = trial.gepa_start()
-        proposal_forecasts, placeholders = suggestions.forecast_gepa(study, start, trial.proposer)
+        gepa = trial.gepa_input()
+        proposal_forecasts, placeholders = suggestions.forecast_gepa(study, gepa, trial.proposer)
         trial.add(placeholders)
     learn = trial.clusters_in("learn") if options.proposals else []
     choose, prove = trial.clusters_in("choose"), trial.clusters_in("prove")
-    n_choose_clusters: dict[str, int] = {}
+    n_choose_clusters: dict[str, int] = {}  # in a candidate's last round, which has the most
     remaining = list(trial.candidates)
     for size in versions.round_sizes(len(choose), len(trial.candidates)):
         n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
@@ -311,11 +310,9 @@ class Trial:
         self.cluster_of_unit = clusters_of(dataset)
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
-        self.parts = self._split(ratings)
-        """The part of each cluster."""
+        self.parts = self._split(ratings)  # by cluster
         people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
-        self.units_by_cluster: dict[str, list[str]] = {}
-        """The units that annotators labelled, by cluster."""
+        self.units_by_cluster: dict[str, list[str]] = {}  # those that annotators labelled
         for unit in sorted(set(people["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
@@ -403,7 +400,7 @@ class Trial:
         return Candidate(task.rater_id, origin, grader, grading)
 
     def _counted_ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: annotators' initial ones, graders' of now."""
+        """Return the rubric's ratings that count: annotators' as at the start, graders' as now."""
         ratings = self.study.ratings()
         is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
         human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
@@ -417,27 +414,29 @@ class Trial:
         ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
         return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
 
-    def gepa_start(self) -> suggestions.Start:
-        """Return the state from which GEPA starts: the old grader's instructions and labels."""
+    def gepa_input(self) -> suggestions.GepaInput:
+        """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
         prompt = self.old.grading.prompt
         own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
         text, units = own_text or self.rubric.instructions, self.units_to_learn()
-        return suggestions.Start(self.rubric, self.old.rater_id, text, units, self.proposals)
+        return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
 
     def add(self, proposed: suggestions.Proposals) -> None:
-        """Add a candidate for each proposal of instructions, in place of any earlier ones."""
-        candidates = [self.reworded(*proposal) for proposal in proposed.instructions]
+        """Add a candidate for each set of proposed instructions, in place of any earlier ones."""
+        proposals = proposed.to_try
+        candidates = [self.reworded(entry.instructions, entry.origin) for entry in proposals]
         self.candidates = self._without_repeats([*self._candidates_of_options, *candidates])
 
     def reworded(self, instructions: Instructions, origin: str) -> Candidate:
         """Return the old grader with these instructions, as GEPA tries and proposes it."""
         grading = self.old.grading
+        # A whole prompt always asks for a label; instructions then get the default method.
         method = "" if isinstance(grading.prompt, JudgePrompt) else grading.method
         grading = replace(grading, prompt=instructions, method=method)
         return self._candidate(self.asked_grader, grading, origin)
 
     def is_reworded(self, candidate: Candidate) -> bool:
-        """Return True if a candidate has another prompt than the old grader."""
+        """Return True if a candidate's prompt is neither the rubric's (None) nor the old one's."""
         return candidate.grading.prompt not in (None, self.old.grading.prompt)
 
     def ratings(self) -> pd.DataFrame:
@@ -445,9 +444,9 @@ class Trial:
         ratings = self._counted_ratings()
         if reference := self.rule.reference:
             is_reference = ratings["rater_id"] == reference
+            is_replaced = (ratings["rater_kind"] == "human") & ~is_reference
             kinds = ratings["rater_kind"].where(~is_reference, "human")
-            has_role = (ratings["rater_kind"] != "human") | is_reference
-            ratings = ratings.assign(rater_kind=kinds)[has_role]
+            ratings = ratings.assign(rater_kind=kinds)[~is_replaced]
         return ratings
 
     def note_parts(self, done_by: str) -> None:
@@ -489,10 +488,10 @@ class Trial:
         ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
         cluster_ids = [self.cluster_of_unit[unit] for unit in units]
         table = pd.DataFrame({"unit_id": units, "cluster_id": cluster_ids})
-        if INCLUSION in (facts := self._dataset.units):
-            table[INCLUSION] = table["unit_id"].map(facts.set_index("unit_id")[INCLUSION])
+        if INCLUSION in (all_units := self._dataset.units):  # units were sampled unequally
+            table[INCLUSION] = table["unit_id"].map(all_units.set_index("unit_id")[INCLUSION])
         weighted = with_weights(table, ratings)
-        return encode(combine_readings(ratings, self._scale), self._scale, weighted, "pair")
+        return encode(combine_readings(ratings, self._scale), self._scale, weighted)
 
     def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
         """Return the ratings of annotators and these graders on these clusters."""
@@ -507,7 +506,7 @@ class Trial:
         return {
             readings.units[unit]: self._scale.categories[code]
             for unit, code in zip(readings.unit, readings.code, strict=True)
-            if code >= 0
+            if code >= 0  # -1: no label
         }
 
     def labels_outside_test(self) -> LabelMatrix:
@@ -518,8 +517,8 @@ class Trial:
     @property
     def next_level(self) -> float:
         """The one-sided level of the next reading of *prove*; 0.0 if no error rate is left."""
-        contents = log.contents_read(self.study.store, self.rubric.name)
-        return level_of_reading(len(contents) + 1, self.rule.looks)
+        n_readings = len(log.contents_read(self.study.store, self.rubric.name))
+        return level_of_reading(n_readings + 1, self.rule.looks)
 
     def check_provable(self) -> None:
         """Raise InputError if the choice needs further requests although no gain could be shown
@@ -532,8 +531,7 @@ class Trial:
             readings = len(log.contents_read(self.study.store, name))
             raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
         old, n_clusters = self.old.rater_id, len(self.clusters_in("prove"))
-        shortage = versions.too_few_errors(self.labels_outside_test(), old, n_clusters, level)
-        if shortage:
+        if shortage := versions.too_few_errors(self.labels_outside_test(), old, n_clusters, level):
             errors, needed = shortage
             figures = {"errors": errors, "clusters": n_clusters, "needed": needed}
             raise InputError(written("improve.impossible", old=old, **figures))
@@ -556,8 +554,8 @@ class Trial:
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
-        present = label_hashes(self.study, self._initial_ratings)
-        look = look_numbers(self.study.store, present, record=True).get(self.rubric.name, 1)
+        hashes = label_hashes(self.study, self._initial_ratings)
+        look = look_numbers(self.study.store, hashes, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
@@ -595,8 +593,7 @@ class _Run:
         self, trial: Trial, rounds: running.Rounds | None = None, done_by: str = ""
     ) -> None:
         self.trial, self.rounds, self.done_by = trial, rounds, done_by
-        self._graded_clusters: dict[str, set[str]] = {}
-        """The clusters that each grader was asked about in this run, by rater id."""
+        self._graded_clusters: dict[str, set[str]] = {}  # asked about in this run, by rater id
         self.result = Improvement(
             rubric=trial.rubric.name,
             old=trial.old,
@@ -612,7 +609,7 @@ class _Run:
             if trial.proposals:
                 spec, _ = running.parse_proposer(trial.study, trial.proposer)
                 prices = trial.study.config.prices
-                running.tariff_for(spec, rounds.budget, tier="", prices=prices)  # only to raise
+                running.tariff_for(spec, rounds.budget, tier="", prices=prices)  # raises if none
                 self.propose()
                 trial.note_candidates(self.done_by)
             self.choose()
@@ -628,7 +625,7 @@ class _Run:
         return result
 
     def _labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-        """Return these graders' labels, after grading the clusters that lack them in this run."""
+        """Return graders' and annotators' labels, once the graders have graded these clusters."""
         by_id = {grader.rater_id: grader for grader in (self.trial.old, *self.trial.candidates)}
         gradings = []
         for rater_id in rater_ids:
@@ -672,8 +669,8 @@ class _Run:
             self._grade([candidate.grading_of(units)], [candidate])
             return trial.grades_of(candidate.rater_id, learn)
 
-        start = trial.gepa_start()
-        proposed = suggestions.proposed_by_gepa(start, study.config.seed, answer, grade)
+        gepa = trial.gepa_input()
+        proposed = suggestions.proposed_by_gepa(gepa, study.config.seed, answer, grade)
         trial.add(proposed)
         self.result.candidates, self.result.remarks = trial.candidates, tuple(proposed.remarks)
 
@@ -713,8 +710,8 @@ class _Run:
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
     def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
-        """Audit the best candidate for prompt injection if it has another prompt: a prompt that was
-        written from responses may repeat an attack that a response contains.
+        """Audit the best candidate for prompt injection if it has another prompt, and compare the
+        prompts: one that was written from responses may repeat an attack that a response contains.
         """
         result, trial = self.result, self.trial
         if not trial.is_reworded(best):
@@ -786,8 +783,9 @@ def _prompt_lines(rubric: Rubric, prompt: JudgePrompt | Instructions | None) -> 
     """Return the lines of a grader's prompt, with the names of a unit's texts in braces."""
     if isinstance(prompt, JudgePrompt):
         return f"{prompt.system}\n{prompt.template}".strip().splitlines()
-    if rubric.images:
-        return ((prompt and prompt.instructions) or rubric.instructions).splitlines()
+    if rubric.images:  # `for_prompt` makes a text, without images
+        instructions = prompt.instructions if prompt else ""  # "" for examples alone
+        return (instructions or rubric.instructions).splitlines()
     prompted = prompt.for_rubric(rubric) if prompt else rubric
     text = prompted.for_prompt({name: f"{{{name}}}" for name in rubric.variables})
     return f"{text.system}\n\n{text.user}".strip().splitlines()
@@ -804,7 +802,7 @@ def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
         "--max-tokens": grading.max_tokens,
         "--effort": grading.effort,
         "--service-tier": grading.service_tier,
-        "--orders": "ab" if tuple(grading.orders) == ("ab",) else None,
+        "--orders": "ab" if tuple(grading.orders) == ("ab",) else None,  # the default is both
     }
     arguments = [f"{name}={value}" for name, value in options.items() if value]
     for name, number in {"--temperature": grading.temperature, "--seed": grading.seed}.items():

@@ -24,9 +24,9 @@ Result = TypeVar("Result")
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return sets of keywords, {keyword: type}, by name. Those for tuning lack `reference`, which
-    is a parameter of `calibrate` itself; those for a plan have its assumptions, too. Types are
-    texts for `keyword_types.pyi`, which imports names such as "Names", "Table" and "Level".
+    """Return each function's set of keywords, {keyword: type}, by the set's name. The set for
+    tuning lacks `reference`, a parameter of `calibrate` itself; that for a plan has its assumptions
+    too. Types are texts as in `keyword_types.pyi`, which imports "Names", "Table" and "Level".
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
@@ -37,7 +37,7 @@ def keyword_types() -> dict[str, dict[str, str]]:
     settings["missing"] = "Names"
     reference = {"reference": settings.pop("reference")}
     overlap = {"overlap": settings.pop("overlap")}
-    ratings = {
+    of_source = {
         "human": "Names",
         "model": "Names",
         "units": "Table | str | os.PathLike[str] | None",
@@ -47,22 +47,22 @@ def keyword_types() -> dict[str, dict[str, str]]:
         "columns": "Mapping[str, str] | None",
         "name": "str",
     }
-    assumed, items = _given_types(Assumptions), _given_types(LabelOptions)
+    assumed, label = _given_types(Assumptions), _given_types(LabelOptions)
     assumed["strictness"] += " | None"  # None is a value of this one: the usual strictness
-    items["missing"] = "Names"
-    del items["in_python"], items["given_options"], items["descriptions"]
+    label["missing"] = "Names"
+    del label["in_python"], label["given_options"], label["descriptions"]  # set by programs only
     return {
         "": {},  # for functions without `**options`
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
-        "RatingsKeywords": ratings | settings | reference | overlap,
-        "TuningKeywords": ratings | settings | overlap,
-        "PlanKeywords": ratings | settings | reference | assumed,
-        "LabelKeywords": items,
+        "RatingsKeywords": of_source | settings | reference | overlap,
+        "TuningKeywords": of_source | settings | overlap,
+        "PlanKeywords": of_source | settings | reference | assumed,
+        "LabelKeywords": label,
     }
 
 
 def _types_of(options: type, sequence: str = "str | Sequence[str]") -> dict[str, str]:
-    """Return the types of a dataclass's fields; `sequence` is that of those with several values."""
+    """Return a dataclass's fields as keywords, {keyword: type}; `sequence` as in `_type`."""
     hints = get_type_hints(options)
     return {field.name: _type(hints[field.name], sequence) for field in fields(options)}
 
@@ -73,7 +73,7 @@ def _given_types(options: type) -> dict[str, str]:
 
 
 def _type(hint: object, sequence: str = "str | Sequence[str]") -> str:
-    """Return the text of a keyword's type for a field's type; `sequence` is that of a sequence.
+    """Return the text of a keyword's type for a field's type, with `sequence` for a sequence.
 
     >>> _type(dict[str, tuple[str, ...]]), _type(tuple[str, ...]), _type(float | None)
     ('Mapping[str, Sequence[str]]', 'str | Sequence[str]', 'float | None')
@@ -93,7 +93,7 @@ def _type(hint: object, sequence: str = "str | Sequence[str]") -> str:
 
 @cache
 def _choices() -> dict[str, tuple[str, ...]]:
-    """Return the values of keywords that have a closed list of them."""
+    """Return the permitted values of each keyword that has a closed list of them."""
     from evenhand.analysis.labels.scale import Level
     from evenhand.analysis.thresholds.tuning import OBJECTIVES
     from evenhand.reporting.planning import STATISTICS
@@ -172,11 +172,11 @@ def _expected_kind(value: object, hint: str) -> str:
     ('a whole number', '', '')
     """
     names = [part.partition("[")[0] for part in hint.split(" | ")]
-    is_checked = {"None", *_KINDS} >= set(names)  # not labels, tables and classes of ours
+    is_checked = {"None", *_KINDS} >= set(names)  # not "Table", which is checked when read
     if not is_checked or (value is None and "None" in names):
         return ""
     kinds = [_KINDS[name] for name in names if name != "None"]
-    is_wrong_bool = isinstance(value, bool) and "bool" not in names  # it is an Integral, too
+    is_wrong_bool = isinstance(value, bool) and "bool" not in names  # Python takes it for a number
     if not is_wrong_bool and isinstance(value, tuple(kind for kind, _ in kinds)):
         return ""
     return " or ".join(in_words for _, in_words in kinds)
@@ -210,7 +210,8 @@ def in_python(sentence: str, types: Mapping[str, str]) -> str:
         values = ", ".join(value if value.isdigit() else f'"{value}"' for value in examples)
         return f"{keyword}=[{values}]" if "," in values else f"{keyword}={values}"
 
-    # An option may be followed by an example of its value: NAME, yes,no or 1-5.
+    # A setting is a keyword of its own, `--set NAME` on the command line. An option may be followed
+    # by an example of its value: NAME, yes,no or 1-5.
     example = r"(?P<example> (?:\w+(?:,\w+)+|[A-Z]{2,}|\d[\w.-]*)(?!\w))?"
     sentence = re.sub(r"--set (\w+)", lambda match: f"--{match[1].replace('_', '-')}", sentence)
     return re.sub(rf"--(?P<option>[a-z][a-z-]*)(?P<colon>:?){example}", as_keyword, sentence)
@@ -225,8 +226,8 @@ _EXTRAS = {
 
 def missing_library(error: Exception) -> str:
     """Say which library is missing and how to install it; "" for any other error."""
-    name = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    library = name.partition(".")[0]
+    module = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    library = module.partition(".")[0]
     if library in ("", "evenhand"):
         return ""
     extra = next((extra for extra, modules in _EXTRAS.items() if library in modules), "study")

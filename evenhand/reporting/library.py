@@ -200,7 +200,8 @@ def check(ratings: Labels, **options: Unpack[keyword_types.RatingsKeywords]) -> 
     >>> [verdict["verdict"] for verdict in result.verdicts]
     ['can_replace']
     """
-    return Check(*analyse_source(*_source_and_options(ratings, options), verify=True))
+    source, declared = _source_and_options(ratings, options)
+    return Check(*analyse_source(source, declared, verify=True))
 
 
 @taking("RatingsKeywords")
@@ -351,10 +352,10 @@ def plan(
     settings: dict[str, Any] = dict(options)
     assumed = {name: settings.pop(name) for name in [*settings] if name in names}
     if pilot is not None:
-        for name in assumed:
+        if name := next(iter(assumed), ""):
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
         source, declared = _source_and_options(pilot, settings)
-        analysis, context = analyse_source(source, declared, why=True)
+        analysis, context = analyse_source(source, declared, why=True)  # with variance components
         return plan_from(analysis, target, context.all_notes)
     for name in settings:
         if name not in Rules.model_fields:
@@ -395,7 +396,7 @@ def label(
         raise InputError("a table has no name for the study; name its folder: label(items, FOLDER)")
     study_folder = Path(f"{Path(str(source)).stem}-study" if folder is None else folder)
     values: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
-    option_names = [f"--{name.replace('_', '-')}" for name in values]
+    option_names = [f"--{name.replace('_', '-')}" for name in values]  # as on the command line
     for name in ("show", "subject", "options", "stratify", "rubric", "missing"):
         if name in values:
             values[name] = list(as_texts(values[name]))
@@ -410,8 +411,8 @@ def label(
 def _source_and_options(
     ratings: Labels, keywords: Mapping[str, Any], of_study: Collection[str] = ()
 ) -> tuple[Source, ScaleOptions]:
-    """Return the source of the labels, and the keywords as options. With a study or a `Dataset`
-    only settings and the keywords `of_study` are allowed.
+    """Return the source of the labels, and the keywords as options. Raises InputError for an
+    invalid value, and with a study or a `Dataset` unless only settings or `of_study` are given.
     """
     settings = {name: value for name, value in keywords.items() if name in Rules.model_fields}
     for name, value in settings.items():
@@ -448,5 +449,5 @@ def _source_and_options(
 
 
 def _columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return names of columns, `{ours: theirs}`, with short names such as `unit` in full."""
+    """Return the names of columns, `{ours: theirs}`, with short ones of ours (`unit`) in full."""
     return {SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()}

@@ -42,7 +42,7 @@ from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
-from evenhand.reporting.ratings_file.criteria import rubric_read, shared_columns, with_scores
+from evenhand.reporting.ratings_file.criteria import rubric_scored, shared_columns, with_scores
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_hash
@@ -128,8 +128,8 @@ def from_study(
     becomes a rubric for each option, unless `whole`.
 
     With `look`, new labels count as an interim analysis; without it they get no verdict. Grades
-    under a text that was only tried are left out, except those of the grader `tried`, and so are
-    those withheld because of `improve` (`withheld_grades`).
+    under a rubric's text that was only tried are left out, except those of the rater id `tried`,
+    and so are those withheld because of `improve` (`withheld_grades`).
     """
     ratings, config, rubrics = study.ratings(), study.config, study.rubrics
     notes = unknown_ids(config.names, ratings, rubrics)
@@ -160,9 +160,10 @@ def from_study(
         for name, scale in dataset.scales.items()
     }
     dataset = without_withheld(replace(dataset, scales=scales))
+    if whole:
+        return dataset
     set_rubrics = [rubric for rubric in rubrics.values() if not rubric.kind.is_single]
-    options_of = {} if whole else {rubric.name: rubric.categories for rubric in set_rubrics}
-    return with_parts(dataset, options_of)
+    return with_parts(dataset, {rubric.name: rubric.categories for rubric in set_rubrics})
 
 
 def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFacts:
@@ -265,7 +266,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
 def without_withheld(dataset: Dataset) -> Dataset:
     """Return the dataset without the labels that its scales withhold, with a note for each grader.
-    A rubric's scale is that of all ratings if it is the only one.
+    An only scale applies to all ratings, which need not name its rubric.
     """
     ratings, notes = dataset.ratings, []
     for rubric, scale in dataset.scales.items():
@@ -273,8 +274,8 @@ def without_withheld(dataset: Dataset) -> Dataset:
             continue
         is_on_rubric = (ratings["rubric"] == rubric) | (len(dataset.scales) == 1)
         on_rubric = ratings[is_on_rubric]
-        pairs = zip(on_rubric["rater_id"], on_rubric["unit_id"], strict=True)
-        is_withheld = [unit in scale.withheld.get(rater, ()) for rater, unit in pairs]
+        rated = zip(on_rubric["rater_id"], on_rubric["unit_id"], strict=True)
+        is_withheld = [unit in scale.withheld.get(rater, ()) for rater, unit in rated]
         withheld = on_rubric[np.array(is_withheld, dtype=bool)]
         ratings = ratings.drop(withheld.index)
         remaining = ratings[is_on_rubric.loc[ratings.index]]
@@ -282,7 +283,7 @@ def without_withheld(dataset: Dataset) -> Dataset:
         removed_graders, affected_graders = [], set(withheld["rater_id"])
         for grader in scale.withheld:
             graded = set(remaining.loc[remaining["rater_id"] == grader, "unit_id"])
-            if not graded:
+            if not graded:  # no note of its own: it is removed, or has no labels at all
                 if grader in affected_graders:
                     removed_graders.append(grader)
                 continue
@@ -425,8 +426,8 @@ def from_rows(
     check_setting_columns(changes, unit_table, rows, units_source)
     # A default sidecar; without validation, as building the validator would take long.
     stored = sidecar or declared.Sidecar.model_construct()
-    for fault in unknown_ids(stored.names, ratings, stored.scales):
-        raise InputError(fault)
+    if faults := unknown_ids(stored.names, ratings, stored.scales):
+        raise InputError(faults[0])
     # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
     if scales is not None and (rubrics != "").any():
@@ -434,9 +435,9 @@ def from_rows(
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
-    # The rubric of a score, which is computed in the end, is that of the labels of criteria.
+    # The rubric of a score is not in the file: scores are computed in the end, from criteria.
     if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
-        options = replace(options, rubric=rubric_read(options.rubric))
+        options = replace(options, rubric=rubric_scored(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
     # The cluster is that of the options or the sidecar, or else the items that units repeat.
@@ -445,7 +446,8 @@ def from_rows(
     unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
-    raters = rater_columns(rows, most=None if has_slices else MOST_SIDES + 1)  # +1: "" is no side
+    most_values = None if has_slices else MOST_SIDES + 1  # an empty cell is a value, but no side
+    raters = rater_columns(rows, most_values)
     check_sides(rows, raters, rater_slices, source)
     notes = [*reading.notes]
     if sidecar is None:
@@ -521,14 +523,13 @@ def _reading_note(items: str, scaled: ScaledRatings) -> str:
 
 # ---- the units of a file or a table, and the items that they repeat ------------------------------
 
-_PURPOSES = {
+_PURPOSES = {  # in messages, by setting that names columns of units
     "slices": "slice by",
     "groups": "group by",
     "variants": "tell variants by",
     "cluster": "cluster by",
     "sensitivity_cluster": "cluster by",
 }
-"""The purpose, in messages, of each setting that names columns of units."""
 MIN_FILLED = 0.9  # the smallest share of filled cells in a column that identifies items
 _MOST_NESTED_CHECKED = 100  # different cells of a column that are checked for nested values
 _ANSWER = re.compile(rf"(^|[_\W])({pattern_of('answer')})([_\W]|$)", re.I)
@@ -623,14 +624,14 @@ def clustered_by_items(
 
 
 def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
-    """Return the column that identifies items which several units share, or None (see the top).
+    """Return the column that identifies items which units share, or None, as the module says.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": list("1234"), "topic": list("aabb"), "Item": list("xyxy")})
     >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
     'Item'
     """
-    by_name, repeating = {}, {}  # the number of different cells in each candidate, by column
+    by_name, repeating = {}, {}  # two kinds of candidates: the number of different cells by column
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
@@ -638,7 +639,7 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
         if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
             continue
         if counts.index[:_MOST_NESTED_CHECKED].map(is_nested).all():
-            continue
+            continue  # lists and objects, not ids
         if names_items(column):
             by_name[column] = len(counts)
         elif (

@@ -151,7 +151,7 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
     rubrics = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
         path = source
-        may_compare = _has_comparison(rubrics) or not options.of_one
+        may_compare = _has_comparison(rubrics) or not options.is_about_one
         item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
     else:
         path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
@@ -175,10 +175,10 @@ def _is_compared(
     item_table: ItemTable, answers: Sequence[str], options: ItemOptions, rubrics: Sequence[Rubric]
 ) -> bool:
     """Return True if two answers of a row (columns `answers`) are compared. They are not if the
-    table has a column for one answer too and the question is about one (`options.of_one`).
+    table has a column for one answer too and the question is about one (`options.is_about_one`).
     """
-    is_about_one = options.of_one and bool(item_tables.unsided_answers(item_table.table))
-    return _has_comparison(rubrics) or (bool(answers) and not is_about_one)
+    has_one = options.is_about_one and bool(item_tables.unsided_answers(item_table.table))
+    return _has_comparison(rubrics) or (bool(answers) and not has_one)
 
 
 def _single_answers(
@@ -296,17 +296,16 @@ def _judge_rubric(rubrics: Sequence[Rubric]) -> Rubric:
 
 
 _VERSION = r"\d(?:[\w.-]*\w)?"
-_MODELS = (
+_MODELS = (  # names of families of models, and of their makers
     rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
     r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
     r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
     r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
 )
-"""Names of families of models, and of their makers."""
 _COMMON_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
 """Names of judges' columns that are not looked for in texts, where they are common words."""
 _NO_SUBJECT = "responses"  # the subject of items whose subject is not known
-_SHORTEST = 3  # a shorter name without a digit may be a common word, so it is not looked for
+_SHORTEST_NAME = 3  # a shorter one without a digit may be a common word, so it is not looked for
 _INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
 
 
@@ -343,9 +342,9 @@ def names_shown(study: Study, option: str = "") -> list[str]:
 
 def _pattern(names: list[str], patterns: list[str]) -> re.Pattern[str]:
     """Return a pattern of whole words: these names in their letter case, except very short ones,
-    further patterns, and names of models in any case.
+    further patterns, and names of models.
     """
-    exact = [re.escape(name) for name in names if len(name) >= _SHORTEST or re.search(r"\d", name)]
+    exact = [re.escape(n) for n in names if len(n) >= _SHORTEST_NAME or re.search(r"\d", n)]
     alternatives = "|".join([*sorted(exact, key=len, reverse=True), *patterns, _MODELS])
     return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w])")
 
@@ -365,12 +364,10 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
                 yield item, variable, text
 
 
-_MOST_HUMANS = 100
-"""The most annotators per unit for whom precision is computed: more hardly narrow an interval, and
-the time grows with their square."""
+_MOST_HUMANS = 100  # to compute precision for: more change little, and time grows with the square
 
 
-def check_numbers(raters: int, seed: int) -> None:
+def check_raters_and_seed(raters: int, seed: int) -> None:
     """Raise InputError for a number of annotators or a seed that a new study cannot have."""
     if not 1 <= raters <= study_toml.MOST_RATERS:
         raise InputError(f"--raters must be 1 to {study_toml.MOST_RATERS:,}, not {raters:,}")
@@ -401,7 +398,7 @@ class StudyPreview:
 
 def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
     """Make a study, with the first entries of its log and the labels of its items' judge; it
-    appears complete or not at all. Return the number of these labels.
+    appears complete or not at all. Return the number of the judge's labels.
     """
     n_judged = 0
 
@@ -446,8 +443,8 @@ def preview_of(study: Study) -> StudyPreview:
 
 
 def work_lines(study: Study, usual: int) -> list[str]:
-    """Return sentences on the number of sampled prompts, with a warning if there are fewer than
-    `usual` in all; on annotators' work and pay; and on the precision of the sample.
+    """Return sentences on the number of sampled prompts, with a warning if there are fewer in all
+    than the `usual` number; on annotators' work and pay; and on the precision of the sample.
     """
     preview, config = preview_of(study), study.config
     counts = {"total": preview.total, "noun": preview.noun}
@@ -459,16 +456,16 @@ def work_lines(study: Study, usual: int) -> list[str]:
     raters = config.annotation.raters_per_unit
     lines.append(written("reproduce.work", labels=labels, hours=hours, raters=raters))
     if pay := config.pay:
-        labels_each = config.annotation.units_per_rater
-        people = math.ceil(labels / labels_each) if labels_each else 0
+        units_per_rater = config.annotation.units_per_rater
+        people = math.ceil(labels / units_per_rater) if units_per_rater else 0  # 0: not known
         costs = {"amount": pay.complete, "currency": pay.currency, "people": people}
-        key = "pay" if labels_each else "pay_each"
+        key = "pay" if units_per_rater else "pay_each"
         lines.append(written(f"reproduce.{key}", total=people * pay.complete, **costs))
     return [*lines, *preview.precision]
 
 
 def display_of(study: Study) -> str:
-    """Return a sentence on the display of responses and their share of Markdown, or ""."""
+    """Return a sentence on the display of responses and their share of Markdown; "" for none."""
     texts = study.store.responses()["response"]
     if texts.empty:
         return ""
@@ -483,7 +480,7 @@ def preview_only(create: Callable[..., StudyPreview], *arguments: object) -> Stu
         return create(Path(parent) / "study", *arguments)
 
 
-def folder_beside(present: Path, name: str) -> Path:
+def folder_next_to(present: Path, name: str) -> Path:
     """Return the folder `name` next to that of the `present` study, for a new study. Raises
     InputError if the name is not plain, the folder exists, or its parent cannot be written.
     """
@@ -512,7 +509,7 @@ def start_study(folder: Path) -> Path:
         except OSError as error:
             raise InputError(f"{folder}: {str(error.strerror).lower()}; name another") from None
         options = LabelOptions(question="-", options=["yes", "no"])
-        _make(pd.DataFrame({"response": ["-"]}), start, options)
+        _make_item_study(pd.DataFrame({"response": ["-"]}), start, options)
         with open_study(start) as study:
             pause(study.store, "", operator())
     return start
@@ -574,7 +571,7 @@ def label_items(
     if (folder / study_toml.FILE_NAME).is_file():
         notes = [written("items.goes_on", folder=folder), *_continue(source, folder, options)]
     else:
-        items, n_judged = _make(source, folder, options)
+        items, n_judged = _make_item_study(source, folder, options)
         notes = items.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
         hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:
@@ -648,10 +645,12 @@ def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     ]
 
 
-def _make(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[ItemStudy, int]:
-    """Make a study of items; return its material, and the number of labels of a judge."""
+def _make_item_study(
+    source: Path | Table, folder: Path, options: LabelOptions
+) -> tuple[ItemStudy, int]:
+    """Make a study of items; return what was read, and the number of labels of a judge."""
     raters = 1 if options.raters is None else options.raters
-    check_numbers(raters, options.seed)
+    check_raters_and_seed(raters, options.seed)
     items = item_study(source, options)
     plan = StudyPlan(
         items=items.items,
@@ -666,6 +665,6 @@ def _make(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[It
 
 def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
     """Make a study of items and return its preview. Raises InputError, with nothing written."""
-    items, _ = _make(source, folder, options)
+    items, _ = _make_item_study(source, folder, options)
     with open_study(folder) as study:
         return replace(preview_of(study), read=tuple(items.as_read))

@@ -36,8 +36,7 @@ from evenhand.texts import written
 AnyScenario = Scenario | ScaleScenario
 Record = dict[str, object]  # a row of a table of a plan as data
 SIZES = (50, 100, 200, 400, 800, 1600)  # numbers of pairs to plan for without a pilot
-PEOPLE = (3, 4, 5, 6, 7, 8)
-"""Numbers of annotators to plan for, for a verdict about annotators like them."""
+PEOPLE = (3, 4, 5, 6, 7, 8)  # annotators to plan for, for a verdict about annotators like them
 GROWTH = (1.0, 2.0, 4.0)  # sizes of samples, as multiples of the pilot
 MORE_PEOPLE = (0, 1, 2, 4, 8, 16)  # numbers of annotators to add to the pilot's
 MOST_PER_UNIT = 6  # the most annotators per unit for which dependability is shown
@@ -50,14 +49,12 @@ STATISTICS = {
     "difference": ("mean_difference_ppi", "rate_difference_ppi"),
 }
 """Statistics to plan for, with those of a pilot's rows that estimate them: the first there is."""
-CORRECTED = ("mean", "difference")
-"""Statistics of a grader's labels that annotators' labels correct."""
+CORRECTED = ("mean", "difference")  # statistics of a grader's labels, corrected by annotators'
 GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
-_SENTENCE_INDEX = 2  # the index of the number in `GRADED` that the plan's sentence names
-Columns = tuple[list[str], list[list[str]]]  # heads and rows of a table in a plan
-AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7
-"""The values of `Assumptions` where none are given."""
+_IN_SENTENCE = GRADED.index(4.0)  # the number of which the plan's sentence speaks
+TextTable = tuple[list[str], list[list[str]]]  # the headings and the rows of a table in a plan
+AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7  # where `Assumptions` have None
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,7 @@ class Assumptions:
         scenario = self._scale_scenario() if self.scale else self._binary_scenario()
         strictness = self.strictness
         if strictness is None:
-            strictness = scenarios.default_strictness(scenario.likeness)  # humans', not subjects'
+            strictness = scenarios.default_strictness(scenario.likeness)  # annotators' likeness
         scenario = replace(scenario, strictness=strictness)
         if strictness < 0 or not scenario.is_strictness_possible:
             assumed_agreement = "correlate so highly"
@@ -158,8 +155,8 @@ class Assumptions:
 
     @property
     def _mean_and_sd(self) -> tuple[float | None, float | None]:
-        """The labels' mean and standard deviation, None if not given. Raises InputError if `mean`
-        is neither a number nor a number and a positive one.
+        """The labels' mean and standard deviation, each None if not given. Raises InputError if
+        `mean` is something else.
         """
         fault = "--mean is a mean, or a mean and a positive standard deviation: 3,0.9"
         values = self.mean if isinstance(self.mean, Sequence) else [self.mean]
@@ -178,7 +175,7 @@ class Assumptions:
         """Return annotators' standard deviation, and the correlation of the grader's labels with
         theirs, for a correction of this statistic; errors as `scenario`.
         """
-        # A grader may know nothing: 0 is allowed.
+        # The limit is excluded, and 0 is allowed: a grader may know nothing.
         correlation = _checked("correlation", self.correlation, CORRELATION, low=-1e-9)
         _, sd = self._mean_and_sd
         if sd is None and self.scale:
@@ -193,8 +190,8 @@ class Assumptions:
 
     @property
     def subject_correlation(self) -> float:
-        """The correlation of two subjects' labels on one prompt: `likeness`, or 0 at its default 1,
-        which is no assumption about the subjects and only makes a pair count as one unit.
+        """The correlation of two subjects' labels on one prompt: `likeness`; 0 for its default 1,
+        which assumes nothing about subjects but is the cautious way to count a pair: as one unit.
         """
         if not 0 <= self.likeness <= 1:
             raise InputError("--likeness is a share, from 0 to 1")
@@ -207,14 +204,14 @@ class Assumptions:
 
 
 def _check_between(name: str, value: float, low: float, high: float = 1.0) -> None:
-    """Raise InputError if the value of an option is not between the limits, which are excluded."""
+    """Raise InputError if the value of an option is not between the limits, or is one of them."""
     if not low < value < high:
         option = f"--{name.replace('_', '-')}"
         raise InputError(f"{option} is {value:g}; it must lie between {low:g} and {high:g}")
 
 
 def _checked(name: str, value: float | None, default: float, low: float) -> float:
-    """Return an option's value or default. Raises InputError unless it is between `low` and 1."""
+    """Return an option's value, or the default for None; errors as `_check_between` up to 1."""
     value = default if value is None else value
     _check_between(name, value, low)
     return value
@@ -252,8 +249,8 @@ def plan_ahead(
     assumed: Assumptions, target: Target, settings: Mapping[str, Any] | None = None
 ) -> Plan:
     """Plan from assumptions: for the precision of `target`, and for a grader as good as an
-    annotator to pass. `settings` are those of the verdict. Raises InputError if a number is out of
-    range.
+    annotator to pass. `settings` of the analysis differ from the defaults. Raises InputError if a
+    number is out of range.
     """
     statistic = target.statistic
     if statistic in CORRECTED:
@@ -265,9 +262,9 @@ def plan_ahead(
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
     humans, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
-    widths, chances = [], []
+    widths, chances = [], []  # by `SIZES`; each member of chances is by scope and annotators
     for n_pairs in SIZES:
-        n_units = n_pairs * units_per_pair
+        n_units = n_pairs * units_per_pair  # of which at least 2 are needed
         widths.append(half_width(statistic, max(round(n_units), 2), scenario))
         n_shared = max(round(n_units * scenario.overlap), 2)
         chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
@@ -298,7 +295,7 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
         raise InputError(f"--raters must be 1 to {MOST_RATERS:,}")
     sizes, table = _labels_by_graded(spread, target)
     figures = {"sd": spread.sd, "correlation": spread.correlation}
-    n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_SENTENCE_INDEX].astype(int)
+    n_graded, n_labelled = sizes[["graded", "labelled"]].iloc[_IN_SENTENCE].astype(int)
     figures |= {"width": target.half_width, "graded": n_graded, "labelled": n_labelled}
     figures |= {"alone": int(sizes["labelled"].iloc[0]), "least": int(sizes["labelled"].iloc[-1])}
     needed = written(f"plan.corrected_{statistic}", likeness=assumed.subject_correlation, **figures)
@@ -307,7 +304,7 @@ def _plan_corrected(assumed: Assumptions, target: Target) -> Plan:
     return Plan([needed, (title, *table), basis], {"sizes": sizes})
 
 
-def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame, Columns]:
+def _labels_by_graded(spread: LabelSpread, target: Target) -> tuple[pd.DataFrame, TextTable]:
     """Return the number of labelled items that the target takes by the number of graded items, from
     as many as are enough without a grader, as data and as a table of text.
     """
@@ -407,8 +404,8 @@ def _precision_sentence(scenario: AnyScenario, assumed: Assumptions, target: Tar
 
 
 def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> Plan:
-    """Plan from a pilot, analysed with `why`: the pairs that would decide on each grader; for each
-    rubric its variance components; and the effect of more data. `notes` are on its labels.
+    """Plan from the `analysis` of a pilot with `why=True`: the pairs that would decide on each
+    grader; each rubric's variance components; the effect of more data. `notes` are on its labels.
     """
     deciding_lines, deciding = _deciding_table(analysis)
     component_lines, components, dependability = _component_tables(analysis)
@@ -430,9 +427,9 @@ def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], lis
     for rubric, variances in analysis.components.items():
         sample = {"units": variances.n_units, "people": variances.n_raters}
         text_rows: list[list[str]] = []
-        names = ("items differ", "annotators are lenient or strict", "everything else")
+        sources = ("items differ", "annotators are lenient or strict", "everything else")
         values = (variances.unit, variances.rater, variances.residual)
-        for name, value, share in zip(names, values, variances.shares, strict=True):
+        for name, value, share in zip(sources, values, variances.shares, strict=True):
             text_rows.append([name, f"{value:.3f}", "-" if math.isnan(share) else f"{share:.0%}"])
             components.append({"rubric": rubric, "source": name, "variance": value, "share": share})
         title = written("pilot.components", rubric=rubric or "labels", **sample)
@@ -468,7 +465,7 @@ def _corrected_tables(analysis: Analysis, target: Target) -> tuple[list[Line], l
 
 
 def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
-    """Return the pairs that decide on each grader by annotators per pair: lines, and data."""
+    """Return the pairs that decide on each grader, by number of annotators: lines, and data."""
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
@@ -514,7 +511,7 @@ def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], lis
     results = analysis.results
     results = results[(results["rater_a"] == "humans") & results["low"].notna()]
     results = results[results["subset"].isin(["all", "all|binary"])]
-    estimates: list[Any] = []
+    estimates: list[Any] = []  # rows of results
     for _, rubric_rows in results.groupby("rubric", sort=False):
         names = [name for name in STATISTICS[statistic] if name in set(rubric_rows["statistic"])]
         estimates += rubric_rows[rubric_rows["statistic"].isin(names[:1])].to_dict("records")

@@ -43,19 +43,19 @@ def report_study(
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.analysing import analyse_study
 
-    progress = on_stage or (lambda stage: None)
-    progress("reading the labels")
+    report_stage = on_stage or (lambda stage: None)
+    report_stage("reading the labels")
     with workers() as pool:
-        analysis, context = analyse_study(study, pool=pool, on_stage=progress)
-    progress("writing the report")
+        analysis, context = analyse_study(study, pool=pool, on_stage=report_stage)
+    report_stage("writing the report")
     write_report(analysis, context, out, full=full)
     if figures is not None:
-        progress("drawing figures")
+        report_stage("drawing figures")
         write_figures(analysis, context, figures)
     return analysis
 
 
-_MOST_RATERS = 40  # in a table of pairs on a page
+_MOST_RATERS = 40  # annotators in a table of their agreement with one another, on a page
 QUALITY_FILE = "quality.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
@@ -86,7 +86,7 @@ def study_figures(
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     forests = [
-        chart  # one for each label view: the page shows as many in a row as fit
+        chart  # one for each label view, as the page shows as many in a row as fit
         for figures in Source(analysis, context).rubrics
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
@@ -102,7 +102,7 @@ def study_figures(
 
 
 def call_on(folder: Path, function: Callable[..., Result], arguments: Sequence[object]) -> Result:
-    """Return `function(study, *arguments)` for a study's folder: a process can be sent no study."""
+    """Return `function(study, *arguments)`. A process can be sent this `folder`, but no study."""
     with open_study(folder) as study:
         return function(study, *arguments)
 
@@ -116,13 +116,13 @@ def count_look(folder: Path) -> None:
 
 
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:
-    """Return, by rubric, its annotators (n), the number of items shared by each pair (n, n), and
+    """Return, by rubric, its annotators (n), the number of items shared by each two (n, n), and
     their Cohen's kappa (n, n), weighted if options are ordered, NaN if undefined. Numbers, sets of
     options and rubrics of too many annotators for a page are left out.
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
-    final, pairs = final_labels(study), {}
+    final, agreement = final_labels(study), {}
     for name, rubric in study.rubrics.items():
         labels = pd.DataFrame([*final[final["rubric"] == name]["labels"]])  # (items, raters)
         raters, n_raters = sorted(map(str, labels)), labels.shape[1]
@@ -134,12 +134,12 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
             tables = (flat.T @ flat).reshape(n_raters, n_keys, n_raters, n_keys).swapaxes(1, 2)
             level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
             kappa = kappas(tables, agreement_weights(n_keys, level))
-            pairs[name] = raters, tables.sum((2, 3)), kappa
-    return pairs
+            agreement[name] = raters, tables.sum((2, 3)), kappa
+    return agreement
 
 
 def study_quality(study: Study) -> pd.DataFrame:
-    """Return `analysis.raters.rater_quality`, with why a rater is `excluded`, "" if not."""
+    """Return the table of `rater_quality`, with the reason why a rater is `excluded`, "" if not."""
     from evenhand.analysis.raters import rater_quality
     from evenhand.reporting.load import from_study
 
@@ -160,7 +160,7 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
-    """Exclude raters with a flag of `[quality] stop` whom nobody readmitted; return their ids."""
+    """Exclude raters with a flag of `[quality] stop` in `table`, unless readmitted; return ids."""
     stop_flags = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []

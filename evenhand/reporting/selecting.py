@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -32,8 +32,6 @@ from evenhand.texts import written
 
 if TYPE_CHECKING:
     from evenhand.study import Study
-
-_FIGURES: tuple[Literal["estimate"], Literal["low"], Literal["high"]] = ("estimate", "low", "high")
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +67,8 @@ class Selection(Printable):
     @property
     def table(self) -> pd.DataFrame:
         """The ranking: a row for each rubric and grader, with the figures that it is ranked by.
-        `usd` is the price of 1,000 units; NaN: not known; `front`: none as cheap agrees as well.
+        `usd` is the price of 1,000 units, NaN if not known. `front` is True for a grader if no
+        other is as cheap and agrees as well.
         """
         graders = itertools.chain.from_iterable(self._ranking.values())
         return pd.DataFrame([_record(grader) for grader in graders])
@@ -102,8 +101,8 @@ def _record(candidate: Candidate) -> dict[str, object]:
     verdict, nan = candidate.verdict, math.nan
     record: dict[str, object] = {name: verdict[name] for name in ("rubric", "grader", "verdict")}
     for name, row in (("difference", candidate.difference), ("kappa", candidate.kappa)):
-        ends = (row["estimate"], row["low"], row["high"]) if row else (nan, nan, nan)
-        record |= zip((name, f"{name}_low", f"{name}_high"), ends, strict=True)
+        figures = (row["estimate"], row["low"], row["high"]) if row else (nan, nan, nan)
+        record |= zip((name, f"{name}_low", f"{name}_high"), figures, strict=True)
     for name, row in (("coverage", candidate.coverage), ("usd", candidate.price)):
         record[name] = row["estimate"] if row else nan
     return {**record, "front": candidate.best_buy, "sentence": verdict["sentence"]}
@@ -118,7 +117,8 @@ def _with_interval(row: TableRow | None) -> str:
     """
     if row is None or math.isnan(row["estimate"]):
         return "-"
-    estimate, low, high = (format_number(row[name], row["statistic"]) for name in _FIGURES)
+    figures = (row["estimate"], row["low"], row["high"])
+    estimate, low, high = (format_number(figure, row["statistic"]) for figure in figures)
     return estimate if math.isnan(row["low"]) else f"{estimate} [{low}, {high}]"
 
 
@@ -133,16 +133,16 @@ def _rate(rate: Rate | None) -> str:
     return f"{rate['estimate']:.2f} [{rate['low']:.2f}, {rate['high']:.2f}]"
 
 
-def _fault(candidate: Candidate) -> str:
+def _worst_fault(candidate: Candidate) -> str:
     """Return a part of the sample in which a grader fails, or else its largest bias."""
-    row, failing_parts = candidate.worst_bias, candidate.verdict["failing_parts"]
+    bias, failing_parts = candidate.worst_bias, candidate.verdict["failing_parts"]
     if failing_parts:
         n_more = len(failing_parts) - 1
         return f"fails in {failing_parts[0]}" + (f" and {n_more} more" if n_more else "")
-    if row is None:
+    if bias is None:
         return "none found"
-    name = row["statistic"].removeprefix("bias_").replace("_", " ")
-    return f"{name} {format_number(row['estimate'], row['statistic'])}"
+    name = bias["statistic"].removeprefix("bias_").replace("_", " ")
+    return f"{name} {format_number(bias['estimate'], bias['statistic'])}"
 
 
 def _cells(candidate: Candidate) -> dict[str, str]:
@@ -156,7 +156,7 @@ def _cells(candidate: Candidate) -> dict[str, str]:
         "TPR": _rate(verdict["rates"].get("tpr")),
         "TNR": _rate(verdict["rates"].get("tnr")),
         "coverage": f"{coverage['estimate']:.1%}" if coverage else "-",
-        "worst fault": _fault(candidate),
+        "worst fault": _worst_fault(candidate),
         "USD/1,000": f"{price['estimate']:.2f}" if price else "-",
         "front": "*" if candidate.best_buy else "",
     }
@@ -193,8 +193,9 @@ class Calibration(Printable):
         """Recommended thresholds by rubric and grader: those better on held-out units."""
         recommended: Thresholds = {}
         for row in self.rows:
-            key = row["statistic"], row["at"]
-            if key == ("threshold_recommended", self.objective) and says(row["remarks"], "tuned"):
+            is_recommendation = row["statistic"] == "threshold_recommended"
+            is_tuned = says(row["remarks"], "tuned")  # else the present threshold is to be kept
+            if is_recommendation and row["at"] == self.objective and is_tuned:
                 recommended.setdefault(row["rubric"], {})[row["rater_b"]] = row["estimate"]
         return recommended
 
@@ -230,10 +231,10 @@ def calibrate(
 ) -> Calibration:
     """Tune thresholds on one rubric or all, and show those of one grader or all.
 
-    `reference` is the rater to match: "humans", or any rater. Without a `rubric`, rubrics without
-    that reference are left out. `on_stage` is called with the name of each stage. Raises InputError
-    where there is no such rubric, where the reference is on none, or where there are no
-    probabilities to tune a threshold on.
+    `reference` is the rater to match: "humans" (annotators' majority), or any rater. Without a
+    `rubric`, rubrics without that reference are left out. `on_stage` is called with the name of
+    each stage. Raises InputError if there is no such rubric, if the reference is on none, or if
+    there are no probabilities to tune a threshold on.
     """
     hashes = dataset.facts.rubric_hashes
     rubrics = hashes or dataset.scales  # both by rubric; a study has hashes of every rubric
@@ -279,7 +280,7 @@ def calibrate(
 
 
 def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
-    """Put the recommended thresholds into study.toml, and their basis into the store."""
+    """Write the recommended thresholds into study.toml, and their basis into the store."""
     from evenhand.study.store.logs.decisions import TUNED_THRESHOLDS, TunedThreshold
 
     scales = study_scales(study)
@@ -302,6 +303,6 @@ def write_tuned_thresholds(study: Study, tuned: Calibration) -> None:
 
 
 def write_thresholds(study: Study, thresholds: Mapping[str, Mapping[str, float]]) -> None:
-    """Put thresholds by rubric and grader into study.toml, leaving the rest of it as it is."""
+    """Write thresholds by rubric and grader into study.toml, leaving the rest of it as it is."""
     changes = {f"thresholds.{rubric}": graders for rubric, graders in thresholds.items()}
     change_config(study.folder, changes)

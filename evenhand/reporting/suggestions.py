@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -77,10 +77,10 @@ class LearnUnit:
 def units_to_learn(
     study: Study, rubric: str, ratings: pd.DataFrame, grader: str, graded: Mapping[str, str]
 ) -> list[LearnUnit]:
-    """Return the units with annotators' labels, and with a grader's labels by unit (`graded`)."""
+    """Return the units that annotators labelled; `graded` are the grader's labels by unit."""
     human_labels = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     human_labels = human_labels.drop_duplicates(["unit_id", "rater_id"])
-    units = []  # all of them, in the form of disagreements, by which quotations are looked up
+    units = []  # all units, as disagreements of size 0, by which quotations are looked up
     for unit_id, rows in human_labels.groupby("unit_id"):
         label = graded.get(str(unit_id), "")
         people = dict(zip(rows["rater_id"], rows["label"], strict=True))
@@ -195,7 +195,7 @@ GradeUnits = Callable[[Instructions, Sequence[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Start:
+class GepaInput:
     """The input of GEPA: the rubric, the old grader's rater id and `instructions`, the `units` of
     the training set with its labels, and the number of `proposals` that may be requested.
     """
@@ -207,32 +207,39 @@ class Start:
     proposals: int
 
 
+class Proposal(NamedTuple):
+    """Proposed instructions, and where they come from in words."""
+
+    instructions: Instructions
+    origin: str
+
+
 @dataclass(frozen=True)
 class Proposals:
-    """The result of GEPA: instructions to try, with their origins, and sentences on others."""
+    """The result of GEPA: the proposals to try, and sentences on those that were refused."""
 
-    instructions: Sequence[tuple[Instructions, str]] = ()
+    to_try: Sequence[Proposal] = ()
     remarks: Sequence[str] = ()
 
 
-def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) -> Proposals:
-    """Return the instructions that GEPA kept, the best on the training set first. An exception of
+def proposed_by_gepa(gepa: GepaInput, seed: int, ask: AskModel, grade: GradeUnits) -> Proposals:
+    """Return the proposals that GEPA kept, the best on the training set first. An exception of
     `ask` or `grade` ends the run and is raised.
     """
     from gepa import optimize
 
-    units = [unit for unit in start.units if unit.majority]
+    units = [unit for unit in gepa.units if unit.majority]
     if all(unit.graded == unit.majority for unit in units):
-        return Proposals(remarks=[written("improve.no_errors", grader=start.grader)])
-    adapter, n_proposals = _Adapter(start, ask, grade), start.proposals
+        return Proposals(remarks=[written("improve.no_errors", grader=gepa.grader)])
+    adapter, n_proposals = _Adapter(gepa, ask, grade), gepa.proposals
     result = optimize(
-        seed_candidate={_COMPONENT: start.instructions},
+        seed_candidate={_COMPONENT: gepa.instructions},
         trainset=units,
         adapter=adapter,
         reflection_lm=adapter.reflect,
         reflection_minibatch_size=min(_MINIBATCH, len(units)),
         stop_callbacks=lambda state: adapter.failure or len(adapter.answers) >= n_proposals,
-        # A limit, above the need of all proposals, for runs in which GEPA rewrites nothing.
+        # A limit for runs in which GEPA rewrites nothing; a proposal takes all units and 2 batches.
         max_metric_calls=(n_proposals + 1) * (len(units) + 4 * _MINIBATCH),
         logger=SimpleNamespace(log=lambda message: None),  # prints nothing
         seed=seed,
@@ -242,8 +249,8 @@ def proposed_by_gepa(start: Start, seed: int, ask: AskModel, grade: GradeUnits) 
     scored = list(zip(result.val_aggregate_scores, result.candidates, strict=True))
     best_first = sorted(scored[1:], key=lambda pair: -pair[0])  # the first is the old grader's
     texts = dict.fromkeys(candidate[_COMPONENT] for _, candidate in best_first)
-    instructions = [adapter.instructions[text] for text in texts if text in adapter.instructions]
-    return Proposals(instructions, adapter.remarks)
+    to_try = [adapter.accepted[text] for text in texts if text in adapter.accepted]
+    return Proposals(to_try, adapter.remarks)
 
 
 class _Adapter:
@@ -253,12 +260,11 @@ class _Adapter:
 
     propose_new_texts = None  # GEPA writes the requests itself
 
-    def __init__(self, start: Start, ask: AskModel, grade: GradeUnits) -> None:
-        self._start = start
-        self._old_labels: Mapping[str, str] = {unit.unit_id: unit.graded for unit in start.units}
+    def __init__(self, gepa: GepaInput, ask: AskModel, grade: GradeUnits) -> None:
+        self._input = gepa
+        self._old_labels: Mapping[str, str] = {unit.unit_id: unit.graded for unit in gepa.units}
         self._ask, self._grade = ask, grade
-        self.instructions: dict[str, tuple[Instructions, str]] = {}
-        """The accepted instructions with their origins, by GEPA's text of them."""
+        self.accepted: dict[str, Proposal] = {}  # by GEPA's text of the instructions
         self.remarks: list[str] = []
         self.answers: list[ProposalAttempt] = []
         self.failure: Exception | None = None
@@ -271,12 +277,12 @@ class _Adapter:
         from gepa import EvaluationBatch
 
         text, labels = candidate[_COMPONENT], self._old_labels
-        if text != self._start.instructions:
-            if text not in self.instructions and text not in self._refused:
-                self._add(text)
+        if text != self._input.instructions:
+            if text not in self.accepted and text not in self._refused:
+                self._accept_or_refuse(text)
             labels = {}  # refused instructions are not tried
-            if text in self.instructions:
-                labels = self._grade(self.instructions[text][0], [unit.unit_id for unit in batch])
+            if proposal := self.accepted.get(text):
+                labels = self._grade(proposal.instructions, [unit.unit_id for unit in batch])
         graded = [replace(unit, graded=labels.get(unit.unit_id, "")) for unit in batch]
         scores = [Counter(unit.labels)[unit.graded] / len(unit.labels) for unit in graded]
         return EvaluationBatch(outputs=graded, scores=scores, trajectories=graded)
@@ -285,13 +291,13 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the records from which the model writes: the task, then the units graded."""
-        return {_COMPONENT: [_task(self._start.rubric), *map(_record, eval_batch.trajectories)]}
+        return {_COMPONENT: [_task(self._input.rubric), *map(_record, eval_batch.trajectories)]}
 
     def reflect(self, prompt: str) -> str:
         """Return the model's answer to GEPA's request."""
         if self.failure is not None:
             raise self.failure
-        about = {"parent": self._start.grader, "part": "learn", "units": sorted(self._old_labels)}
+        about = {"parent": self._input.grader, "part": "learn", "units": sorted(self._old_labels)}
         try:
             self.answers.append(self._ask(PromptText("", prompt, verbatim=True), about))
         except Exception as failure:  # GEPA would continue with another request
@@ -299,24 +305,24 @@ class _Adapter:
             raise
         return self.answers[-1].reply
 
-    def _add(self, text: str) -> None:
-        """Add a new text as instructions, with a comment on their origin, or refuse it."""
-        answer, rubric = self.answers[-1], self._start.rubric
+    def _accept_or_refuse(self, text: str) -> None:
+        """Accept a new text as instructions, with comments on their origin, or refuse it."""
+        answer, rubric = self.answers[-1], self._input.rubric
         source = {"nth": len(self.answers), "proposer": answer.proposer}
         try:
             if answer.unscored_reason:
                 raise RefusedProposal(written("improve.no_answer", why=answer.unscored_reason))
-            accepted = checked(text, rubric)
+            words = checked(text, rubric)
         except RefusedProposal as refused:
             self._refused.add(text)
             self.remarks.append(written("improve.refused", **source, why=refused))
             return
         about = {"rubric": rubric.name, "units": len(self._old_labels), "request": answer.request}
-        comments = [written("improve.written_by", **source, parent=self._start.grader, **about)]
+        comments = [written("improve.written_by", **source, parent=self._input.grader, **about)]
         if (price := answer.provenance.get("cost_usd")) is not None:
             comments.append(written("improve.written_for", price=price))
-        instructions = Instructions.make(accepted, remarks=comments)
-        self.instructions[text] = instructions, written("improve.proposed", **source)
+        instructions = Instructions.make(words, remarks=comments)
+        self.accepted[text] = Proposal(instructions, written("improve.proposed", **source))
 
 
 def _task(rubric: Rubric) -> dict[str, str]:
@@ -355,27 +361,27 @@ def _fenced(text: str) -> str:
 
 
 def forecast_gepa(
-    study: Study, start: Start, proposer: str
+    study: Study, gepa: GepaInput, proposer: str
 ) -> tuple[list[GraderForecast], Proposals]:
     """Forecast GEPA's requests, and return placeholders for the proposals that cost as much to try.
     The texts are not known yet: each counts as the longest possible.
     """
-    sizes = sorted(len(str(_record(unit))) for unit in start.units)
-    size = _FRAME + MOST_CHARACTERS + len(str(_task(start.rubric))) + sum(sizes[-_MINIBATCH:])
-    requests, fillers = [], []
-    for nth in range(1, start.proposals + 1):
+    sizes = sorted(len(str(_record(unit))) for unit in gepa.units)
+    size = _FRAME + MOST_CHARACTERS + len(str(_task(gepa.rubric))) + sum(sizes[-_MINIBATCH:])
+    requests, placeholders = [], []
+    for nth in range(1, gepa.proposals + 1):  # numbered, as equal candidates count as one
         requests.append(PromptText("", f"{nth} ".ljust(size, "x"), verbatim=True))
         instructions = Instructions.make(f"{nth} ".ljust(MOST_CHARACTERS, "x"))
-        fillers.append((instructions, written("improve.proposed", nth=nth, proposer=proposer)))
-    forecast = forecast_proposals(study, start.rubric.name, proposer, requests)
-    return [replace(forecast, sample=None)], Proposals(fillers)  # a sample would be filler
+        origin = written("improve.proposed", nth=nth, proposer=proposer)
+        placeholders.append(Proposal(instructions, origin))
+    forecast = forecast_proposals(study, gepa.rubric.name, proposer, requests)
+    return [replace(forecast, sample=None)], Proposals(placeholders)  # no text to show as a sample
 
 
 # ---- a rubric's text ----------------------------------------------------------------------------
 
 _NO_LABEL = "-"
-LEAST_UNITS = 10
-"""The fewest units with labels of two annotators, in the study or a part, for a summary."""
+LEAST_UNITS = 10  # for a summary: units with labels of two annotators, in the study or a part
 _MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED = 3, 5, 3  # in a summary
 _MOST_MARKED_UNITS = 50  # the most divided units whose marked words are read
 _LONGEST_LINE = 160  # characters of a comment in a draft
@@ -415,10 +421,10 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             unclear = rubrics[case.rubric]
             in_order = unclear.rubric.kind.in_order
             is_case = (ratings["rubric"] == case.rubric) & (ratings["unit_id"] == case.unit_id)
-            unit = ratings[is_case]
-            people = in_order(set(unit.loc[unit["rater_kind"] == "human", "label"]))
-            graded = in_order(set(unit.loc[unit["rater_id"] == case.grader, "label"]))
-            chosen = people or (_NO_LABEL,), graded or (_NO_LABEL,)
+            rows = ratings[is_case]
+            people = in_order(set(rows.loc[rows["rater_kind"] == "human", "label"]))
+            graded = in_order(set(rows.loc[rows["rater_id"] == case.grader, "label"]))
+            chosen = (people or (_NO_LABEL,), graded or (_NO_LABEL,))
             unclear.groups.setdefault(chosen, []).append(case)
     # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
@@ -503,8 +509,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> DividedRubric | 
     is_divided = (counts > 0).sum(axis=1) >= 2
     if len(counts) < LEAST_UNITS or not is_divided.any():
         return None
-    margins: dict[str, int] = {}
-    """The difference between the counts of the two most chosen options, by unit."""
+    margins: dict[str, int] = {}  # by unit: the count of its commonest label minus the second's
     pairs: Counter[tuple[str, str]] = Counter()
     for unit, row in counts[is_divided].iterrows():
         first, second = row.nlargest(2)
@@ -530,7 +535,7 @@ def _divided(study: Study, dataset: Dataset, rubric: Rubric) -> DividedRubric | 
 def _divided_parts(
     study: Study, dataset: Dataset, is_divided: pd.Series[bool]
 ) -> dict[str, tuple[int, float]]:
-    """Return the most divided parts of the sample, as `DividedRubric.parts`; arguments by unit."""
+    """Return the most divided parts, as `DividedRubric.parts`; `is_divided` has units as index."""
     settings = dataset.settings
     declared = (*settings.slices, *settings.groups, *study.config.sample.stratify)
     units = dataset.units.drop_duplicates("unit_id").set_index("unit_id").reindex(is_divided.index)
@@ -540,7 +545,7 @@ def _divided_parts(
         for value, part in is_divided.groupby(units[column].astype(str)):
             if value and len(part) >= LEAST_UNITS and part.mean() > is_divided.mean():
                 parts[f"{column}={value}"] = (len(part), float(part.mean()))
-    return dict(sorted(parts.items(), key=lambda entry: -entry[1][1])[:_MOST_PARTS])
+    return dict(sorted(parts.items(), key=lambda entry: -entry[1][1])[:_MOST_PARTS])  # by share
 
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
@@ -661,8 +666,8 @@ def compare_texts(study: Study, text: Rubric, tried: str) -> TextTrial:
     rows = {key_of(row): row for row in dataset.analyse().rows}
     kappa = dataset.scales[text.name].deciding_kappa
 
-    def row(statistic: str, first: str, second: str) -> ResultRow | None:
-        return rows.get((text.name, statistic, first, second, "all", ""))
+    def row(statistic: str, rater_a: str, rater_b: str) -> ResultRow | None:
+        return rows.get((text.name, statistic, rater_a, rater_b, "all", ""))  # of all units
 
     return TextTrial(
         grader=grader,

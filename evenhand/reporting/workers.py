@@ -32,9 +32,8 @@ Result = TypeVar("Result")
 
 _PER_CORE = 2  # processes: of three rubrics on two cores, none then waits for another to end
 _LOW_PRIORITY = 10  # as an increment of `nice`
-_MEDIUM_PRIORITY = 5
-"""For a process on which the lead waits: between annotators' pages and the analysis."""
-_IMPORTED = [
+_MEDIUM_PRIORITY = 5  # if the lead waits: between annotators' pages and the analysis
+_PRELOADED = [  # each process needs these; a fork server imports them once
     "evenhand.__main__",  # sets that Python collects garbage rarely
     "evenhand.analysis.all_rubrics",
     "krippendorff",
@@ -43,7 +42,6 @@ _IMPORTED = [
     "sklearn.metrics",
     "statsmodels.stats.inter_rater",
 ]
-"""Modules that each process needs; a fork server imports them once, while the labels are read."""
 _ENDED_EARLY = (
     "a worker process ended early, as happens when memory runs out; close other programs and run "
     "this again"
@@ -57,7 +55,7 @@ _TOO_MUCH = (
 _starting = threading.Lock()  # held while a process is started: `_detached` changes globals
 _turns = threading.Condition()
 _running: set[object] = set()  # persons with a running process
-_newest: dict[object, object] = {}  # by person who runs a process or waits for one: latest turn
+_latest: dict[object, object] = {}  # the latest turn of each person with one: a unique object
 
 
 class _Workers(ProcessPoolExecutor):
@@ -71,7 +69,7 @@ class _Workers(ProcessPoolExecutor):
         """Submit a task, for which another process may be started."""
         with _detached():
             future = super().submit(*arguments, **options)
-            super().submit(os.getpid)  # only then the pool watches a process that was started
+            super().submit(os.getpid)  # any task: only then the pool watches a started process
             return future
 
     def end(self) -> None:
@@ -108,7 +106,7 @@ def _safe_context() -> BaseContext:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_IMPORTED)
+    context.set_forkserver_preload(_PRELOADED)
     # Without this, an interrupt of this process would also end the server while it imports.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     with _detached():
@@ -119,9 +117,10 @@ def _safe_context() -> BaseContext:
 
 @contextmanager
 def library_process() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`: the libraries are loaded and
-    compute in another process, while this one imports its modules and prepares a report. On a
-    machine with one core, or if the process has ended, they are loaded here.
+    """Yield the `verify` argument of `evenhand.analysis.analyse`, which has estimates checked by
+    other libraries: these are loaded and compute in another process, while this one imports its
+    modules and prepares a report. On a machine with one core (True), or if the process has ended,
+    they are loaded here.
     """
     if (os.cpu_count() or 1) < 2:
         yield True
@@ -160,7 +159,7 @@ def _load_libraries() -> None:
     """Import the libraries with which estimates are verified, in their process."""
     from evenhand.analysis.verification import load_libraries
 
-    gc.disable()  # the process lives for two seconds
+    gc.disable()  # not worth the time: the process lives for two seconds
     load_libraries()
 
 
@@ -187,11 +186,11 @@ def run_apart(
         with sender, _detached():
             process.start()
         try:
-            while isinstance(message := receiver.recv(), str):  # a stage, then (result, error)
+            while isinstance(message := receiver.recv(), str):  # a stage
                 if on_stage:
                     on_stage(message)
-            result, error = message
-        except EOFError:
+            result, error = message  # the last message
+        except EOFError:  # the process ended without one
             raise InputError(_TOO_MUCH if is_limited else _ENDED_EARLY) from None
         finally:
             process.join()
@@ -230,15 +229,15 @@ def _answer(
 
 @contextmanager
 def one_at_a_time(person: object) -> Iterator[None]:
-    """Wait until the person's last process has ended: a person has one at most. Raises InputError
-    if a newer turn of theirs waits meanwhile: a page that is reloaded needs its last answer only.
+    """Wait until a person's running process has ended, so that each has one at most. Raises
+    InputError if a newer turn of theirs comes meanwhile: a reloaded page needs its last answer.
     """
     turn = object()
     with _turns:
-        _newest[person] = turn
+        _latest[person] = turn
         _turns.notify_all()
-        _turns.wait_for(lambda: person not in _running or _newest.get(person) is not turn)
-        if _newest.get(person) is not turn:
+        _turns.wait_for(lambda: person not in _running or _latest.get(person) is not turn)
+        if _latest.get(person) is not turn:
             raise InputError(written("lead.still_reading"))
         _running.add(person)
     try:
@@ -246,8 +245,8 @@ def one_at_a_time(person: object) -> Iterator[None]:
     finally:
         with _turns:
             _running.remove(person)
-            if _newest.get(person) is turn:
-                del _newest[person]
+            if _latest.get(person) is turn:
+                del _latest[person]
             _turns.notify_all()
 
 
@@ -264,7 +263,7 @@ class StandBy:
         """Run a function of a module in the process and return its result. Raises its exceptions,
         and InputError if the process was ended from outside; the next call starts another.
         """
-        pool = self._present()
+        pool = self._started_pool()
         try:
             return cast("Result", pool.submit(function, *arguments).result())
         except BrokenProcessPool:
@@ -275,10 +274,10 @@ class StandBy:
 
     def prepare(self) -> None:
         """Start the process without waiting, before the first task."""
-        self._present().submit(os.getpid)
+        self._started_pool().submit(os.getpid)  # any task
 
-    def _present(self) -> _Workers:
-        """Return the process, started if there is none."""
+    def _started_pool(self) -> _Workers:
+        """Return the pool of the one process, made if there is none."""
         with self._lock:
             if self._pool is None:
                 self._pool = _Workers(1, multiprocessing.get_context("spawn"), _MEDIUM_PRIORITY)

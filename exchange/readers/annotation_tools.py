@@ -134,9 +134,9 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
     tasks = source.records()
     annotations = [annotation for task in tasks for annotation in _annotations(task)]
     people = [src.fields_in(annotation.get("completed_by")) for annotation in annotations]
-    # Exports of one project may name a person by either.
+    # Exports of one project may name a person by id or by e-mail.
     email_by_id = {src.text_of(p.get("id")): p["email"] for p in people if p.get("email")}
-    contents = []  # by which tasks of several projects are told apart that share an id
+    contents = []  # these tell tasks of several projects apart that share an id
     for task in tasks:
         unit = task["data"].get("unit_id") or task.get("id") or task.get("inner_id")
         contents.append((one_line(unit), task["data"]))
@@ -193,8 +193,8 @@ def _add_task(rows: Rows, unit: str, task: src.Record, email_by_id: Mapping[str,
     if drafts := src.objects(task.get("drafts")):
         rows.leave_out(written("left_out.drafts"), len(drafts))
     predictions = task.get("predictions")
-    for prediction in predictions if isinstance(predictions, list) else []:  # some exports: ids
-        if not isinstance(prediction, dict):
+    for prediction in predictions if isinstance(predictions, list) else []:
+        if not isinstance(prediction, dict):  # some exports have the id alone
             rows.leave_out(written("left_out.only_id"))
             continue
         columns = {"created_at": prediction.get("created_at")}
@@ -228,8 +228,8 @@ def _add_results(
 
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
 _POTATO = src.TOOLS["potato"]
-_UNCHOSEN = (False, None, "", "false")
-_KINDS = {"llm": "model", "tool": "model"}  # by an annotator's origin; others are people
+_UNCHOSEN = (False, None, "", "false")  # values of options that were not chosen
+_KIND_OF_ORIGIN = {"llm": "model", "tool": "model"}  # of annotators; others are people
 _KEY_COLUMNS = {*_POTATO["ratings"]}
 _RECORD_FIELDS = ({*_KEY_COLUMNS, "labels"}, {"user_id", "instance_id_to_label_to_value"})
 
@@ -357,13 +357,14 @@ def _add_user_state(rows: Rows, state: src.Record) -> None:
 
 def _add_schemes(rows: Rows, record: src.Record) -> None:
     """Add a user's labels on an instance, by scheme; free texts are left out."""
-    kind = _KINDS.get(src.text_of(src.get_in(record, "annotator_origin", "kind")), "human")
+    origin = src.text_of(src.get_in(record, "annotator_origin", "kind"))
+    kind = _KIND_OF_ORIGIN.get(origin, "human")
     for scheme, answer in src.fields_in(record.get("labels")).items():
         nested = src.get_in(answer, "labels")  # some keep the answer one layer down
         answer = nested if isinstance(nested, (dict, list)) else answer
-        if isinstance(answer, list):
-            answer = {src.text_of(part): True for part in answer}
-        values = answer if isinstance(answer, dict) else {"": answer}
+        if isinstance(answer, list):  # of the options that were chosen
+            answer = {src.text_of(option): True for option in answer}
+        values = answer if isinstance(answer, dict) else {"": answer}  # by option
         chosen = {name: value for name, value in values.items() if value not in _UNCHOSEN}
         labels = [_label(name, chosen[name]) for name in chosen if name not in _POTATO["texts"]]
         if len(labels) < len(chosen):
@@ -379,8 +380,8 @@ def _label(name: str, value: object) -> object:
     >>> _label("yes", "yes"), _label("scale_3", "3"), _label("positive", True)
     ('yes', '3', 'positive')
     """
-    is_value = name in _POTATO["values"] or name.startswith("scale_") or not name  # not an option
-    return src.Numeral(value) if is_value and isinstance(value, str) else name
+    is_on_scale = name in _POTATO["values"] or name.startswith("scale_") or not name
+    return src.Numeral(value) if is_on_scale and isinstance(value, str) else name
 
 
 # ---- Prodigy ------------------------------------------------------------------------------------
@@ -392,11 +393,11 @@ def _read_prodigy(rows: Rows, source: src.Source) -> None:
             rows.leave_out(written("left_out.ignored"))
             continue
         value: object = record["answer"]
-        accepted, rubric = record.get("accept"), src.text_of(record.get("label"))
-        if isinstance(accepted, list) and record.get("options"):
-            rubric, value = "", src.unwrap(accepted or None) if answer == "accept" else None
+        chosen, rubric = record.get("accept"), src.text_of(record.get("label"))
+        if isinstance(chosen, list) and record.get("options"):
+            value, rubric = (src.unwrap(chosen or None) if answer == "accept" else None), ""
         elif "spans" in record and "label" not in record:
-            value, rubric = [], ""  # left out: spans are no one label
+            value, rubric = [], ""  # to be left out: spans are no one label
         unit, when = record.get("_input_hash"), record.get("_timestamp")
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
@@ -452,8 +453,8 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
                 rows.add(unit, user, "human", label)
     try:
         return rows.export(written("exchange.doccano"))
-    except InputError as fault:
-        if written("left_out.shared") not in str(fault):  # which names what was left out
+    except InputError as fault:  # nothing is left; the fault names what was left out
+        if written("left_out.shared") not in str(fault):
             raise
         raise InputError(
             f"{source.name} comes from a project with shared annotation, whose export has lost who "
@@ -463,10 +464,10 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
 
 def _doccano_items(rows: ItemRows, source: src.Source) -> None:
     """Read an example as an item, with its text."""
-    own_fields = ("id", "label", *_DOCCANO["texts"])
+    tool_fields = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
         text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)
-        about = {name: record[name] for name in record if name not in own_fields}
+        about = {name: record[name] for name in record if name not in tool_fields}
         rows.add(record.get("id"), users_fields({"text": text}), about=about)
 
 
@@ -580,16 +581,16 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
         for side in "ab":
             messages = src.messages_in(vote.get(f"conversation_{side}")) or []
             conversations[src.text_of(vote.get(f"model_{side}"))] = messages
-        one, two = min(conversations), max(conversations)  # in alphabetical order
-        question = src.text_in(conversations[one][:1], ())  # the first message, the same for both
-        replies = {m: conversations[m][1:n_messages] for m in (one, two) if conversations[m][1:]}
+        models = min(conversations), max(conversations)  # in alphabetical order
+        question = src.text_in(conversations[models[0]][:1], ())  # the same first message for both
+        replies = {m: conversations[m][1:n_messages] for m in models if conversations[m][1:]}
         answers = {model: src.text_in(reply, ()) for model, reply in replies.items()}
         if question_id and len(answers) == 2 and isinstance(question, str):
             yield _Comparison(question_id, turn, question, answers)
 
 
 def _question(vote: src.Record) -> tuple[str, str]:
-    """Return the id of the question, and its turn."""
+    """Return the id of the question, and the turn that was voted on."""
     question = src.text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
     return question, src.text_of(vote.get("turn")) or "1"
 
@@ -600,7 +601,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
     subject_a, subject_b = sorted((first, second))  # in alphabetical order
     order = "ab" if first == subject_a else "ba"
-    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""
+    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""  # as in `order`
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
     elif winner == "error":
@@ -736,7 +737,7 @@ def _records(table: Any, file: Path) -> list[src.Record]:
     return [{name: cell(name, value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-READERS = {  # recognises, ratings, items, and has_items where files may have none
+READERS = {  # the fields of `Reader`: recognises, ratings, items, and at times has_items
     "argilla": Reader(_is_argilla, _read_argilla, _argilla_items),
     "label_studio": Reader(_is_label_studio, _read_label_studio, _label_studio_items, _has_tasks),
     "potato": Reader(_is_potato, _read_potato, _potato_items),
@@ -746,7 +747,7 @@ READERS = {  # recognises, ratings, items, and has_items where files may have no
         lambda source: are_votes(source.first) or "g1_winner" in source.first,
         lambda rows, source: votes(rows, source, source.records()),
         lambda rows, source: answers(rows, source, source.records()),
-        # Votes without these columns are read as a table: answers may be in others.
+        # Other votes are read as a table with answers in other columns; g1_winner is an error.
         lambda source: have_answers(source.first) or "g1_winner" in source.first,
     ),
     "hugging_face": Reader(_is_hugging_face, _read_hugging_face, _hugging_face_items),

@@ -60,13 +60,13 @@ def _is_inspect(source: Source) -> bool:
 def _read_inspect(rows: Rows, source: Source) -> Export:
     """Read scorers as raters; if scores were edited, also as rubrics, and the editors as raters."""
     samples = []
-    for sample in _inspect_samples(source):  # without its events, which fill a log
+    for sample in _inspect_samples(source):  # stored without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({key: sample.get(key) for key in ("id", "epoch", "metadata")}, scores))
     has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
     every_score = [score for _, scores in samples for score in scores.values()]
-    is_edited = any(objects(score.get("history"))[1:] for score in every_score)  # first: the score
+    is_edited = any(objects(score.get("history"))[1:] for score in every_score)  # [0] is no edit
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -82,10 +82,10 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 def _inspect_items(rows: ItemRows, source: Source) -> None:
     """Read a sample of one epoch as an item: the conversation, where there are several turns."""
     samples, has_epochs = [], False
-    for sample in _inspect_samples(source):  # without its events, which fill a log
+    for sample in _inspect_samples(source):  # stored without its events, which fill a log
         scores = fields_in(sample.get("scores"))
-        code = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
-        by_code = {scorer: get_in(scores[scorer], "value") for scorer in code}
+        code_scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
+        by_code = {scorer: get_in(scores[scorer], "value") for scorer in code_scorers}
         about = fields_in(sample.get("metadata")) | by_code
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         model = text_of(get_in(sample, "output", "model"))
@@ -135,7 +135,7 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
 def _add_score(
     rows: Rows, unit: str, scorer: str, score: Record, cells: Record, rubric: str
 ) -> None:
-    """Add a score, its first value as the scorer's and each edit as its author's."""
+    """Add a score's first value as the scorer's and each edit as its author's, with these cells."""
     metadata = score.get("metadata")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
     history = objects(score.get("history"))  # the score, then its edits
@@ -228,9 +228,10 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
 def _lm_eval_choice(sample: Record) -> _Choice:
     """Return the likeliest option, or the filtered answer, and the gold one, if known."""
     responses, target = sample.get("filtered_resps"), sample.get("target")
-    first = _first(responses)  # the first option's [likelihood, is greedy], or a text
+    first = _first(responses)  # the first option's [likelihood, is greedy], or an answer
     if _generated(sample) or not isinstance(first, list):
-        return _Choice(first[0] if isinstance(first, list) and first else first, target)
+        answer = first[0] if isinstance(first, list) and first else first  # one, or the first draw
+        return _Choice(answer, target)
     options, prompt = [], _prompt(sample)
     for record in objects([*fields_in(sample.get("arguments")).values()]):
         if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
@@ -255,7 +256,7 @@ def _first(value: object) -> object:
 
 
 def _number(value: object) -> float:
-    """Return a value as a number; minus infinity if it is none."""
+    """Return a value as a number; minus infinity, the least likelihood, if it is none."""
     with suppress(ValueError):
         return float(text_of(value))
     return float("-inf")
@@ -263,11 +264,11 @@ def _number(value: object) -> float:
 
 def _prompt(sample: Record) -> object:
     """Return the model's input; newer versions name the arguments of each request."""
-    arguments = sample.get("arguments")
-    if isinstance(arguments, dict):
-        return get_in(next(iter(arguments.values()), None), "arg_0")
-    first = _first(arguments)
-    return _first(first) if first and isinstance(first, list) else first
+    requests = sample.get("arguments")
+    if isinstance(requests, dict):
+        return get_in(next(iter(requests.values()), None), "arg_0")
+    request = _first(requests)
+    return _first(request) if request and isinstance(request, list) else request
 
 
 def _generated(sample: Record) -> list[str]:
@@ -301,7 +302,7 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
                 rows.add(unit, author or "human", "human", part.get("pass"))
             elif form in _PROMPTFOO["by_model"]:
                 provider = get_in(part, "assertion", "provider")
-                grader = first_text(provider, get_in(provider, "id"), form)  # form: default model
+                grader = first_text(provider, get_in(provider, "id"), form)  # default: the form
                 parts_by_grader.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
@@ -330,19 +331,19 @@ def _output_unit(result: Record) -> str:
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
     """Add a label, true if all assertions passed, and with several one for each of them."""
-    errors = [
+    are_unread = [
         get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
         for part in parts
     ]
-    graded = list(zip(parts, errors, strict=True))
-    passed = all(part.get("pass") is True for part, error in graded if not error)
-    is_undecided = any(errors) and passed  # an unread one may have failed
+    grades = list(zip(parts, are_unread, strict=True))
+    passed = all(part.get("pass") is True for part, is_unread in grades if not is_unread)
+    is_undecided = any(are_unread) and passed  # an unread one may have failed
     label, reason = (None, "error") if is_undecided else (passed, "")
     rows.add(unit, grader, "model", label, unscored_reason=reason)
-    for part, error in graded if len(parts) > 1 else ():
+    for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
-        label, reason = (None, "error") if error else (part.get("pass"), "")
+        label, reason = (None, "error") if is_unread else (part.get("pass"), "")
         rows.add(unit, grader, "model", label, rubric=metric[:80], unscored_reason=reason)
 
 
@@ -463,19 +464,19 @@ def _scorer_kinds(records: list[Record]) -> dict[str, str]:
 
 
 def _calls_model(span: str, below: dict[str, list[Record]]) -> bool:
-    """Return True if a span below this one called a model."""
+    """Return True if a span below this one called a model; `below` has child spans by parent."""
     spans, seen = [span], {span}
-    for parent in spans:
+    for parent in spans:  # also those that the loop appends
         for child in below.get(parent, ()):
             if get_in(child, "span_attributes", "type") == "llm":
                 return True
             name = text_of(child.get("span_id"))
-            spans += [name] if name not in seen else []  # the loop goes on over these
+            spans += [name] if name not in seen else []
             seen.add(name)
     return False
 
 
-READERS = {  # recognises, ratings, items, and has_items (True for a file with items)
+READERS = {  # the fields of `Reader`: recognises, ratings, items, and at times has_items
     "inspect": Reader(_is_inspect, _read_inspect, _inspect_items),
     "lm_eval": Reader(has_fields("lm_eval"), _read_lm_eval, _lm_eval_items),
     "promptfoo": Reader(

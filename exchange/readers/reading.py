@@ -40,7 +40,7 @@ class ToolFormat:
 
     def ratings(self, source: Source) -> Export:
         """Return the ratings in a file of this format. Raises InputError if it cannot be read."""
-        rows = Rows(source)
+        rows = Rows(source)  # to which most readers add, others return an export
         return self.reader.ratings(rows, source) or rows.export(written(f"exchange.{self.key}"))
 
     def items(self, source: Source) -> ItemTable | None:
@@ -75,19 +75,19 @@ FORMATS = (TABLE, HEADLESS, *READERS)
 
 
 def read_export(
-    path: str | Path, form: str | None = None, *, several: bool = False, sheet: str = ""
+    path: str | Path, named: str | None = None, *, several: bool = False, sheet: str = ""
 ) -> Export:
-    """Read a file in the format named (whatever its case and hyphens), else in the one that its
+    """Read a file in the `named` format (whatever its case and hyphens), else in the one that its
     content suggests; a file that no reader recognises is a table. With `several` an answer may be a
     list of labels; `sheet` names one of a workbook. Raises InputError if that fails.
     """
     source = Source(Path(path), several=several, sheet=sheet)
-    name = _format_called(form) if form else format_of(source)
+    name = _format_called(named) if named else format_of(source)
     _check_sheet(source, name)
     if name in (TABLE, HEADLESS) or not source.path.exists():
         return Export(read_table(path, headed=name == TABLE))
     tool_format = READERS[name]
-    if form and not tool_format.reader.recognises(source):
+    if named and not tool_format.reader.recognises(source):
         likely = format_of(source)
         also = f"; it looks like {likely}" if likely != TABLE else ""
         raise InputError(f"{source.name} is not in the format {name}{also}")
@@ -95,23 +95,23 @@ def read_export(
         return tool_format.ratings(source)
     except NoRatingError as fault:
         advice = ""
-        with suppress(InputError, RecursionError):
+        with suppress(InputError, RecursionError):  # then there are no items to rate either
             if tool_format.items(source) is not None:
                 advice = " " + written("exchange.to_be_rated", file=source.name)
         raise InputError(f"{fault}{advice}") from None
 
 
-def _format_called(form: str) -> str:
-    """Return the name of a format as a user wrote it. Raises InputError if there is none."""
-    plain = form.casefold().replace("_", "").replace("-", "")
+def _format_called(typed: str) -> str:
+    """Return the name of the format that a user typed. Raises InputError if there is none."""
+    plain = typed.casefold().replace("_", "").replace("-", "")
     for name in FORMATS:
         if name.replace("-", "") == plain:
             return name
-    raise InputError(f"there is no format {form!r}; use {', '.join(FORMATS)}")
+    raise InputError(f"there is no format {typed!r}; use {', '.join(FORMATS)}")
 
 
 def _check_sheet(source: Source, name: str) -> None:
-    """Raise InputError where a sheet is named of a file that is no workbook."""
+    """Raise InputError if a sheet is named of a file that is no workbook."""
     if source.sheet and name != "excel" and source.path.exists():
         raise InputError(f"{source.name} is no workbook of Excel; leave --sheet out")
 
@@ -130,10 +130,10 @@ def read_items(
     if sheet:
         _check_sheet(source, format_of(source))
     for name, tool_format in ITEM_READERS.items():
-        may_be_votes = compared and name in ("pair-votes", "hugging-face")  # a row is then a vote
+        may_be_votes = compared and name in ("pair-votes", "hugging-face")
         try:
-            pairs = annotation_tools.pairs(source) if may_be_votes else None
-            items = pairs or tool_format.items(source)
+            comparisons = annotation_tools.pairs(source) if may_be_votes else None
+            items = comparisons or tool_format.items(source)
         except RecursionError:
             raise InputError(f"{source.name} is nested too deeply to be read") from None
         if items is not None:
@@ -148,8 +148,8 @@ def read_items(
 
 def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) -> _LabelsByJudge:
     """Return the labels by models, or by raters of an unknown kind, in a file of items: for each
-    judge by unit. A judge is called after its rubric, else by its id; further ones of a rubric by
-    both. Contradictory labels of a unit are "".
+    judge by unit. A judge is called by its rubric, or without one by its id; further judges of a
+    rubric by both. Contradictory labels of a unit are "".
     """
     if tool_format.name not in READERS or not items.units:  # no ratings, or no ids to find them by
         return {}
@@ -173,8 +173,8 @@ def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) 
 
 
 def _with_judge(items: ItemTable, judge: str, by_judge: _LabelsByJudge, file: str) -> ItemTable:
-    """Return items with a judge's labels as a column, or a table without units as it is. Raises
-    InputError if the items have neither such labels nor such a column.
+    """Return items with a judge's labels as a column. A table that has such a column, or whose ids
+    are not known, stays as it is. Raises InputError if neither holds.
     """
     labels, judges = by_judge.get(judge, {}), _judges_on(items, by_judge)
     if judge in judges:

@@ -56,12 +56,11 @@ _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a 
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
-"""The standard word for each word for yes or no."""
+"""The standard word for yes or for no, by each word that means the same."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
-_SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")
-_BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))
-"""Marks between the two parts of a column's name; brackets around the second part."""
+_SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
+_BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
@@ -144,7 +143,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if the columns are numbers of annotators by label, with one sum in all rows."""
+    """Return True if columns hold, by label, how many annotators gave it: one sum in all rows."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     sums, has_zero = np.zeros(len(table), dtype=int), False
@@ -313,7 +312,7 @@ def named_grid(
         pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
         pairs = [pair for pair in pairs if pair.rater in raters]
         if pairs and column in label_names:
-            labels[column] = max(pairs, key=lambda pair: len(pair.rater))
+            labels[column] = max(pairs, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
         elif pairs:
             unlabelled.append(column)
     return Grid(pattern, labels, unlabelled=tuple(unlabelled))
@@ -332,8 +331,9 @@ def guessed_grid(
         names = _largest_product(_splits(label_names, before="", separator=mark, after=end))
         if len(names) > len(best):
             best, separator, after = names, mark, end
-    if not best or (not raters and all(map(plain_kind, best))):
-        return None  # if all names are plainly raters', such as "gpt-4", no part is a rubric
+    are_raters = not raters and all(map(plain_kind, best))  # "gpt-4": no part of it is a rubric
+    if not best or are_raters:
+        return None
     sides = zip(*best.values(), strict=True)
     has_numbers = any(all(map(str.isdecimal, side)) for side in sides)  # they may count anything
     is_rater_last = _is_rater_last(table, best, raters)
@@ -385,7 +385,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
     def preference(candidate: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
         seconds, firsts = candidate
         n_numbers = sum(second[:1].isdecimal() for second in seconds)  # 1 of human_1 is no rubric
-        return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))
+        return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))  # an early separator
 
     products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
     if not products:
@@ -466,12 +466,12 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 
 
 def _refuse_wide(
-    table: pd.DataFrame, name: str, columns: list[str], raters: str | None, options: ScaleOptions
+    table: pd.DataFrame, name: str, columns: list[str], likely: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels, and `raters` is no column of names."""
+    """Raise InputError if columns seem to be raters' labels, unless `likely` has raters' names."""
     labels = rater_label_columns(table, columns)
-    if raters is not None and raters not in labels:
-        return  # a column of raters' names, not of labels: the table is long
+    if likely is not None and likely not in labels:
+        return  # the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
         raise InputError(
@@ -515,7 +515,7 @@ def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
     """Return remedies for absent columns: name `likely` ones, `{ours: theirs}`; declare or add."""
-    hint, unknown = "", {*absent} - likely.keys()  # unknown at first: `likely` may grow
+    hint, unknown = "", {*absent} - likely.keys()  # as at first: `likely` may grow
     if len(table) and "rater_id" not in unknown:  # raters' ratings may show labels and rubrics
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
         labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
@@ -526,7 +526,7 @@ def _remedies(
         if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
-        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # theirs
+        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # their names
         if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
             rubrics = [  # columns that distinguish ratings of one unit by one rater
                 column
@@ -582,8 +582,7 @@ def kinds_spelled(
 
 _API_NAMES = ("API", "sdk")  # names in tools' exports for a score that was sent by an API
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)  # names of columns rather than persons
-_PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)
-"""A first name, or an e-mail address."""
+_PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)  # a first name, an e-mail
 _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
 
 
@@ -592,8 +591,8 @@ def roles_in(
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
     """Return a table, called `name` in messages, with our names of columns; the options with the
     kinds of its raters; and the name that the column of items had, "" if items are rows. Columns
-    and kinds that cannot be inferred are left as they are. Raises InputError if neither a tool's
-    `export` (with `by_unit`; its kinds may be "") nor a name shows a rater's kind.
+    and kinds that cannot be inferred are left as they are. Raises InputError if a tool's `export`,
+    with ratings by unit, has raters whose kind neither the export nor their names show.
     """
     table, roles = _as_long(table, options)
     items = options.columns.get("unit_id") or roles.get("unit_id", "")
@@ -602,20 +601,20 @@ def roles_in(
         return table, _kinds_of_columns(table, options), items
     items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
     raters = texts(table["rater_id"])
-    of_tool = export if export is not None and export.by_unit else None  # one with kinds
+    tool_export = export if export is not None and export.by_unit else None  # it has kinds, or ""
     options = everybody_of(options, raters)
-    if options.kinds or ("rater_kind" in table and of_tool is None):
+    if options.kinds or ("rater_kind" in table and tool_export is None):
         return table, options, items
-    rater_kinds = raters.map(lambda _: "") if of_tool is None else table["rater_kind"]
+    rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
     kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
     unknown = [rater for rater in without_kind if rater not in kinds]
-    if unknown and of_tool is not None:
+    if unknown and tool_export is not None:
         raise InputError(
             f"{name} does not say which raters are annotators and which are graders "
             f"({listed(unknown)}); say so with "
-            + _unknown_spelled(table, unknown, options, by_score=of_tool.by_score)
+            + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
         )
     if unknown or not without_kind:
         return table, options, items
@@ -729,7 +728,8 @@ def _unknown_spelled(
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
     models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
-    if models and not by_score and not {*_API_NAMES} & {*unknown} and not criteria(unknown):
+    are_scores = by_score or {*_API_NAMES} & {*unknown} or criteria(unknown)
+    if models and not are_scores:
         return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
 
@@ -738,7 +738,7 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
     """Return the grid of the declared pattern, or one beyond doubt by names; else None."""
     if options.wide:
         return named_grid(table, options.wide, columns, options.kinds)
-    if not {*options.kinds} - {*columns} and options.kinds:
+    if options.kinds and {*options.kinds} <= {*columns}:
         return None  # every declared rater is itself a column
     grid = guessed_grid(table, columns, options.kinds)
     return grid if grid and grid.is_sure else None

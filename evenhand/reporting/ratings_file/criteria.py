@@ -28,23 +28,23 @@ from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
 from evenhand.texts import written
 
-CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"
-"""Columns of units: a criterion's text, its points, and their sign."""
+CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"  # columns of units
 CRITERIA, SCORE = "criteria", "score"  # names of the two rubrics of a file that names none
 _NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _ID_NAMES = (RESPONSE_ID, "completion_id", "unit_id", "item_id")  # of responses, likeliest first
 _MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
 _KINDS = (
-    *("axis", "criterion_kind", "criterion_type", "criterion_category"),
-    *("dimension", "kind", "type", "category"),
-)
+    "axis", "criterion_kind", "criterion_type", "criterion_category", "dimension",
+    "kind", "type", "category",
+)  # fmt: skip
 """Columns that may hold the kind of a criterion, the likeliest first."""
 
 
-def rubric_read(rubric: str | None) -> str | None:
-    """Return the rubric that a score is computed from, None if it has no name; others themselves.
+def rubric_scored(rubric: str | None) -> str | None:
+    """Return the rubric from which a rubric of scores is computed, None if it has no name; a rubric
+    that has no scores as it is.
 
-    >>> rubric_read("score"), rubric_read("rating-score"), rubric_read("rating")
+    >>> rubric_scored("score"), rubric_scored("rating-score"), rubric_scored("rating")
     (None, 'rating', 'rating')
     """
     return None if rubric in (None, CRITERIA, SCORE) else rubric.removesuffix(f"-{SCORE}")
@@ -53,7 +53,7 @@ def rubric_read(rubric: str | None) -> str | None:
 def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
     and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
-    have points and no criteria, no column identifies responses, or a row is invalid (`_check`).
+    have points and no criteria, no column identifies responses, or a row is invalid.
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}
     criterion = next((by_name[label] for label in _NAMES["criterion"] if label in by_name), "")
@@ -74,11 +74,11 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     table = table.assign(**{criterion: fold(texts(table[criterion])), points: texts(table[points])})
     table = _with_response_ids(table, name, criterion, by_name)
     table = table.rename(columns={criterion: CRITERION, points: POINTS})
-    _check(table, name, by_row=True)
-    ids = table[RESPONSE_ID]
+    _check_criteria(table, name, by_row=True)
+    response_ids = table[RESPONSE_ID]
     criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
-    number = criteria.groupby(ids).rank("dense").astype(int).astype(str)  # within a response
-    table.insert(0, "unit_id", ids + "-c" + number)
+    number_in_response = criteria.groupby(response_ids).rank("dense").astype(int).astype(str)
+    table.insert(0, "unit_id", response_ids + "-c" + number_in_response)
     points_of_row = table[POINTS].astype(float)
     if (points_of_row < 0).any():
         is_sign = [points_of_row > 0, points_of_row < 0]
@@ -108,10 +108,10 @@ def _with_response_ids(
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
     omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
     is_text = first.strip().casefold() in (*_NAMES["prompt"], *_NAMES["response"])
-    if not is_text and (is_single or PROMPT_ID in table):
-        omitted.append(first)  # an id, which RESPONSE_ID now has, or PROMPT_ID
-    elif not is_text:  # an id of the prompt, which its responses share
-        table = table.rename(columns={first: PROMPT_ID})
+    if not is_text and not is_single and PROMPT_ID not in table:
+        table = table.rename(columns={first: PROMPT_ID})  # responses to a prompt share this id
+    elif not is_text:
+        omitted.append(first)  # RESPONSE_ID, or else PROMPT_ID, has this id now
     return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
 
 
@@ -121,7 +121,7 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
     """
     likely = [names[name] for name in _ID_NAMES if name in names]
     likely += [name for name in unit_columns(map(str, table)) if name != criterion]
-    subject, response, prompt = (  # a column each, in a list, or [] without one
+    subject, response, prompt = (  # each a list of one column, or [] if the table has none
         [names[word] for word in _NAMES[role] if word in names][:1]
         for role in ("subject", "response", "prompt")
     )
@@ -133,9 +133,9 @@ def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, s
     return [*prompt, *response, *subject] if response else []
 
 
-def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
-    """Raise InputError naming the row or id of the first item without a response, criterion or
-    number of points, with two different points, or of a response without positive points.
+def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
+    """Raise InputError for the first item without a response, criterion or number of points, with
+    two different points, or of a response without positive points; it names the row or the id.
     """
     points = pd.to_numeric(table[POINTS], errors="coerce")
     first = table.groupby([RESPONSE_ID, CRITERION], sort=False)[POINTS].transform("first")
@@ -154,9 +154,9 @@ def _check(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
             position = int(is_faulty.to_numpy().argmax())
             row = table.iloc[position].to_dict() | {"first": first.iloc[position]}
             subject = f"row {row_number(table, position)}" if by_row else f"item {row['unit_id']!r}"
-            cells = {col: repr(shortened(str(row[col]))) for col in (CRITERION, POINTS, "first")}
-            cells["response"] = repr(shortened(row[RESPONSE_ID]))
-            raise InputError(f"{name}, {subject}: {fault.format(**cells)}")
+            quoted = {col: repr(shortened(str(row[col]))) for col in (CRITERION, POINTS, "first")}
+            quoted["response"] = repr(shortened(row[RESPONSE_ID]))
+            raise InputError(f"{name}, {subject}: {fault.format(**quoted)}")
 
 
 def with_scores(dataset: Dataset) -> Dataset:
@@ -168,7 +168,7 @@ def with_scores(dataset: Dataset) -> Dataset:
     if not {*CRITERIA_COLUMNS} <= {*units} or dataset.ratings.empty:
         return dataset
     units = units[units[CRITERION] != ""]
-    _check(units, dataset.name)
+    _check_criteria(units, dataset.name)
     criteria = _criteria_of(units)
     n_responses = criteria["response"].nunique()
     if list(dataset.scales) == [""]:  # the file names no rubric
@@ -177,19 +177,19 @@ def with_scores(dataset: Dataset) -> Dataset:
         titles = {CRITERIA: written("criteria.unnamed")}
         dataset = replace(dataset, scales=scales, ratings=ratings, titles=titles)
     scales, titles, tables = dict(dataset.scales), dict(dataset.titles), [dataset.ratings]
-    derived, notes = dict[str, str](), [*dataset.notes]
+    rubric_by_score, notes = dict[str, str](), [*dataset.notes]
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        is_derived = scale.part_of or scale.variant_of  # of another rubric, which gives the score
-        if rows.empty or met is None or is_derived:
+        has_base = scale.part_of or scale.variant_of  # the rubric that gives the score
+        if rows.empty or met is None or has_base:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
         rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
         scored = _scores(rows, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scored))
-        derived[score] = name
+        rubric_by_score[score] = name
         labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)  # 0 and 1 are the ends
         scales[name] = replace(scale, affirmative=met)
         scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
@@ -199,7 +199,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         for note in ("missing", "clipped"):
             if count := int(scored[note].sum()):
                 notes.append(written(f"criteria.{note}", score=score, count=count))
-    if not derived:
+    if not rubric_by_score:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
@@ -215,7 +215,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
         scales=scales,
         titles=titles,
-        facts=sharing(dataset.facts, derived),
+        facts=sharing(dataset.facts, rubric_by_score),
         notes=tuple(notes),
     ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
 
@@ -235,15 +235,15 @@ def _met_labels(scale: Scale) -> frozenset[str] | None:
     yes = next((yes for yes, no in TRUTH if label_of.keys() <= {yes, no}), "")
     if len(label_of) > 2 or not (scale.affirmative or yes):
         return None
-    return scale.affirmative or frozenset(label for look, label in label_of.items() if look == yes)
+    return scale.affirmative or frozenset(label for word, label in label_of.items() if word == yes)
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:
-    """Return columns to slice by that vary within responses: the criterion's kind, points' sign."""
+    """Return columns to slice by that vary within responses: the likeliest kind, points' sign."""
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    return [*columns[:1], *({SIGN} & {*columns[1:]})]  # the likeliest kind, and the sign
+    return [column for column in columns if column in (columns[0], SIGN)]
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
@@ -267,7 +267,8 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
     n_missing = scored["n_criteria"] - scored["n_labels"]
     is_complete = (n_missing == 0) & (scored["n_hashes"] == 1)
     score = raw_score.clip(0, 1) if clip else raw_score
-    places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3  # else a scale has too many
+    # A scale has at most MAX_NUMBERS categories; 0 and 1, its ends, may come on top of the scores.
+    places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3
     label = score.round(places).map("{:.6g}".format).where(is_complete, "")
     reason = np.where(is_complete, "", "incomplete")
     clipped = is_complete & (score != raw_score)

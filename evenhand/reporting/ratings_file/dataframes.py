@@ -39,27 +39,27 @@ _COLUMN, _LABEL = "\ncolumn", "\nlabel"  # columns of a melted table, with names
 def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     """Return a table as a DataFrame with texts for column names; `name` is what messages call it.
     What is missing in the table (null, None, NaN) is missing in the DataFrame. Raises InputError
-    where it is no table, or where two columns have one name.
+    if it is no table, or if two columns have one name.
     """
-    kind = type(source).__name__
+    class_name = type(source).__name__
     if isinstance(source, pd.DataFrame):
         frame = _flat(source, name)
     elif isinstance(source, Mapping):
         frame = _of_columns(source, name)
     elif isinstance(source, (list, tuple)):
         frame = _of_records(source, name)
-    elif hasattr(source, "to_frame"):
-        raise InputError(f"{name}: a {kind} is one column; a table of ratings has several")
+    elif hasattr(source, "to_frame"):  # a Series of pandas or polars
+        raise InputError(f"{name}: a {class_name} is one column; a table of ratings has several")
     elif isinstance(source, ArrowTable):
         frame = _of_another_library(source, name)
     else:
         for method in ("collect", "compute"):  # a lazy frame of polars, a frame of Dask
             if hasattr(source, method):
-                fault = f"this {kind} is not computed yet; write .{method}() behind it"
+                fault = f"this {class_name} is not computed yet; write .{method}() behind it"
                 raise InputError(f"{name}: {fault}")
         raise InputError(
-            f"{name}: a {kind} is no table; give a DataFrame (pandas, polars, pyarrow), a dict of "
-            "columns, a list of records, or a path"
+            f"{name}: a {class_name} is no table; give a DataFrame (pandas, polars, pyarrow), a "
+            "dict of columns, a list of records, or a path"
         )
     table = frame.set_axis([cell_text(column) for column in frame.columns], axis=1)
     duplicates = table.columns[table.columns.duplicated()]
@@ -68,7 +68,7 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     table.attrs = dict(frame.attrs)
     # As text, a missing cell of a categorical column would become "nan".
     dtypes = table.dtypes.items()
-    categorical = [name for name, dtype in dtypes if isinstance(dtype, pd.CategoricalDtype)]
+    categorical = [column for column, dtype in dtypes if isinstance(dtype, pd.CategoricalDtype)]
     return table.astype(dict.fromkeys(categorical, object)) if categorical else table
 
 
@@ -117,8 +117,8 @@ def _of_records(source: Sequence[Mapping[Any, object]], name: str) -> pd.DataFra
 
 
 def _of_another_library(source: Any, name: str) -> pd.DataFrame:
-    """Read a table through pyarrow, or else one of polars; integers with nulls stay integers."""
-    kind = type(source).__name__
+    """Read a table by pyarrow, or one of polars without it; integers with nulls stay integers."""
+    class_name = type(source).__name__
     try:
         import pyarrow
     except ModuleNotFoundError:
@@ -138,10 +138,10 @@ def _of_another_library(source: Any, name: str) -> pd.DataFrame:
             return _of_records(source.to_dicts(), name)
     except (ImportError, NotImplementedError, TypeError, ValueError, RuntimeError) as fault:
         reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise InputError(f"{name}: this {kind} cannot be read ({reason})") from None
+        raise InputError(f"{name}: this {class_name} cannot be read ({reason})") from None
     raise InputError(
-        f"{name}: reading a {kind} takes pyarrow; run pip install pyarrow, or give a DataFrame of "
-        "pandas"
+        f"{name}: reading a {class_name} takes pyarrow; run pip install pyarrow, or give a "
+        "DataFrame of pandas"
     )
 
 
@@ -194,7 +194,7 @@ def items_table(source: Table, sheet: str = "") -> pd.DataFrame:
 
 
 def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with unit ids as texts, from a column or the index, and rows numbered."""
+    """Return a table with unit ids, from a column or the index, as texts, and rows `_numbered`."""
     if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
         table = table.reset_index()
     table = with_unit_id(_numbered(table))
@@ -202,8 +202,8 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an index that makes messages, which add FIRST_ROW (`row_number`), name
-    rows as the user does: by the user's index, if it is of different integers, or else from 0.
+    """Return a table whose index plus FIRST_ROW (`row_number`) numbers rows as the user does, for
+    messages: by the user's index, if it is of different integers, or else from 0.
     """
     is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     rows = table.index if is_numbered else pd.RangeIndex(len(table))
@@ -221,9 +221,9 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     """
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = renamed(export.table, options.columns, file.name)
-    table = with_criteria(table, file.name)  # gives weighted criteria, if it has such, ids of units
+    table = with_criteria(table, file.name)  # each criterion, if the table has such, is a unit
     table, options, items = roles_in(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `long_rows` subtracts it again
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `_numbered` subtracts it again
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
     return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
@@ -236,8 +236,8 @@ def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, R
     _refuse_sheet(options.sheet)
     frame = frame_of(source, options.name)
     table = renamed(frame, options.columns, options.name)
-    numbered = with_criteria(_numbered(table), options.name)  # numbered for its errors
-    table = numbered.set_axis(table.index)  # as before: `long_rows` numbers rows itself
+    numbered = with_criteria(_numbered(table), options.name)  # its errors name rows
+    table = numbered.set_axis(table.index)  # the user's index, for `long_rows` to number itself
     table, options, items = roles_in(table, options.name, options)
     rows, reading = long_rows(table, options.name, options)
     notes = [*frame.attrs.get("notes", ()), *reading.notes]
@@ -285,7 +285,7 @@ def long_rows(
     for step in TABLE_STEPS:
         table, step_notes = step(table, reading)
         notes += step_notes
-    if reading.rows is not None:  # later errors look up the position of a rating in `rows`
+    if reading.rows is not None:  # a wide table: `rows` has the row of each rating, by position
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
     return _with_texts(table, further_columns), replace(reading, notes=notes)
@@ -320,14 +320,14 @@ def _melted(
 ) -> pd.DataFrame:
     """Return a wide table as a row for each label, with its column and the index of its row."""
     kinds = options.kinds
-    for rater in kinds if grid is None else ():
+    for rater in kinds if grid is None else ():  # then columns are named after raters
         if rater not in table:
             similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
             fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
             raise InputError(fault + hint)
-    by_column = dict(grid.columns) if grid else {name: RaterAndRubric(name, "") for name in kinds}
+    by_column = dict(grid.columns) if grid else {col: RaterAndRubric(col, "") for col in kinds}
     unit_columns = [column for column in table if column not in by_column]
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))

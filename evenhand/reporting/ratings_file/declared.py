@@ -147,8 +147,8 @@ class ItemOptions:
     in_python: bool = False  # messages name keywords in place of options of the command line
 
     @property
-    def of_one(self) -> bool:
-        """True if given labels are about one response; else the question may compare two."""
+    def is_about_one(self) -> bool:
+        """True if labels or a rubric are given: for one response, unless the rubric is on two."""
         return bool(self.rubric or self.options or self.scale)
 
     def refuse(self, names: Sequence[str], reason: str) -> None:
@@ -169,7 +169,7 @@ class LabelOptions(ItemOptions):
     given_options: Sequence[str] = ()
 
 
-SUFFIX = ".scales.toml"
+SUFFIX = ".scales.toml"  # of a sidecar's name
 # A sidecar from elsewhere must not keep a machine busy for days.
 MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
@@ -249,13 +249,13 @@ class ScaleSection(Section):
         categories. `facts` are the values of its other fields, or replace these.
         """
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
-        names = ("categories", "level", "unit", "threshold")
-        values = {name: getattr(scale, name) for name in names}
+        same_fields = ("categories", "level", "unit", "threshold")
+        values = {name: getattr(scale, name) for name in same_fields}
         return cls(**{**values, "affirmative": affirmative, **facts})
 
     def scale(self, name: str) -> Scale:
         """Return the scale for the analysis. Raises InputError if it is inconsistent."""
-        equal_fields = "categories threshold thresholds unit favours collapse variant_of"
+        same_fields = "categories threshold thresholds unit favours collapse variant_of"
         return Scale(
             name=name,
             level=self.level or "nominal",
@@ -268,7 +268,7 @@ class ScaleSection(Section):
             },
             unclear=frozenset(self.unclear),
             withheld={entry.grader: frozenset(entry.units) for entry in self.withheld},
-            **{name: getattr(self, name) for name in equal_fields.split()},
+            **{name: getattr(self, name) for name in same_fields.split()},
         )
 
 
@@ -286,12 +286,12 @@ class FileSection(FileOptions):
         names = [option.name for option in fields(FileOptions)]
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        declared = {name: value for name, value in values.items() if value}
-        if self.normalise is not None:  # False is declared, too
-            declared["normalise"] = self.normalise
+        in_section = {name: value for name, value in values.items() if value}
+        if self.normalise is not None:  # False is a value, too
+            in_section["normalise"] = self.normalise
         default = ScaleOptions()
-        unset = [name for name in declared if getattr(options, name) == getattr(default, name)]
-        return replace(options, **{name: declared[name] for name in unset})
+        unset = [name for name in in_section if getattr(options, name) == getattr(default, name)]
+        return replace(options, **{name: in_section[name] for name in unset})
 
 
 class WordingTrial(Section):
@@ -325,15 +325,15 @@ class Sidecar(Section):
 
     @field_validator("units", "attacked")
     @classmethod
-    def _is_file_name(cls, name: str) -> str:
-        """Check that a file has no folder, so that it is next to the sidecar."""
+    def _check_file_name(cls, name: str) -> str:
+        """Check that a name has no folder, so that the file is next to the sidecar."""
         if name and (Path(name).name != name or name == ".." or "\\" in name):
             raise ValueError(f"{name!r} is not the name of a file beside this one")
         return name
 
     @field_validator("analysis")
     @classmethod
-    def _limits_resamples(cls, settings: AnalysisSettings) -> AnalysisSettings:
+    def _check_resamples(cls, settings: AnalysisSettings) -> AnalysisSettings:
         if settings.resamples > _MOST_RESAMPLES:
             raise ValueError(f"resamples is {settings.resamples}; at most {_MOST_RESAMPLES} here")
         return settings
@@ -406,7 +406,7 @@ def read_sidecar(ratings: Path) -> Sidecar | None:
 
 
 def _validated(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
-    """Return the sidecar in the content that `read` returns. Raises InputError naming the file."""
+    """Return the sidecar whose content `read` returns. Raises InputError naming the file."""
     try:
         sidecar = Sidecar.model_validate(read())
         sidecar.known_scales()
@@ -418,8 +418,8 @@ def _validated(path: Path, read: Callable[[], dict[str, Any]]) -> Sidecar:
 
 def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     """Write the options of a ratings file, its units and its analysis into its sidecar, which keeps
-    the rest. Raises InputError, and writes nothing, if units are in another folder or the rubric is
-    a file.
+    the rest; return its path. Raises InputError, and writes nothing, if units are in another folder
+    or the rubric is a file.
     """
     import tomlkit
 
@@ -455,7 +455,7 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
 
 
 def named_file(ratings: Path, kind: str, name: str, advice: str) -> Path | None:
-    """Return the path of the file that a sidecar names, or None. Raises InputError if missing."""
+    """Return the path of a file that a sidecar names, None for "". Raises InputError if missing."""
     path = ratings.with_name(name) if name else None
     if path and not path.is_file():
         file = sidecar_path(ratings).name

@@ -181,10 +181,10 @@ def test_what_may_be_learned_from_is_written_and_nothing_is_asked(study, bench, 
 
 def test_a_proposal_is_priced_as_the_longest_and_asked_as_the_old_grader_is(study, bench, tmp_path):
     trial = improving.Trial(study, options(bench, candidates(tmp_path / "c", ["GOOD"])))
-    start = trial.gepa_start()
-    assert (start.instructions, start.grader) == (KIND.instructions, trial.old.rater_id)
-    assert {unit.graded for unit in start.units} == {""}
-    ((forecast,), proposed) = forecast_gepa(study, replace(start, proposals=2), bench.openai)
+    gepa = trial.gepa_input()
+    assert (gepa.instructions, gepa.grader) == (KIND.instructions, trial.old.rater_id)
+    assert {unit.graded for unit in gepa.units} == {""}
+    ((forecast,), proposed) = forecast_gepa(study, replace(gepa, proposals=2), bench.openai)
     assert (forecast.new, forecast.cost[1] > 0.02) == (2, True)
     trial.add(proposed)
     tried = trial.candidates[1:]

@@ -36,7 +36,7 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
     assert loads["even-handedness"] == 4 * 2 * 3  # pairs, subjects, people
     assert found.precision[0].startswith("What 4 pairs")
     assert sorted(tmp_path.iterdir()) == before
-    folder = new_study.folder_beside(tmp_path / "present", "second")
+    folder = new_study.folder_next_to(tmp_path / "present", "second")
     assert new_study.create_and_preview(folder, plan) == found
     with open_study(tmp_path / "second") as study:
         assert study.config.name == "second"
@@ -66,20 +66,20 @@ def test_a_folder_without_a_study_begins_with_one_that_makes_others(tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65, "a b", "C:\\x"])
 def test_a_name_never_leads_elsewhere(tmp_path, name):
-    refused("a study's name is", new_study.folder_beside, tmp_path / "present", name)
+    refused("a study's name is", new_study.folder_next_to, tmp_path / "present", name)
 
 
 def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp_path):
     (tmp_path / "second").mkdir()
     (tmp_path / "third").symlink_to(tmp_path / "nowhere")
     for name in ("second", "third"):
-        refused("choose another", new_study.folder_beside, tmp_path / "present", name)
+        refused("choose another", new_study.folder_next_to, tmp_path / "present", name)
     for home in ("home", "closed"):
         if home == "closed":  # whoever may write anywhere can write here
             (tmp_path / home).mkdir(mode=0o500)
         if home == "home" or os.geteuid():
             with pytest.raises(InputError, match="nothing can be written beside this study"):
-                new_study.folder_beside(tmp_path / home / "present", "second")
+                new_study.folder_next_to(tmp_path / home / "present", "second")
 
 
 @pytest.mark.parametrize(
