@@ -60,11 +60,11 @@ def add_rater_rows(view: RatedView) -> None:
         by_rater = (first["rater_id"] == name).to_numpy()
         labelled, seconds = unit_index[by_rater], first["seconds"].to_numpy(dtype=float)[by_rater]
         idle = int((seconds > IDLE_SECONDS).sum())
-        timed = seconds[seconds <= IDLE_SECONDS]
-        if len(timed):
+        timed = seconds <= IDLE_SECONDS
+        if timed.any():
             note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
-            median = Interval.point(float(np.median(timed)))
-            _add_row(view, rater, labelled, "rater_seconds_median", median, note)
+            median = Interval.point(float(np.median(seconds[timed])))
+            _add_row(view, rater, labelled[timed], "rater_seconds_median", median, note)
 
 
 def _add_row(

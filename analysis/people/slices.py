@@ -280,7 +280,7 @@ def publics_of(
         return publics
     among = _DistancesAmong.of(codes, coded)
     n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
-    while sides_by_column:
+    while sides_by_column and among.chance > 0:  # 0: all labels are equal
         # (orders, columns, 2): within and across sides. What follows, up to `score`, is (orders,
         # columns), or (columns,) without orders. The first order is that of the data.
         sides, orders = sides_by_column.values(), _orders(stratum, n_permutations, seed)
@@ -291,7 +291,7 @@ def publics_of(
         score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
         best = int(score[0].argmax())
         p = float((score.max(axis=1) >= score[0, best]).mean())
-        if p > level or not gain[0, best] >= MIN_GAIN:  # or NaN: all labels are equal
+        if p > level or gain[0, best] < MIN_GAIN:
             break
         name = list(sides_by_column)[best]
         kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across

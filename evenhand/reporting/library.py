@@ -423,7 +423,7 @@ def _source_and_options(
     options = {name: value for name, value in keywords.items() if name not in settings}
     options = {name: value for name, value in options.items() if value is not None}
     source = Path(ratings) if isinstance(ratings, (str, os.PathLike)) else ratings
-    for name in options.keys() - set(of_study):
+    for name in sorted(options.keys() - set(of_study)):
         if isinstance(source, Dataset):
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "

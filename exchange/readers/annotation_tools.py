@@ -397,7 +397,8 @@ def _read_prodigy(rows: Rows, source: src.Source) -> None:
         if isinstance(chosen, list) and record.get("options"):
             value, rubric = (src.unwrap(chosen or None) if answer == "accept" else None), ""
         elif "spans" in record and "label" not in record:
-            value, rubric = [], ""  # to be left out: spans are no one label
+            rows.leave_out(written("left_out.regions"))
+            continue
         unit, when = record.get("_input_hash"), record.get("_timestamp")
         rater = record.get("_annotator_id") or record.get("_session_id")
         rows.describe(unit, record.get("meta"))
