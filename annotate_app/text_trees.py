@@ -229,9 +229,9 @@ class _MaskedText:
         begins_quote = is_quoted and not self._quote_depth
         if start < self._part_end and not marker and not begins_quote:
             return  # still in the same part
-        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a line without >, after quotes
+        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a quote ends before a line without >
         if marker:
-            # An item ends where another of its list begins; a heading or row at "", any next line.
+            # A list's item ends before the next one, a heading or table row at any next line ("").
             is_item = marker[0] not in "#|"
             next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
         pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")

@@ -277,7 +277,7 @@ def _has_address() -> bool:
 
 
 def _ask_for_numbers(label: str, sample: int | None) -> dict[str, Any]:
-    """Draw fields of the sample size, at first `sample`, annotators per item and seed; return them."""
+    """Draw fields of the sample size, at first `sample`, annotators per item and seed."""
     st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"

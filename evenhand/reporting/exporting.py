@@ -156,7 +156,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
-    """Return the section on a rubric; `look` is the number of its next interim analysis."""
+    """Return a rubric's section. `look` numbers its next interim analysis; `usage` has all rows."""
     rubric = study.rubrics[scale.name]
     usage_by_grader = {}
     for row in usage:
