@@ -144,7 +144,7 @@ def read_states(sent: Any) -> dict[str, str]:
 
 
 def unread_ids(sent: Any) -> list[str]:
-    """Return the submit ids of what `read_sent` leaves out, which else would be sent for ever."""
+    """Return the submit ids of what `read_sent` leaves out: the panel must not send it again."""
     unread = [entry for entry in _entries(sent) if _entry(entry) is None]
     ids = [entry.get("submit_id") for entry in unread if isinstance(entry, dict)]
     return [submit_id for submit_id in ids if isinstance(submit_id, str) and _are_ids([submit_id])]
@@ -391,7 +391,7 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 # ---- data without what the browser has ----
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
 # With each answer it lists the names of those it has, which are not sent again. The server
-# remembers nothing of it: a page drawn anew gets all parts.
+# remembers nothing of it: a page that is drawn again gets all parts.
 
 _DIGITS = 16  # hexadecimal, of a part's name
 _MOST_NAMES = 64  # that a browser may list

@@ -176,8 +176,8 @@ def hand_out(
 def config_of(
     desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH, practice: bool = False
 ) -> payload.PanelConfig:
-    """Return the panel's words and links for a rater, as things stand now. The link with which
-    participants finish is never for the excluded.
+    """Return the panel's present words and links for a rater. Excluded participants never get the
+    link with which others finish.
     """
     study, is_participant = desk.study, admission.way == "prolific"
     ended = "" if practice else desk.end_reason(admission.rater_id)

@@ -311,7 +311,7 @@ def _file_stamp(path: Path) -> tuple[str, int, int, int]:
     return path.name, 0, 0, 0
 
 
-# ---- the watch: it excludes annotators whom the study's rules stop ------------------------------
+# ---- the watch: it excludes annotators that the study's rules stop ------------------------------
 # Agreement is computed in a separate process, so that the serving process does not hold it and no
 # annotator waits for it.
 

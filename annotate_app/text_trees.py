@@ -30,7 +30,7 @@ _LONGEST_LINE = 200  # characters of a passage's source, or of the names of its 
 
 # ---- code, JSON and passages ----
 # Code is shown character by character, JSON with its values as they are written, set out in lines.
-# A text that cannot be drawn so is shown as its source.
+# A text that cannot be drawn in this way is shown as its source.
 
 
 @lru_cache(maxsize=64)
@@ -142,7 +142,7 @@ def _size(nodes: list[Node]) -> int:
 # read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
-# placeholder stands for each, a character for private use beyond all of the text; so nothing in a
+# placeholder replaces each, a character for private use beyond all of the text; so nothing in a
 # formula is Markdown.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
@@ -209,7 +209,7 @@ class _MaskedText:
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end_of(sign)
-        if end and not fence:  # a formula, without the signs of the quotes that it stands in
+        if end and not fence:  # a formula, of which the signs of quotes around it are no part
             depth = self._quote_depth
             newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
             placeholder = chr(self._first_code + len(self.formulas))

@@ -50,7 +50,7 @@ from evenhand.texts import DASH, readable_name, written
 
 # ---- counts -------------------------------------------------------------------------------------
 #
-# With 100,000 labels a table takes a second to count, and the serving process would answer nobody
+# With 100,000 labels a table takes a second to count, and the serving process would answer no page
 # meanwhile. So one further process of low priority counts, with its own connection to the store.
 
 Counted = TypeVar("Counted")
