@@ -33,7 +33,7 @@ HEADER = b"x-evenhand-browser"
 _SUBPROTOCOLS = b"sec-websocket-protocol"
 _COOKIE_NAME = "evenhand_session"
 _COOKIE_VALUE = re.compile(r"[\w-]{43}", re.ASCII)  # as `secrets.token_urlsafe(32)` makes them
-_DIGITS = 32  # hexadecimal, of the digest by which a browser is known
+_DIGITS = 32  # hexadecimal, of a browser's digest
 
 
 def browser_of(scope: Scope) -> str:
@@ -53,10 +53,10 @@ def new_cookie(scope: Scope) -> bytes:
     return f"{cookie}; Path=/; HttpOnly; SameSite=Lax{secure}".encode()
 
 
-def bound(scope: Scope) -> Scope:
+def bound_to_browser(scope: Scope) -> Scope:
     """Return the connection of a page with its browser's digest in `HEADER` and its study's path in
-    `STUDY`, so that Streamlit continues a session only where it began. Without our cookie none can
-    be continued: of the subprotocol, token and session that are asked for, the session is removed.
+    `STUDY`, so that Streamlit continues a session only where it began. Without our cookie none is
+    continued: of "subprotocol, token, session", for which a page asks, the session is removed.
     """
     browser = browser_of(scope)
     headers = []
@@ -106,7 +106,7 @@ def give_pass(is_valid: Callable[[], bool]) -> None:
             _passes.pop(next(iter(_passes)))
 
 
-def take_pass() -> None:
+def revoke_pass() -> None:
     """Revoke this session's permission to upload and download."""
     _passes.pop(_present_session(), None)
 
@@ -185,11 +185,12 @@ class KeptLogin:
             "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
             "login": self.held(),
             "forget": self.is_leaving(),
-            "tell": self._leaves_provider(),
+            "tell": self._leaves_provider(),  # once the login is forgotten
         }
         _keeper(key=key, data=data, on_kept_change=take_kept, on_forgotten_change=end_at_provider)
 
     def _leaves_provider(self) -> bool:
+        """Return True if the browser should then log out at the provider of the single sign-on."""
         wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
         return bool(wanted and st.user.to_dict().get("is_logged_in"))
 
@@ -203,21 +204,21 @@ PLACES = frozenset((
     "items", "recruitment", "accounts", "log", "settings", "texts", "rubrics", "new-study",
     "training-and-checks", "export",
 ))  # fmt: skip
-"""The pages' addresses, behind that of the root."""
-_LINKS = {calc_hash(place): place for place in PLACES}  # by their names in `st.navigation`
+"""Places: the last part of the address of each page."""
+_PLACE_BY_HASH = {calc_hash(place): place for place in PLACES}  # by Streamlit's hash of a page
 
 
 def place_of(title: str) -> str:
-    """Return the address of the page with this title: "log" for "Log"."""
+    """Return the place of the page with this title: "log" for "Log"."""
     return title.lower().replace(" ", "-")
 
 
 def present_place() -> str:
-    """Return the page that the browser asks for, by its link or address; "" if it asks for none."""
+    """Return the place that the browser asks for, by link or address; "" if it asks for none."""
     if (context := get_script_run_ctx()) is None:
         return ""
     by_address = urlsplit(context.context_info.url if context.context_info else "").path
-    place = _LINKS.get(context.page_script_hash, by_address.rpartition("/")[2])
+    place = _PLACE_BY_HASH.get(context.page_script_hash, by_address.rpartition("/")[2])
     return place if place in PLACES else ""
 
 
@@ -228,7 +229,7 @@ def root_address() -> str:
 
 
 def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPage:
-    """Return a page that no list of pages names; the one at "" is shown wherever none else is."""
+    """Return a page that no list of pages names; the one at "" is shown where no other one is."""
     return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
 
 
@@ -236,7 +237,7 @@ def leave(study: Study, login: str) -> None:
     """Log out: end the login everywhere, with its pass and its single sign-on."""
     log_out(study.store, login)
     LOGIN.forget(also_at_provider=True)
-    take_pass()
+    revoke_pass()
 
 
 def require(study: Study, *roles: Role) -> Visitor:
@@ -255,7 +256,7 @@ def require(study: Study, *roles: Role) -> Visitor:
     try:
         admitted = visitor_of(study, login, *roles)
     except InputError:
-        take_pass()
+        revoke_pass()
         raise
     if admitted.role == "lead":
         give_pass(is_still_lead)

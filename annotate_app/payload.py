@@ -35,7 +35,7 @@ from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
 from evenhand.texts import written
 
-_LONGEST_ID = 128  # characters, as the following
+_LONGEST_ID = 128  # in characters, as the next two
 _LONGEST_LABEL = 1000  # a set of options is all their keys
 _LONGEST_TEXT = 4000
 _LAST_START = 1_000_000  # place at which the list of earlier answers may begin
@@ -46,13 +46,13 @@ _MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those witho
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
-"""Texts of a rubric that was made of a mere question: they say nothing to a reader."""
+"""Texts that fill a rubric made of a question alone: they tell a reader nothing."""
 
 
 @dataclass(frozen=True)
 class Navigation:
-    """A wish of the panel. "task" shows an earlier item (without an id the last one), "list" lists
-    the earlier answers, with an earlier item in view if there is an id, and "next" goes on.
+    """A request of the panel, a `wish`: "task" shows an earlier item (without an id the last one),
+    "list" lists the earlier answers, with the item of `task_id` in view if any, "next" goes on.
     """
 
     nonce: str
@@ -66,8 +66,7 @@ class PanelConfig:
     """Settings of the panel by the rater's step and way of entry: practice, words and links."""
 
     practice: bool = False
-    words: Mapping[str, Sentence] = field(default_factory=dict)
-    """Words that differ from the usual ones."""
+    words: Mapping[str, Sentence] = field(default_factory=dict)  # that differ from the usual ones
     way_out: str = ""
     """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
     finish: str = ""  # link to follow when nothing is left; sent only then
@@ -87,9 +86,9 @@ def page_data(
     study = desk.study
     wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
     looks_back = wish == "task" or (wish == "list" and looked_at)
-    back = desk.reopen(rater, looked_at) if looks_back else None
-    sheet = back or desk.next_sheet(rater)
-    ahead = desk.sheet_ahead(rater, sheet) if sheet and not back else None
+    earlier = desk.reopen(rater, looked_at) if looks_back else None
+    sheet = earlier or desk.next_sheet(rater)
+    ahead = desk.sheet_ahead(rater, sheet) if sheet and not earlier else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
     annotation = study.config.annotation
     # Read last, so that the words for the end take in an exclusion that came meanwhile.
@@ -122,10 +121,10 @@ def page_data(
         ],
         "looked": look.nonce if look else "",
         "earlier": listed and {"rows": rows, "start": listed.start, "found": listed.total},
-        "sheet": sheet and _sheet(sheet, reader, annotation.display, earlier=back is not None),
-        "ahead": ahead and _sheet(ahead, reader, annotation.display, earlier=False),
+        "sheet": sheet and _sheet(sheet, reader, annotation.display, is_earlier=bool(earlier)),
+        "ahead": ahead and _sheet(ahead, reader, annotation.display, is_earlier=False),
         "resumes": "" if sheet else config.resumes,
-        "finish": "" if sheet else config.finish if done else config.finish_idle,
+        "finish": "" if sheet else (config.finish if done else config.finish_idle),
     }
 
 
@@ -145,7 +144,7 @@ def read_states(sent: Any) -> dict[str, str]:
 
 
 def unread_ids(sent: Any) -> list[str]:
-    """Return the submit ids of what `read_sent` leaves out, which else would be sent for ever."""
+    """Return the submit ids of what `read_sent` leaves out: the panel must not send it again."""
     unread = [entry for entry in _entries(sent) if _entry(entry) is None]
     ids = [entry.get("submit_id") for entry in unread if isinstance(entry, dict)]
     return [submit_id for submit_id in ids if isinstance(submit_id, str) and _are_ids([submit_id])]
@@ -164,7 +163,7 @@ def read_navigation(sent: Any) -> Navigation | None:
             "nonce": str(nonce),
             "wish": "task" | "list" | "next" as wish,
             "task_id": str(task),
-        } if _are_ids([nonce, task or nonce]):  # the task may be empty
+        } if _are_ids([nonce]) and (not task or _are_ids([task])):
             start = sent.get("start") if wish == "list" else 0
             is_valid = isinstance(start, int) and 0 <= start <= _LAST_START
             return Navigation(nonce, wish, task, int(start) if is_valid else 0)
@@ -192,8 +191,9 @@ def _entry(entry: Any) -> Submission | None:
             "rationale": str(rationale),
         } if (
             -_IMPOSSIBLE_SECONDS < seconds < _IMPOSSIBLE_SECONDS
-            and _are_ids([submit_id, task_id, skip_reason or submit_id])  # no reason: no skip
+            and _are_ids([submit_id, task_id])
             and (option_key or skip_reason)
+            and (not skip_reason or _are_ids([skip_reason]))
             and (not option_key or _are_ids(option_key.split(SEPARATOR)))
             and len(option_key) <= _LONGEST_LABEL
             and not isinstance(confidence, bool)
@@ -220,16 +220,16 @@ def _entry(entry: Any) -> Submission | None:
 
 
 def _are_ids(texts: Iterable[str]) -> bool:
-    """Return True if all texts may be ids, or keys: not empty, short, and without control signs."""
+    """Return True if all may be ids, or keys: not empty, short, without control characters."""
     return all(0 < len(text) <= _LONGEST_ID and text.isprintable() for text in texts)
 
 
 def _note(text: str) -> str:
-    """Cut a free text, and clean it of what databases cannot store: lone surrogates, and NUL."""
+    """Return a free text, cut, and without what databases cannot store: lone surrogates, NUL."""
     return text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8").replace("\0", "")
 
 
-def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> dict[str, Any]:
+def _sheet(sheet: Sheet, reader: Language, display: str, *, is_earlier: bool) -> dict[str, Any]:
     """Return an item for the panel: its questions, and each text that one of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
@@ -238,7 +238,7 @@ def _sheet(sheet: Sheet, reader: Language, display: str, *, earlier: bool) -> di
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
         "language": reader.code,
-        "earlier": earlier,
+        "earlier": is_earlier,
         "number": sheet.number,
         "before": sheet.previous_task_id,
         "blocks": [_block(block, reader, display) for block in in_order],
@@ -255,12 +255,12 @@ def _flag(reason: str, text: str, reader: Language) -> dict[str, Any]:
 
 def _question(task: Task, reader: Language) -> dict[str, Any]:
     """Return a rubric with the rater's answer to it, for the panel."""
-    people = task.people_in(reader.code)
+    texts = task.people_in(reader.code)
     rubric, evidence = task.rubric.in_language(reader.code), {}
     # Only what the lead wrote is drawn with its links, not what a unit filled into it.
-    is_whole = people.instructions == rubric.instructions
-    instructions = own_words(people.instructions)
-    guide = text_trees.markdown_nodes(instructions, links=True) if is_whole else None
+    is_as_written = texts.instructions == rubric.instructions
+    instructions = own_words(texts.instructions)
+    guide = text_trees.markdown_nodes(instructions, links=True) if is_as_written else None
     if task.rubric.evidence:
         marks = written_marks(task.stored_answer.evidence) if task.stored_answer else None
         evidence = {"ask": task.rubric.evidence, "most": MOST_MARKS, "given": marks}
@@ -269,21 +269,21 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
         "task": task.task_id,
         "lang": rubric.language,
         "wording": task.rubric.hash,
-        "title": own_words(people.title),
-        "question": people.question,
+        "title": own_words(texts.title),
+        "question": texts.question,
         "instructions": "" if guide else instructions,
         "guide": guide,
         "options": [
             option.model_dump(mode="json", include={"key", "name", "description", "examples"})
-            for option in people.kind.choices(reader.say("several.none"))
+            for option in texts.kind.choices(reader.say("several.none"))
         ],
-        **people.kind.widget(reader.say),
+        **texts.kind.widget(reader.say),
         "given": _given(task),
     }
 
 
 def own_words(text: str) -> str:
-    """Return a rubric's text; "" for one that was filled in where nobody wrote any."""
+    """Return a rubric's text; "" if nobody wrote it (`_FILLED_IN`)."""
     return "" if text in map(written, _FILLED_IN) else text
 
 
@@ -299,13 +299,13 @@ def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
-    names = rubric.kind.name_of(given["option"], reader.say("several.none"))
+    name = rubric.kind.name_of(given["option"], reader.say("several.none"))
     return {
         "task": task.task_id,
         "number": row.number,
         "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
-        "answer": str(names or reader.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
+        "answer": str(name or reader.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.stored_answer.created_at if task.stored_answer else "",
         "flagged": row.flagged,
@@ -345,8 +345,9 @@ def _declared_kind(block: TextBlock) -> str:
 
 def _is_markdown(block: TextBlock, display: str) -> bool:
     """Return True if a rubric declares a text to be Markdown, or the study shows responses so."""
-    declared = _declared_kind(block)
-    return (declared or display) == "markdown" and (bool(declared) or block.kind == "response")
+    if declared := _declared_kind(block):
+        return declared == "markdown"
+    return display == "markdown" and block.kind == "response"
 
 
 def tree_of(block: TextBlock, display: str) -> tuple[text_trees.Node, ...] | None:
@@ -360,8 +361,8 @@ def drawn_code(block: TextBlock, reader: Language) -> tuple[text_trees.Node, ...
     if block.declared and kind == "code" and block.declared.language:
         return text_trees.code_nodes(block.text, block.declared.language)
     heading = reader.say("turn.passage", at="{at}", of="{of}")
-    may_be = block.kind != "response" and kind in ("json", "")
-    passages = text_trees.passage_nodes(block.text, heading) if may_be else None
+    may_be_passages = block.kind != "response" and kind in ("json", "")
+    passages = text_trees.passage_nodes(block.text, heading) if may_be_passages else None
     return passages or (text_trees.json_nodes(block.text) if kind == "json" else None)
 
 
@@ -382,7 +383,7 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     """
     study = desk.study
     if not desk.has_early_task_ids(rater):
-        return digest(study.blinding_key, "drafts", rater, "practice" * practice)[:16]
+        return digest(study.blinding_key, "drafts", rater, "practice" if practice else "")[:16]
     owner = f"{study.folder.resolve()}\n{study.config.name}\n{study.config.seed}\n{rater}"
     return hashlib.sha256(owner.encode()).hexdigest()[:16]
 
@@ -390,10 +391,10 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 # ---- data without what the browser has ----
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
 # With each answer it lists the names of those it has, which are not sent again. The server
-# remembers nothing of it: a page drawn anew gets all parts.
+# remembers nothing of it: a page that is drawn again gets all parts.
 
-_DIGITS = 16
-_MOST_NAMES = 64
+_DIGITS = 16  # hexadecimal, of a part's name
+_MOST_NAMES = 64  # that a browser may list
 _PAGE_PARTS = ("words", "asks", "controls")
 _SHEETS = ("sheet", "ahead")
 _ITEM_FIELDS = ("task", "given", "evidence")

@@ -161,8 +161,8 @@ def hand_out(
     look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
     """Hand the rater their next item, or the earlier one that they want to `look` at, and return
-    the panel's data. If no item is left, and it is no pause or end of a day, store the session as
-    complete.
+    the panel's data. If no item is left and nothing else ends the work, such as a pause or the end
+    of the day, store the session as complete.
     """
     rater, desk = admission.rater_id, desks.desk
     read_config = partial(config_of, desk, admission, reader, practice=practice)
@@ -176,8 +176,8 @@ def hand_out(
 def config_of(
     desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH, practice: bool = False
 ) -> payload.PanelConfig:
-    """Return the panel's words and links for a rater, as things stand now. The link with which
-    participants finish is never for the excluded.
+    """Return the panel's present words and links for a rater. Excluded participants never get the
+    link with which others finish.
     """
     study, is_participant = desk.study, admission.way == "prolific"
     ended = "" if practice else desk.end_reason(admission.rater_id)
@@ -200,7 +200,7 @@ def config_of(
 
 # ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------
 
-_ARRIVED = "unsent arrived"  # in the session's state: by rater, which of them are stored after all
+_ARRIVED = "unsent arrived"  # in the session's state: by rater, which unsent answers are stored
 _MOST_UNSENT = 200
 _unsent_notice = component(
     "evenhand_unsent",
@@ -223,7 +223,7 @@ def show_unsent(
     desk: AnnotationDesk, reader: Language, rater: str | None = None, *, is_over: bool = False
 ) -> None:
     """Draw the notice of this rater's answers that did not arrive, until it is read; without a
-    rater, of those who used the panel by this address. `is_over`: they cannot be sent later.
+    rater, of all who used the panel by this address. `is_over`: answers cannot be sent later.
 
     The browser deletes only answers that are stored: a rater may be admitted again.
     """
@@ -254,14 +254,14 @@ _code_at_end = component(
     css=payload.app_files("panel/copying.css"),
     js=payload.app_files("panel/copying.js", "code_at_end.js"),
 )
-_CODES: dict[str, End] = {
+_END_BY_REASON: dict[str, End] = {
     "screened_out": "screened_out",
     "side_full": "screened_out",
     "no_consent": "no_consent",
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Reason of an end -> the end whose code leads back to Prolific; a rejected one has ended there."""
+"""Ends whose code leads back to Prolific, by reason; who was rejected has left Prolific before."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ def _consent(page: _StepPage) -> None:
 
 def _side(page: _StepPage) -> None:
     asked = page.sessions.study.config.side
-    assert asked is not None  # noqa: S101 - the step says so
+    assert asked is not None  # noqa: S101 - else there is no such step
     text, options = page.reader.background(asked)
     form = _key("side", repr(asked))
     names = dict(zip(asked.options, map(plain, options), strict=True))
@@ -359,7 +359,7 @@ def _store_side(rater: str, page: _StepPage, *, side: str | None) -> None:
 
 def _rubric(page: _StepPage) -> None:
     original, code = page.step.rubric, page.reader.code
-    assert original is not None  # noqa: S101 - the step says so
+    assert original is not None  # noqa: S101 - each step "rubric" has one
     rubric = original.in_language(code)
     show(drawn_rubric(rubric, page.reader))
     key = f"go-on-rubric-{rubric.name}-{rubric.hash}"
@@ -448,7 +448,7 @@ def _ended(page: _StepPage) -> None:
     reason, study = page.step.reason, page.sessions.study
     title, text = (page.say(f"ended.{reason}.{part}") for part in ("title", "text"))
     show(heading(title, 1), block(text))
-    end = _CODES.get(reason) if page.admission.way == "prolific" else None
+    end = _END_BY_REASON.get(reason) if page.admission.way == "prolific" else None
     if end and (code := completion_code(study, end)):
         title, address = page.say("session.back_to_prolific"), completion_url(study, end)
         st.link_button(title, address, type="primary")

@@ -173,12 +173,12 @@ class RequestFilter:
     async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         """Connect a page, unless another site opened it or its address has too many open."""
         path_and_address = sites.base_path(scope), address  # as in `sites.open_pages`
-        if not is_own(scope) or not sites.has_room(path_and_address):
+        if not is_own(scope) or not sites.has_room(*path_and_address):
             await send({"type": "websocket.close", "code": 1008})
             return
         sites.open_pages[path_and_address] += 1
         try:
-            await self._app(logins.bound(scope), receive, send)
+            await self._app(logins.bound_to_browser(scope), receive, send)
         finally:
             sites.open_pages[path_and_address] -= 1
             if not sites.open_pages[path_and_address]:
@@ -290,7 +290,7 @@ async def _answer_page(_: Request) -> Response:
 async def _answer_room(request: Request) -> Response:
     """Answer whether one more page may be open here: a refused connection gives no reason."""
     scope = request.scope
-    return _uncached({"room": sites.has_room((sites.base_path(scope), sites.address_of(scope)))})
+    return _uncached({"room": sites.has_room(sites.base_path(scope), sites.address_of(scope))})
 
 
 async def _answer_script(text: str, request: Request) -> Response:

@@ -141,8 +141,8 @@ def base_path(scope: Scope) -> str:
 
 
 def present_site() -> Site | None:
-    """Return the study whose page is being drawn (see `logins.bound`); None outside of the app."""
-    return _sites.get(str(st.user.to_dict().get("study")))  # from the header `STUDY`
+    """Return the study whose page is being drawn, by the header `STUDY`; None outside the app."""
+    return _sites.get(str(st.user.to_dict().get("study")))
 
 
 def headers_of(scope: Scope, name: bytes) -> list[str]:
@@ -156,10 +156,12 @@ def is_own_name(host: str, site: Site | None) -> bool:
     """
     try:
         parts = urlsplit(f"//{host}")
-        name, _ = parts.hostname, parts.port  # a port that is no number raises ValueError
+        name, _port = parts.hostname, parts.port  # a port that is no number raises ValueError
     except ValueError:
         return False
-    return parts.netloc == host and (name or "").rstrip(".") in _own_names(site)
+    public_name = str(st.get_option("browser.serverAddress"))  # see `evenhand.annotate_app.command`
+    names = {known.lower() for known in (*_LOCAL_NAMES, public_name, *_settings(site).hosts)}
+    return parts.netloc == host and (name or "").rstrip(".") in names  # `host` alone: no path
 
 
 def address_of(scope: Scope) -> str:
@@ -204,14 +206,9 @@ def is_secure(scope: Scope) -> bool:
     return scope["scheme"] in ("https", "wss") or "https" in headers_of(scope, b"x-forwarded-proto")
 
 
-def has_room(visitor: tuple[str, str]) -> bool:
-    """Return True if one more page of this study may be open at this address."""
-    return not visitor[1] or open_pages[visitor] < MOST_PAGES  # [1]: the address, "" if unknown
-
-
-def _own_names(site: Site | None) -> frozenset[str]:
-    public = str(st.get_option("browser.serverAddress"))  # see `evenhand.annotate_app.command`
-    return frozenset(name.lower() for name in (*_LOCAL_NAMES, public, *_settings(site).hosts))
+def has_room(path: str, address: str) -> bool:
+    """Return True if one more page of the study at a path may be open at a visitor's address."""
+    return not address or open_pages[path, address] < MOST_PAGES  # "": an unknown address
 
 
 def _settings(site: Site | None) -> SessionSettings:
@@ -263,7 +260,7 @@ class ServedStudy:
         """
         if (stamp := _stamp(self._desks.desk.study)) != self._stamp:
             with self._lock:
-                if stamp != self._stamp:
+                if stamp != self._stamp:  # no other thread was first
                     self._update(stamp)
                     self._stamp = stamp
         return self._recent.get(state, self._desks)
@@ -275,7 +272,7 @@ class ServedStudy:
             if config.store != old.config.store:
                 raise InputError("the study was moved to another store; start the app again")
             study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
-            AttentionChecks(study)  # for its InputError, which else the desk would raise later
+            AttentionChecks(study)  # only for its InputError, which the desk would raise later
             self._desks = _desks(study, stamp)
             latest = list(self._recent.items())[-_MOST_RECENT:]
             self._recent = {**dict(latest), self._desks.state: self._desks}  # the present one last
@@ -314,27 +311,27 @@ def _file_stamp(path: Path) -> tuple[str, int, int, int]:
     return path.name, 0, 0, 0
 
 
-# ---- the watch: it excludes annotators whom the study's rules stop ------------------------------
+# ---- the watch: it excludes annotators that the study's rules stop ------------------------------
 # Agreement is computed in a separate process, so that the serving process does not hold it and no
 # annotator waits for it.
 
 
 def start_watch(study: Study, every: float = 60.0) -> threading.Event:
-    """Start to check the annotators `every` so many seconds if labels came in and the study has
-    rules that stop anyone. Setting the returned event ends it.
+    """Check the annotators `every` so many seconds, if labels came in, in a thread of its own; not
+    in a study without rules that stop anyone. Setting the returned event ends the watch.
     """
-    over = threading.Event()
+    end = threading.Event()
     if study.config.quality.stop:
-        threading.Thread(target=_watch, args=(study, every, over), daemon=True).start()
-    return over
+        threading.Thread(target=_watch, args=(study, every, end), daemon=True).start()
+    return end
 
 
-def _watch(study: Study, every: float, over: threading.Event) -> None:
-    checked = ""
-    while not over.wait(every):
+def _watch(study: Study, every: float, end: threading.Event) -> None:
+    checked_version = ""
+    while not end.wait(every):
         try:
-            if (version := data_version(study)) != checked:
-                checked = version
+            if (version := data_version(study)) != checked_version:
+                checked_version = version
                 run_apart(stop_flagged_in, study.folder.resolve())
         except (InputError, StoreAway) as error:
             _log.error("the annotators could not be checked: %s", error)

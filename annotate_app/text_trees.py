@@ -24,12 +24,13 @@ Node = str | list[Any]  # a text, or [tag, attributes, child, child, ...]
 LONGEST = 50_000  # characters; a longer text is shown as it is written
 MOST_PARTS = 20_000  # nodes; a text of more is too much for a page
 
+_LONGEST_JSON = 4 * LONGEST
 _DEEPEST_JSON = 40
 _LONGEST_LINE = 200  # characters of a passage's source, or of the names of its other fields
 
 # ---- code, JSON and passages ----
 # Code is shown character by character, JSON with its values as they are written, set out in lines.
-# A text that cannot be drawn so is shown as its source.
+# A text that cannot be drawn in this way is shown as its source.
 
 
 @lru_cache(maxsize=64)
@@ -52,6 +53,7 @@ def code_nodes(text: str, language: str) -> tuple[Node, ...] | None:
     for token, word in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
         css_class = next((name for kind, name in classes.items() if token in kind), "")
         nodes.append(["span", {"class": css_class}, word] if css_class else word)
+    # Not where the lexer has changed the text, as some do.
     shown = "".join(node if isinstance(node, str) else node[2] for node in nodes)
     return tuple(nodes) if shown == text and len(nodes) <= MOST_PARTS else None
 
@@ -64,15 +66,15 @@ class _Number(str):
 
 @lru_cache(maxsize=64)
 def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
-    """Return a JSON text as lines, objects and lists from `open_to` levels on folded; None where it
-    is no object or list, or too long or too deep.
+    """Return a JSON text as lines, with objects and lists below `open_to` levels folded; None where
+    it is no object or list, or too long or too deep.
 
     >>> json_nodes('{"a": [1.50, "b"]}')[0][2][2:]
     ['{', ['span', {'class': 'is-fold'}, '…}'], ' ', ['span', {'class': 'is-count'}, '1']]
     >>> json_nodes('{"a": [1.50, "b"]}')[0][-1]
     ['div', {'class': 'is-close'}, '}']
     """
-    if len(text) > 4 * LONGEST:
+    if len(text) > _LONGEST_JSON:
         return None
     try:
         value = json.loads(text, parse_int=_Number, parse_float=_Number, object_pairs_hook=tuple)
@@ -91,26 +93,26 @@ def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
     (['section', {'class': 'passage'}, ['h3', {}, '1 of 1'], ['div', {}, 'It rained.']],)
     """
     nodes: list[Node] = []
-    passages = passages_of(text) if len(text) <= 4 * LONGEST else []
+    passages = passages_of(text) if len(text) <= _LONGEST_JSON else []
     for number, (passage, source, fields) in enumerate(passages, 1):
         title = heading.format(at=number, of=len(passages))
         title += f" · {source[:_LONGEST_LINE]}" if source else ""
         node: list[Any] = ["section", {"class": "passage"}, ["h3", {}, title], ["div", {}, passage]]
         if fields and (folded := json_nodes(json.dumps(fields), open_to=0)):
-            _, is_open, _, *lines, _ = list(folded[0])  # the summary names the fields instead
-            names = ", ".join(fields)[:_LONGEST_LINE]
-            node.append(["details", is_open, ["summary", {}, names], *lines])
+            tag, attributes, _summary, *lines, _closing = list(folded[0])
+            names = ", ".join(fields)[:_LONGEST_LINE]  # in a summary in place of that of JSON
+            node.append([tag, attributes, ["summary", {}, names], *lines])
         nodes.append(node)
     return tuple(nodes) if nodes and _size(nodes) <= MOST_PARTS else None
 
 
 def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
-    """Return the line of a JSON value after its key, "" for none; an object is a tuple of pairs."""
+    """Return a JSON value after its key, "" for none: a line, or, of an object or list, a fold."""
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
-    if isinstance(value, (tuple, list)):  # "start" of its details is 1 if they are open
-        if isinstance(value, tuple):  # an object, in which a key may come twice
+    if isinstance(value, (tuple, list)):
+        if isinstance(value, tuple):  # an object as pairs, since a key may come twice
             bracket, closing, entries = "{", "}", value
         else:
             bracket, closing, entries = "[", "]", tuple(("", content) for content in value)
@@ -119,7 +121,7 @@ def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
         fold = ["span", {"class": "is-fold"}, f"…{closing}"]  # shown while the lines are not
         count = ["span", {"class": "is-count"}, str(len(value))]
         summary: Node = ["summary", {}, *name, bracket, fold, " ", count]
-        return ["details", {"start": int(depth < open_to)}, summary, *inside]
+        return ["details", {"start": int(depth < open_to)}, summary, *inside]  # 1: open
     if isinstance(value, str) and not isinstance(value, _Number):
         css_class, text = "is-string", _quoted(value)
     else:
@@ -143,7 +145,7 @@ def _size(nodes: list[Node]) -> int:
 # read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
-# placeholder stands for each, a character for private use beyond all of the text; so nothing in a
+# placeholder replaces each, a character for private use beyond all of the text; so nothing in a
 # formula is Markdown.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
@@ -153,7 +155,7 @@ _FIRST_PLACEHOLDER = "\U000f0000"
 _LAST_OF_A_TEXT = "\U000fffff"
 """A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
-# A line with an indent but no marker is matched too, with group 3 empty, so that `_pass` can count
+# A line with an indent but no marker is matched too, with group 3 empty, so that `_take` can count
 # its quotes. The lookbehind asks for an indent, as a match must not be empty.
 _SIGN = re.compile(
     rf"""(`+|~{{3,}})              # group 1: code
@@ -179,17 +181,17 @@ class _MaskedText:
     def __init__(self, source: str) -> None:
         self.formulas: list[str] = []
         last = max(source, default="")
-        self._first = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
-        self._placeholder = re.compile(f"([{chr(self._first)}-\U0010ffff])")
+        self._first_code = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
+        self._placeholder = re.compile(f"([{chr(self._first_code)}-\U0010ffff])")
         self._source, self._copied_to = source, 0
         self._pieces: list[str] = []  # the masked text, of the source up to `_copied_to`
         self._paragraph_end = self._part_end = 0
         self._quote_depth = 0  # of quotes, one in the other, around the present part
         self._missing_before: dict[str, int] = {}
-        """Position up to which a closing delimiter is missing: to seek it again is quadratic."""
+        """By closing delimiter: position before which there is none, and no search is repeated."""
         position = 0
         while sign := _SIGN.search(source, position):
-            position = self._pass(sign)
+            position = self._take(sign)
         self.text = "".join([*self._pieces, source[self._copied_to :]])
 
     def unmasked(self, text: str) -> str:
@@ -199,30 +201,30 @@ class _MaskedText:
     def pieces(self, text: str) -> list[tuple[str, bool]]:
         """Split a piece of the text into formulas, marked with True, and what is between them."""
         parts = self._placeholder.split(text)  # of which every second is a placeholder
-        parts[1::2] = [self.formulas[ord(sign) - self._first] for sign in parts[1::2]]
+        parts[1::2] = [self.formulas[ord(sign) - self._first_code] for sign in parts[1::2]]
         return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]
 
-    def _pass(self, sign: re.Match[str]) -> int:
-        """Pass over code, mask a formula, or enter a part; return where to search for the next."""
+    def _take(self, sign: re.Match[str]) -> int:
+        """Skip code, mask a formula, or enter a part; return where to search for the next sign."""
         self._find_ends(sign)  # first, as it reads the quote depth of the part before
-        fence, indent, _ = sign.groups()
+        fence, indent, _marker = sign.groups()
         if indent is not None:  # where a line begins, and perhaps a part
             self._quote_depth = indent.count(">")
             return sign.end()
-        end = self._end(sign)
-        if end and not fence:  # a formula, without the signs of the quotes that it stands in
+        end = self._end_of(sign)
+        if end and not fence:  # a formula, of which the signs of quotes around it are no part
             depth = self._quote_depth
             newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
-            placeholder = chr(self._first + len(self.formulas))
+            placeholder = chr(self._first_code + len(self.formulas))
             self._pieces += [self._source[self._copied_to : sign.start()], placeholder]
             self.formulas.append(re.sub(newline, "\n", self._source[sign.start() : end]))
             self._copied_to = end
         # A backslash that begins no formula escapes the character after it.
-        return end or max(sign.end(), sign.start() + 2 * (sign[0] == "\\"))
+        return end or (sign.start() + 2 if sign[0] == "\\" else sign.end())
 
     def _find_ends(self, sign: re.Match[str]) -> None:
-        """Find where the paragraph and the part end in which a sign stands."""
-        start, (_, indent, marker) = sign.start(), sign.groups()
+        """Find where the paragraph and the part of a sign end."""
+        start, (_fence, indent, marker) = sign.start(), sign.groups()
         is_quoted = ">" in (indent or "")
         if start >= self._paragraph_end:
             blank = _BLANK_LINE.search(self._source, start)
@@ -230,17 +232,17 @@ class _MaskedText:
         begins_quote = is_quoted and not self._quote_depth
         if start < self._part_end and not marker and not begins_quote:
             return  # still in the same part
-        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a line without >, after quotes
+        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a quote ends before a line without >
         if marker:
-            # An item ends where another of its list begins; a heading or row at "", any next line.
+            # A list's item ends before the next one, a heading or table row at any next line ("").
             is_item = marker[0] not in "#|"
             next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
         pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")
         end = pattern.search(self._source, sign.end(), self._paragraph_end) if next_parts else None
         self._part_end = end.start() if end else self._paragraph_end
-        self._quote_depth = 0  # of a part without an indent; else `_pass` sets it after this
+        self._quote_depth = 0  # of a part without an indent; else `_take` sets it after this
 
-    def _end(self, sign: re.Match[str]) -> int:
+    def _end_of(self, sign: re.Match[str]) -> int:
         """Return where the code or the formula ends that begins at a sign; 0 where none does."""
         start, fence = sign.start(), sign[1] or ""
         closer = fence or _CLOSED_BY.get(self._source[start : start + 2], "")
@@ -285,7 +287,7 @@ DEEPEST = 24
 """A response that is nested more deeply, whose inner parts the parser would drop, is shown as its
 source; so is one that is too long, or has too many parts for a page."""
 
-FOLLOWED = ("https://", "http://", "mailto:")  # which a link may have; it opens in a new window
+FOLLOWED = ("https://", "http://", "mailto:")  # beginnings of addresses that a link may have
 
 # The parser drops without a word what is nested below its bound; ours is reached before.
 _PARSER = MarkdownIt("commonmark", {"html": False, "maxNesting": 4 * DEEPEST})
@@ -328,7 +330,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 
 
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
-    """Split a paragraph: a line that begins with a formula of several lines is one by itself."""
+    """Split a paragraph: a line that begins with a formula of several lines is one of its own."""
     paragraphs: list[list[Node]] = []
     # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
     for is_break, group in groupby(nodes, lambda node: node[0] == "br"):

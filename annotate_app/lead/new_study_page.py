@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -41,25 +41,27 @@ from evenhand.texts import written
 
 Result = TypeVar("Result")
 
-_MOST_SAMPLED = 100_000
-_MOST_RATERS = 50
-
+_MOST_SAMPLED, _MOST_RATERS = 100_000, 50
 _KINDS, _ROLES = parts.WORDS["kinds"], parts.WORDS["roles"]
 _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
 _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
-_MADE = "new_study_made"
+_MADE = "new_study_made"  # place of the outcome (see `acts`)
 _REQUESTS = "new_study_requests"
 """Key of the requests to create a study. The button only adds one; the next run of the page, which
 knows all fields, carries it out. A new input or click may end a run at any call of Streamlit's, so
 `_carry_out` clears the requests first; `show_new_study` clears those that could not be met."""
-_READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"
+_READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"  # keys in the session's state
 
 
-_Asked = tuple[dict[str, object], Callable[[Callable[..., None]], None]]
-"""What a study needs, by name, empty if missing; and a function that reads the files and calls the
-`carry_out` that it is given, with a `create` that makes the study and arguments for `create`."""
+class _Form(NamedTuple):
+    """What is filled in: what a study `needs`, by name, empty if missing; and `make(carry_out)`,
+    which reads the files and calls `carry_out(create, *arguments)` (see `_carry_out`).
+    """
+
+    needs: dict[str, object]
+    make: Callable[[Callable[..., None]], None]
 
 
 def show_new_study(study: Study) -> None:
@@ -67,7 +69,7 @@ def show_new_study(study: Study) -> None:
     who = require(study, "lead")
     st.text(written("lead.new_study"))
     form, bar = st.container(), st.container(key="in-view")
-    with bar.container(key="offer"):  # what comes of the buttons stands above them
+    with bar.container(key="offer"):  # what the buttons do is shown above them
         try:
             with form:
                 name = st.text_input("Name of the study, and of its folder", autocomplete="off")
@@ -78,18 +80,18 @@ def show_new_study(study: Study) -> None:
                 kind = st.radio(label, _KINDS, format_func=title_of, captions=explained)
                 st.header("Items", anchor=False)
                 ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
-                needs, make = ask(study, who, kind)
+                filled = ask(study, who, kind)
             with bar, st.container(horizontal=True, vertical_alignment="center"):
-                request = _ask_for_request({"a name": name, **needs})
+                request = _ask_for_request({"a name": name, **filled.needs})
             if request:
-                make(partial(_carry_out, study, who, request, name))
+                filled.make(partial(_carry_out, study, who, request, name))
         except InputError as error:
             _complain(str(error))
         show_outcome(_MADE)
     st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
 
 
-def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
+def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Form:
     """Draw the form of a study of items, or of pairs of answers that are compared."""
     compared, size = kind == "compared", parts.MOST_MB
     label = "A table (one row per item, its texts in columns), or another tool's export"
@@ -99,21 +101,22 @@ def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Asked:
         columns, stratify = _ask_for_columns(upload, compared, who)
     st.header("Question", anchor=False)
     key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
-    how = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
-    asked, rubric = _ask_for_rubric(study, columns, how or _QUESTION, compared)
-    numbers = _ask_for_numbers("Items to label", None)
+    way = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
+    options, rubric_file = _ask_for_rubric(study, columns, way or _QUESTION, compared)
+    numbers = _ask_for_numbers("Items to label", sample=None)
 
     def make(carry_out: Callable[..., None]) -> None:
         with (
             parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
-            parts.uploaded_files(["toml"], rubric=rubric) as rubrics,
+            parts.uploaded_files(["toml"], rubric=rubric_file) as rubrics,
             st.spinner("Reading the file"),
         ):
-            names = [*asked.rubric, *(str(path) for path in rubrics.values() if path)]
-            chosen = {"rubric": names, "stratify": stratify}
-            carry_out(create_items, files["items"], LabelOptions(**vars(asked) | numbers | chosen))
+            names = [*options.rubric, *(str(path) for path in rubrics.values() if path)]
+            values = vars(options) | numbers | {"rubric": names, "stratify": stratify}
+            carry_out(create_items, files["items"], LabelOptions(**values))
 
-    return {"a file of items": upload, "a question": asked.question or asked.rubric or rubric}, make
+    question = options.question or options.rubric or rubric_file
+    return _Form({"a file of items": upload, "a question": question}, make)
 
 
 def _ask_for_columns(
@@ -126,13 +129,13 @@ def _ask_for_columns(
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    # As if any question ("-") about one response were asked, so that no columns are read as two
-    # answers; `compared`, in `key`, decides this. `first` goes by the columns' names alone: the
-    # fields offer its columns, and `first` is shown where the roles entered cannot be read.
-    asked: Any = {} if compared else {"question": "-", "options": ("yes", "no")}
-    key, by_name = f"{upload.file_id}-{compared}-{sheet}", "As the names say"
-    first = _read_once(upload, ItemOptions(sheet=sheet, **asked), f"{key}-{asked}", who)
-    names = [name for name, _ in first.columns]
+    # Some question ("-") about one response, without which two columns could be read as answers to
+    # compare. `by_name` goes by the columns' names alone: the fields offer its columns, and it is
+    # shown if the roles entered cannot be read.
+    question: Any = {} if compared else {"question": "-", "options": ("yes", "no")}
+    key, as_named = f"{upload.file_id}-{compared}-{sheet}", "As the names say"
+    by_name = _read_once(upload, ItemOptions(sheet=sheet, **question), f"{key}-{question}", who)
+    names = [name for name, _ in by_name.columns]
 
     def choose(field: str, placeholder: str, default: Sequence[str] = (), most: int = 0) -> Any:
         name, limit = f"{field}-{key}-{default}", most or None
@@ -141,19 +144,19 @@ def _ask_for_columns(
         )
 
     title = "Columns, where their names do not say what they are"
-    with fields, st.expander(title, expanded=bool(first.fault)):
-        show = choose("show", "Choose the columns", first.show)
-        subject = choose("subject", by_name, most=2 if compared else 1)
-        every = dict(zip(names, names, strict=True))
-        cluster = parts.choose_any(_FIELDS["cluster"], every, by_name, f"cluster-{key}")
+    with fields, st.expander(title, expanded=bool(by_name.fault)):
+        show = choose("show", "Choose the columns", by_name.show)
+        subject = choose("subject", as_named, most=2 if compared else 1)
+        title_by_name = dict(zip(names, names, strict=True))
+        cluster = parts.choose_any(_FIELDS["cluster"], title_by_name, as_named, f"cluster-{key}")
         judge = parts.choose_any(  # a tool's file has judges that are no columns
-            _FIELDS["judge"], every, "None", f"judge-{key}", accept_new_options=True
+            _FIELDS["judge"], title_by_name, "None", f"judge-{key}", accept_new_options=True
         )
         missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = choose("stratify", "None")
     entered = ItemOptions(
-        show=show if show != list(first.show) else (),
+        show=show if show != list(by_name.show) else (),
         subject=subject,
         cluster=cluster or "",
         judge=judge or "",
@@ -161,11 +164,11 @@ def _ask_for_columns(
         sheet=sheet,
         each_turn=each_turn,
     )
-    as_entered = replace(entered, **asked, each_turn=False)  # turns change no column's role
+    as_entered = replace(entered, **question, each_turn=False)  # turns change no column's role
     try:
         file = _read_once(upload, as_entered, f"{key}-{as_entered}", who)
     except InputError as error:  # there are no labels of that judge
-        file = replace(first, fault=str(error))
+        file = replace(by_name, fault=str(error))
     rows = [(name, text, _role_of(name, file)) for name, text in file.columns]
     titles = {"column": "Column", "text": "First row", "role": "Role"}
     parts.show_table(pd.DataFrame(rows, columns=list(titles)), "Role of each column", titles)
@@ -178,17 +181,17 @@ def _ask_for_columns(
 
 def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
     """Return the contents of the file, read once and kept with the last three others."""
-    known: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
-    if key not in known:
+    kept: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
+    if key not in kept:
         uploaded = parts.uploaded_files(parts.OF_TOOLS, items=upload)
         with uploaded as files, st.spinner("Reading the file"):
-            contents = _apart(who, look_at_items, files["items"], options)
-        known = {**dict(list(known.items())[-3:]), key: contents}
-        st.session_state[_READ_FILES] = known
-    return known[key]
+            contents = _run_guarded(who, look_at_items, files["items"], options)
+        kept = {**dict(list(kept.items())[-3:]), key: contents}
+        st.session_state[_READ_FILES] = kept
+    return kept[key]
 
 
-def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
+def _run_guarded(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
     """Run a function in a separate process, within limits and one at a time for each lead: a file
     that harms its reader does not affect the annotators.
     """
@@ -198,33 +201,33 @@ def _apart(who: Visitor, function: Callable[..., Result], *arguments: object) ->
 
 def _role_of(column: str, file: ItemFile) -> str:
     """Return the roles in which a column of the file is used, in words."""
-    # A role has one column, whose name may have a comma, or several with commas between them.
+    # `columns` is one name, which may have a comma, or several with commas between them.
     roles = [role for role, columns in file.roles if column in (columns, *columns.split(", "))]
     return ", ".join(_ROLES[role] for role in roles) or ("" if file.fault else "kept with the item")
 
 
 def _ask_for_rubric(
-    study: Study, columns: ItemOptions, how: str, compared: bool
+    study: Study, columns: ItemOptions, way: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
-    """Draw the fields of the question or rubric; return all options, and the uploaded rubric."""
-    if how == _FILE:
+    """Draw the fields of the question; return `columns` with what is entered, and the upload."""
+    if way == _FILE:
         return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
-    if how == _LIBRARY:
+    if way == _LIBRARY:
         unit = "comparison" if compared else "response"
         folder = study.folder / RUBRICS_FOLDER
-        files = {name: str(folder / f"{name}.toml") for name in study.rubrics}
+        file_by_name = {name: str(folder / f"{name}.toml") for name in study.rubrics}
         by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
         names = [name for name, rubric in by_name.items() if rubric.unit == unit]
         rubrics = _choose_rubrics(names, by_name)
-        return replace(columns, rubric=[files.get(name, name) for name in rubrics]), None
+        return replace(columns, rubric=[file_by_name.get(name, name) for name in rubrics]), None
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
     asked = replace(columns, question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], index=1)
         return replace(asked, steps=steps if question else None), None
     label, named = "Annotators choose", _ANSWERS.__getitem__
-    way = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
-    if way == "scale":
+    kind = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
+    if kind == "scale":
         scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
         return replace(asked, scale=scale), None
     example = "yes: Every statement is supported\nno: At least one is not"
@@ -232,7 +235,7 @@ def _ask_for_rubric(
     lines = [line.partition(":") for line in parts.split_list(answers, "\n")]
     options = [name.strip() for name, _, _ in lines]
     described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
-    asked = replace(asked, options=options, descriptions=described, several=way == "several")
+    asked = replace(asked, options=options, descriptions=described, several=kind == "several")
     level: Any = ""
     if not asked.several:
         level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.__getitem__)
@@ -273,52 +276,52 @@ def _has_address() -> bool:
     return site is not None and not site.alone
 
 
-def _ask_for_numbers(what: str, sample: int | None) -> dict[str, Any]:
-    """Draw the fields of the sample size, annotators per item and seed; return the numbers."""
+def _ask_for_numbers(label: str, sample: int | None) -> dict[str, Any]:
+    """Draw fields of the sample size, at first `sample`, annotators per item and seed."""
     st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
     return {
-        "sample": left.number_input(what, 1, _MOST_SAMPLED, sample, placeholder=default_size),
+        "sample": left.number_input(label, 1, _MOST_SAMPLED, sample, placeholder=default_size),
         "raters": middle.number_input(_FIELDS["raters"], 1, _MOST_RATERS, value=3),
         "seed": right.number_input(_FIELDS["seed"], 0, 2**31 - 1, value=1),
     }
 
 
-def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "look", "create"]:
+def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "preview", "create"]:
     """Draw the buttons, which work once no need is empty; return what is requested."""
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
     missing = ", ".join(need for need, value in needs.items() if not value)
     label, is_off = "Create the study", bool(missing)
     st.button(label, key="create", type="primary", disabled=is_off, on_click=add_request)
-    looks = st.button("Preview", disabled=is_off)
+    wants_preview = st.button("Preview", disabled=is_off)
     if missing:
         st.text(written("lead.new_needs", missing=missing))
-    return "create" if requests else "look" if looks else ""
+    return "create" if requests else "preview" if wants_preview else ""
 
 
 def _carry_out(
     study: Study,
     who: Visitor,
-    request: Literal["look", "create"],
+    request: Literal["preview", "create"],
     name: str,
     create: Callable[..., StudyPreview],
     *arguments: object,
 ) -> None:
     """Draw a preview of the study, or create it without a call of Streamlit's, which may end the
-    run. `create(folder, *arguments)` makes one, for a preview in a temporary folder. Raises
+    run. `create(folder, *arguments)` makes a study, for a preview in a temporary folder. Raises
     InputError if another study has the folder or the address.
     """
-    if request == "look":
-        _show_preview(_apart(who, preview_only, create, *arguments))
+    if request == "preview":
+        _show_preview(_run_guarded(who, preview_only, create, *arguments))
         return
     requests, outcomes = st.session_state[_REQUESTS], present_outcomes()
     requests.clear()  # first, so that no other run creates this study again
     folder = folder_next_to(study.folder, name.strip())
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
-    preview = _apart(who, create, folder, *arguments)
+    preview = _run_guarded(who, create, folder, *arguments)
     note_act(study.store, "study", about=folder.name, detail="", done_by=who.name)
     token, has_account = "", False
     if _has_address():
@@ -344,7 +347,7 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
+def _ask_for_pairs(study: Study, _who: Visitor, _kind: str) -> _Form:
     """Draw the form of a study of paired prompts; it is called as `_ask_for_items` is."""
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
@@ -352,7 +355,7 @@ def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
     responses = st.file_uploader(label, parts.TABLES, max_upload_size=size)
     st.header("Question", anchor=False)
     rubrics = _choose_rubrics(by_name, by_name)
-    numbers = _ask_for_numbers("Pairs to label", USUAL_SAMPLE)
+    numbers = _ask_for_numbers("Pairs to label", sample=USUAL_SAMPLE)
 
     def make(carry_out: Callable[..., None]) -> None:
         uploaded = parts.uploaded_files(pairs=pairs, responses=responses)
@@ -367,7 +370,7 @@ def _ask_for_pairs(study: Study, who: Visitor, kind: str) -> _Asked:
             )
             carry_out(create_and_preview, plan)
 
-    return {"a file of pairs": pairs, "a rubric": rubrics}, make
+    return _Form({"a file of pairs": pairs, "a rubric": rubrics}, make)
 
 
 def _show_preview(preview: StudyPreview) -> None:

@@ -50,7 +50,7 @@ from evenhand.texts import DASH, readable_name, written
 
 # ---- counts -------------------------------------------------------------------------------------
 #
-# With 100,000 labels a table takes a second to count, and the serving process would answer nobody
+# With 100,000 labels a table takes a second to count, and the serving process would answer no page
 # meanwhile. So one further process of low priority counts, with its own connection to the store.
 
 Counted = TypeVar("Counted")
@@ -127,10 +127,8 @@ class LiveFigures:
 
     version: str
     folder: Path
-    complaint: str = ""
-    """Why there are no figures, in one sentence; else empty."""
-    made_at: str = ""
-    """Time (UTC, to the minute) before which all labels are included."""
+    complaint: str = ""  # why there are no figures, in one sentence
+    made_at: str = ""  # time (UTC, to the minute) before which all labels are included
 
     @cached_property
     def results(self) -> pd.DataFrame:
@@ -177,7 +175,7 @@ class FiguresMaker:
         installed_at = Path(__file__).stat().st_mtime_ns  # another version makes other figures
         digest = hashlib.sha256(f"{installed_at} {self._study}".encode()).hexdigest()[:24]
         self._saved_folder = state_folder() / "figures" / digest
-        self._previous: LiveFigures | None = None
+        self._previous: LiveFigures | None = None  # before `current`; a page may still read them
         self.last_attempt: LiveFigures | None = None
         self.current: LiveFigures | None = None
         with suppress(OSError):  # figures that an earlier process saved
@@ -214,7 +212,7 @@ class FiguresMaker:
         if complaint:
             shutil.rmtree(out, ignore_errors=True)
         else:
-            # A page may still read the figures before these, but not those before them.
+            # No page reads the figures before the previous ones any more.
             if self._previous is not None:
                 shutil.rmtree(self._previous.folder, ignore_errors=True)
             self._previous, self.current = self.current, self.last_attempt
@@ -277,10 +275,10 @@ def show_table(
     if isinstance(columns, str):
         titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
         columns = {name: titles.get(name) or readable_name(name) for name in columns.split()}
-    numeric = ' class="number"'  # of a column of integers or floats
-    cell_class = {name: numeric * (frame[name].dtype.kind in "iuf") for name in columns}
+    is_number = {name: frame[name].dtype.kind in "iuf" for name in columns}  # integers, floats
+    number_class = ' class="number"'
     head = "".join(
-        f'<th scope="col"{cell_class[name]}>{html.escape(heading)}</th>'
+        f'<th scope="col"{number_class if is_number[name] else ""}>{html.escape(heading)}</th>'
         for name, heading in columns.items()
     )
     rows = []
@@ -291,8 +289,8 @@ def show_table(
             if name not in html_columns:
                 spec, link = formats.get(name, number), links.get(name)
                 kind, content = _cell(row[name], spec, link, names.get(name, {}))
-            attributes = f' class="{kind}"' * bool(kind) + f' data-heading="{html.escape(heading)}"'
-            cells.append(f"<td{attributes}>{content}</td>")
+            css_class = f' class="{kind}"' if kind else ""
+            cells.append(f'<td{css_class} data-heading="{html.escape(heading)}">{content}</td>')
         rows.append("".join(cells))
     with st.expander(caption) if folded else nullcontext():
         st.html(
@@ -301,6 +299,22 @@ def show_table(
             f"<thead><tr>{head}</tr></thead>"
             f"<tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table></div>"
         )
+
+
+def _cell(
+    value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
+) -> tuple[str, str]:
+    """Return a cell's class, and as HTML its value, formatted or as a display name, and linked."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "number", DASH
+    if spec == _TO_THE_MINUTE:
+        return "time", html.escape(to_the_minute(str(value)))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    name = names.get(str(value), str(value))
+    text = html.escape(format(value, spec or ",") if is_number else name)
+    if link is not None:
+        text = f'<a href="{html.escape(link(str(value)))}">{text}</a>'
+    return "number" if is_number else "", text
 
 
 def rubric_titles(study: Study) -> dict[str, str]:
@@ -355,22 +369,6 @@ def page_of(title: str, field: str, value: str) -> str:
     return f"{place_of(title)}?{field}={quote(value, safe='')}"
 
 
-def _cell(
-    value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
-) -> tuple[str, str]:
-    """Return a cell's class, and as HTML its value, formatted or as a display name, and linked."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return "number", DASH
-    if spec == _TO_THE_MINUTE:
-        return "time", html.escape(to_the_minute(str(value)))
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    name = names.get(str(value), str(value))
-    text = html.escape(format(value, spec or ",") if is_number else name)
-    if link is not None:
-        text = f'<a href="{html.escape(link(str(value)))}">{text}</a>'
-    return "number" if is_number else "", text
-
-
 # ---- charts -------------------------------------------------------------------------------------
 
 
@@ -391,8 +389,7 @@ def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
 
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------
 
-_MOST_LETTERS = 160
-"""Of an item's text in a table, whose style cuts it where the column ends."""
+_MOST_LETTERS = 160  # of an item's text in a table, whose style cuts it where the column ends
 
 
 def text_for_annotators(study: Study, unit_id: str, rubric_name: str) -> PeopleText:

@@ -78,7 +78,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
         checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
     )
     columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run"
-    columns += " checks" * bool(table["checks"].any())
+    columns += " checks" if table["checks"].any() else ""
     title = "Annotators compared with the others on the same items"
     with st.container(key="stacked-quality"):
         parts.show_table(table, title, columns, html_columns=("rater_id", "kappa"))
@@ -204,7 +204,7 @@ def _settle(study: Study, who: access.Visitor, number: int, *, note: str, answer
 # ---- recruitment: invitations, assignments, pause, sample ---------------------------------------
 
 _MOST_INVITES = 200
-_ANYONE = "anyone from Prolific"
+_ANYONE = "anyone from Prolific"  # whose link is stored with the rater id ""
 
 
 def show_recruitment(study: Study) -> None:
@@ -248,10 +248,10 @@ def _show_invites(study: Study) -> None:
         middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
         right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
-        make_links = lead_callback(study, "invite", _invite, False)  # no `is_address`
+        make_links = lead_callback(study, "invite", partial(_invite, for_prolific=False))
         st.form_submit_button("Make links", type="primary", on_click=make_links)
         if study.config.prolific is not None:
-            make_address = lead_callback(study, "invite", _invite, True)
+            make_address = lead_callback(study, "invite", partial(_invite, for_prolific=True))
             st.form_submit_button("Make the address for Prolific", on_click=make_address)
     show_outcome("invite")
     if (invites := access.invites_table(study)).empty:
@@ -277,7 +277,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
             state = "started"
         link = f"{base}?invite={token}" if rater else sessions.study_url(base, token)
         is_valid = token and invite["state"] == "open"
-        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}
+        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}  # by the lead
         row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
         rows.append(row)
     reader = language(study.config.annotation.language)
@@ -293,14 +293,14 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
 
 
 def _invite(
-    study: Study, who: access.Visitor, is_address: bool, *, codes: str, count: int, hours: int
+    study: Study, who: access.Visitor, *, for_prolific: bool, codes: str, count: int, hours: int
 ) -> str | None:
-    codes_made = (access.new_code() for _ in range(count))
-    raters = [""] if is_address else parts.split_list(codes) or [*codes_made]
+    new_codes = (access.new_code() for _ in range(count))
+    raters = [""] if for_prolific else parts.split_list(codes) or [*new_codes]
     made = access.make_invites(study, raters, hours)
     note_act(study.store, "invite", about="", detail=f"made: {len(made)}", done_by=who.name)
     prolific = study.config.prolific
-    if is_address and not (prolific and prolific.signed_for):
+    if for_prolific and not (prolific and prolific.signed_for):
         return written("lead.prolific_known_id")
     return None
 
@@ -434,7 +434,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "background.csv": sessions.raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
-_ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name
+_ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name  # of the injection audit
 _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 
@@ -504,7 +504,7 @@ _MOST_ACTS = 500
 
 
 def show_log(study: Study) -> None:
-    """Draw the latest acts, of one kind or person if chosen; equal ones in succession are a row."""
+    """Draw the latest acts, of one kind or person if chosen; equal successive acts share a row."""
     logged, filters = acts(study.store), {"kind": "What", "done_by": "Who"}
     summary, kinds = st.container(), logged["kind"]
     logged["kind"] = kinds.map(parts.WORDS["log"].get).fillna(kinds.map(readable_name))
@@ -516,10 +516,10 @@ def show_log(study: Study) -> None:
     with summary:
         show(block(written("lead.acts", shown=len(table), count=len(logged)), "note"))
     contents = table[["done_by", "kind", "about", "detail"]]
-    run = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each succession
+    run = (contents != contents.shift()).any(axis=1).cumsum()  # numbers each run of equal acts
     times = table["created_at"].map(parts.to_the_minute).map(html.escape).groupby(run).agg(list)
     fold = "<details><summary>{} times since {}</summary>{}</details>".format
-    folds = [fold(len(at), at[-1], ", ".join(at)) * (len(at) > 1) for at in times]
+    folds = [fold(len(at), at[-1], ", ".join(at)) if len(at) > 1 else "" for at in times]
     table = table[~run.duplicated()].assign(kind=lambda kept: kept["kind"].map(html.escape) + folds)
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     with st.container(key="stacked-log"):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 from zlib import crc32
 from zoneinfo import available_timezones
 
@@ -39,19 +39,19 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import readable_name, written
 
-_EDITING, _NUMBERS = "editing", count(1)  # a key in the session; numbers for `Editing`
+_EDITING = "editing"  # in the session's state: what is edited, an `Editing`
+_NUMBERS = count(1)  # for `Editing.number`
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
 """Beginning of a complaint about a setting, which the pages know by its title."""
 
 
 @dataclass(frozen=True)
 class Editing:
-    """An edited part: its place on the pages, and the study's files when editing began."""
+    """What is edited, such as "texts-de", and the study's files when editing began."""
 
-    place: str
+    target: str
     present: changing.Contents
-    number: int
-    """Counts how often editing has begun."""
+    number: int  # another whenever editing begins
 
     def text(self, name: str = FILE_NAME) -> str:
         """Return the text of one of the files; empty if there is no such file."""
@@ -59,50 +59,50 @@ class Editing:
 
     def key(self, name: str) -> str:
         """Return the key of a widget, whose value is thus kept until editing begins again."""
-        return f"{self.place}.{self.number}.{name}"
+        return f"{self.target}.{self.number}.{name}"
 
     def entered(self) -> dict[str, Any]:
-        """Return the present values of these widgets, by their keys without the place."""
+        """Return the present values of these widgets, by their keys without the target."""
         start, values = self.key(""), st.session_state.to_dict()
         keys = (str(key) for key in values if str(key).startswith(start))
-        return {key.removeprefix(f"{self.place}."): values[key] for key in keys}
+        return {key.removeprefix(f"{self.target}."): values[key] for key in keys}
 
 
-def begin(study: Study, place: str) -> Editing:
-    """Return what is edited at this place of the pages, and draw the outcome of the last change.
-    Raises InputError if the study's present files contradict each other.
+def begin(study: Study, target: str) -> Editing:
+    """Begin to edit, or go on, and draw the outcome of the last change. Raises InputError if the
+    study's present files contradict each other.
     """
-    show_outcome(place)
+    show_outcome(target)
     before = st.session_state.get(_EDITING)
-    if isinstance(before, Editing) and before.place == place and before.entered():
+    if isinstance(before, Editing) and before.target == target and before.entered():
         return before  # its fields are on the page, and may hold a change
     present = changing.contents_of(study, changing.read_files(study))
-    editing = Editing(place, present, next(_NUMBERS))
+    editing = Editing(target, present, next(_NUMBERS))
     st.session_state[_EDITING] = editing
     return editing
 
 
-def show_offer(
-    study: Study, editing: Editing, make: Callable[[], dict[str, str]]
+def show_review(
+    study: Study, editing: Editing, new_texts: Callable[[], dict[str, str]]
 ) -> changing.Contents:
-    """Draw the change that the fields hold, its effects, and the buttons to save it or not. Return
-    the study's contents with the change, or the present ones if there is none.
+    """Draw the change that the fields hold, its effects, and the buttons to save or discard it.
+    Return the study's contents with the change, or the present ones if there is none.
 
-    `make` returns the new texts of files by name, in the order in which they are written, and may
-    draw what else it asks for.
+    `new_texts` returns the texts of changed files by name, in the order in which they are written,
+    and may draw a further field.
     """
-    present = editing.present
-    after, changes, complaint, files = present, list[changing.Difference](), "", list[str]()
+    after = present = editing.present
+    changes, complaint, newer_files = list[changing.Difference](), "", list[str]()
     bar = st.container(key="in-view")
     with bar, st.container(key="offer"):
         try:
-            if files := changing.changed_since(study, present.files):
+            if newer_files := changing.changed_since(study, present.files):
                 newer = changing.contents_of(study, changing.read_files(study))
-                complaint = written("change.meanwhile", files=" and ".join(files))
+                complaint = written("change.meanwhile", files=" and ".join(newer_files))
                 _show_differences(study, changing.differences(present, newer), "What is new")
-            texts = {name: text.encode() for name, text in make().items()}
+            texts = {name: text.encode() for name, text in new_texts().items()}
             if any(text != present.files.get(name) for name, text in texts.items()):
-                # The changed files first, in the order of writing.
+                # `texts` come first for the order of writing, and last so that they replace.
                 changed = changing.contents_of(study, {**texts, **present.files, **texts})
                 changes, after = list(changing.differences(present, changed)), changed
         except InputError as error:
@@ -113,21 +113,22 @@ def show_offer(
             for sentence in changing.effects(study, present, after):
                 st.text(sentence)
             _show_differences(study, changes, "What changes")
-    is_off = bool(complaint) or not changes
     with bar, st.container(horizontal=True, vertical_alignment="center"):
-        save_changes = lead_callback(study, editing.place, _save, editing, after, editing.entered())
+        shown = editing.entered()
+        save_changes = lead_callback(study, editing.target, _save, editing, after, shown)
+        is_off = bool(complaint) or not changes
         st.button("Save", key="save", type="primary", disabled=is_off, on_click=save_changes)
         if is_off and not complaint:
             st.text(written("change.nothing"))
         else:
-            again = "Begin again from the newer text" if files else "Discard changes"
+            again = "Begin again from the newer text" if newer_files else "Discard changes"
             st.button(again, on_click=_begin_again)
     return after
 
 
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
     rows = [(_title_of(study, c.key), chosen_as(c.before), chosen_as(c.after)) for c in changes]
-    columns = {"place": "What", "now": "Before", "then": "After"}
+    columns = {"what": "What", "now": "Before", "then": "After"}
     parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
@@ -144,32 +145,32 @@ def _begin_again() -> None:
 
 
 def _save(
-    study: Study, who: Visitor, before: Editing, after: changing.Contents, shown: Any, **now: Any
+    study: Study, who: Visitor, editing: Editing, after: changing.Contents, shown: Any, **now: Any
 ) -> Callable[[], None] | None:
     """Save the change, unless the fields hold something else `now` than what was `shown`, or the
-    files have changed: then the page is drawn again, and says so. `shown` are the fields of the
-    place when the button was drawn, `now` those at the click (`acts.storing_callback`).
+    files have changed: then the page is drawn again, and says so. `shown` are the fields' values
+    when the button was drawn, `now` those at the click (`acts.storing_callback`).
     """
-    # `shown` may have fields that the last change took from the page.
-    is_shown = all(now.get(name, value) == value for name, value in shown.items())
-    if not is_shown or changing.changed_since(study, before.present.files):
+    # `shown` may have fields that the last change took from the page: these count as equal.
+    is_as_shown = all(now.get(name, value) == value for name, value in shown.items())
+    if not is_as_shown or changing.changed_since(study, editing.present.files):
         return None
-    saved = changing.save(study, before.present.files, after.files, who.name)
+    saved = changing.save(study, editing.present.files, after.files, who.name)
     titles = dict.fromkeys(_title_of(study, change.key) for change in saved)
     return partial(_show_saved, ", ".join(titles))
 
 
-def _show_saved(places: str) -> None:
+def _show_saved(titles: str) -> None:
     _begin_again()
-    st.success(html_texts.plain(written("change.saved", places=places)))
+    st.success(html_texts.plain(written("change.saved", places=titles)))
 
 
 # ---- the control of a setting, by its type: switch, number, choice, text, list ------------------
 
 
-def titled(place: str) -> str:
-    """Return the title of the setting at a place of study.toml, such as "session.entry"."""
-    return parts.WORDS["settings"].get(place) or readable_name(place.rpartition(".")[2])
+def titled(setting: str) -> str:
+    """Return the title of a setting, which is named as in study.toml, such as "session.entry"."""
+    return parts.WORDS["settings"].get(setting) or readable_name(setting.rpartition(".")[2])
 
 
 def chosen_as(value: str) -> str:
@@ -177,18 +178,18 @@ def chosen_as(value: str) -> str:
     return parts.WORDS["choices"].get(value, value)
 
 
-def explained(place: str) -> str:
-    """Return a setting's explanation as HTML, with its place in study.toml on hover and text in
+def explained(setting: str) -> str:
+    """Return a setting's explanation as HTML, with its name in study.toml on hover and text in
     backticks as code; empty if its title says it all.
     """
-    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", parts.WORDS["helps"].get(place, ""))
-    return f'<p class="evenhand-explained" title="{place}">{text}.</p>' * bool(text)
+    text = re.sub(r"`([^`]*)`", r"<code>\1</code>", parts.WORDS["helps"].get(setting, ""))
+    return f'<p class="evenhand-explained" title="{setting}">{text}.</p>' if text else ""
 
 
-def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) -> Any:
+def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study) -> Any:
     """Draw a setting's control under this key, with its present value; return what is entered."""
-    name = place.rpartition(".")[2]
-    kind, label = field.annotation, titled(place)
+    name = setting.rpartition(".")[2]
+    kind, label = field.annotation, titled(setting)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
     shown_as: Callable[[str], str] = chosen_as
     if name in ("language", "languages"):
@@ -201,7 +202,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
         return st.toggle(label, present, key=key)
     if kind in (int, float):
         return _number(key, field, label, present)
-    if get_origin(kind) is dict:  # of lists, one per line: `NAME: first, second`
+    if get_origin(kind) is dict:  # whose values are lists
         text = "\n".join(f"{part}: {', '.join(values)}" for part, values in present.items())
         label += " (one per line, as NAME: first, second)"
         lines = parts.split_list(st.text_area(label, text, height=96, key=key), "\n")
@@ -210,16 +211,11 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
         closed = get_args(member) if get_origin(member) is Literal else choices
-        entered = st.multiselect(
-            label,
-            list(dict.fromkeys([*closed, *present])),
-            list(present),
-            key=key,
-            format_func=shown_as,
-            accept_new_options=not closed,
-            placeholder="None chosen" if closed else "Type one, then Enter",
-        )
-        return tuple(entered)
+        options = list(dict.fromkeys([*closed, *present]))
+        hint = "None chosen" if closed else "Type one, then Enter"
+        extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not closed}
+        chosen = st.multiselect(label, options, list(present), shown_as, key=key, **extra)
+        return tuple(chosen)
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
         return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)
@@ -229,6 +225,7 @@ def control(key: str, field: FieldInfo, place: str, present: Any, study: Study) 
 def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float | None:
     """Draw a number field within the limits of the setting; return what is entered."""
     kind: Any = field.annotation
+    # Pydantic keeps each limit as an object with one attribute, such as `Ge(ge=0)`.
     limits = [(limit, name) for limit in field.metadata for name in ("ge", "gt", "le")]
     bounds = {name: getattr(limit, name) for limit, name in limits if hasattr(limit, name)}
     if kind is int and "gt" in bounds:
@@ -257,28 +254,30 @@ def show_settings(study: Study) -> None:
     titles, folded = dict(parts.WORDS["parts"]), parts.WORDS["folded"]
     if config.attention is None:
         del titles["attention"]  # until there are checks, which another page makes
-    entered, used, locked = dict[str, Any](), dict[str, bool](), dict[str, dict[str, list[str]]]()
+    entered, used = dict[str, Any](), dict[str, bool]()  # by setting; by optional part
+    locked = dict[str, dict[str, list[str]]]()  # by reason: the settings' titles and values
     contents, fields = st.columns([1, 4])
     for part, title in titles.items():
         with fields, st.container(key=f"part-{part}"):
             st.header(title, anchor=part)
-            if part != "sample" and StudyConfig.model_fields[part].default is None:
+            if StudyConfig.model_fields[part].default is None:  # a section that may be left out
                 label, is_used = "Use this part in the study", getattr(config, part) is not None
                 used[part] = st.toggle(label, is_used, key=editing.key(f"{part} is used"))
             body: Any = st
             if part in folded:
                 key = editing.key(f"{part} is open")
                 body = st.expander(folded[part], key=key, on_change="rerun")
-            for place, (field, present) in _settings_of(config, part).items():
-                if place in _ELSEWHERE or not used.get(part, True):
+            for setting, (field, present) in _settings_of(config, part).items():
+                if setting in _ELSEWHERE or not used.get(part, True):
                     continue
-                if reason := changing.fixed_because(place, begun).replace("`", ""):
-                    locked.setdefault(reason, {})[titled(place)] = [chosen_as(in_words(present))]
+                if reason := changing.fixed_because(setting, begun).replace("`", ""):
+                    value = chosen_as(in_words(present))
+                    locked.setdefault(reason, {})[titled(setting)] = [value]
                 elif part not in folded or body.open:
                     with body.container():
-                        key = editing.key(place)
-                        entered[place] = control(key, field, place, present, study)
-                        if explanation := explained(place):
+                        key = editing.key(setting)
+                        entered[setting] = control(key, field, setting, present, study)
+                        if explanation := explained(setting):
                             html_texts.show(explanation)
     with fields, st.container(key="part-locked"):
         st.header(written("change.fixed"), anchor="locked")
@@ -288,13 +287,13 @@ def show_settings(study: Study) -> None:
         titles["locked"] = written("change.fixed")
         links = (f'<li><a href="#{part}">{title}</a></li>' for part, title in titles.items())
         html_texts.show(f'<nav class="evenhand-parts"><ul>{"".join(links)}</ul></nav>')
-    show_offer(study, editing, lambda: _changed_settings(editing, used, entered))
+    show_review(study, editing, lambda: _changed_settings(editing, used, entered))
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
-    """Return the settings of a part by their places in study.toml, each with its value, or its
-    default if the study has no such section. The store's address, which may hold a password, is cut
-    down to its kind.
+    """Return a part's settings by their names in study.toml, such as "session.entry", each with its
+    field and its value, or its default if the study has no such section. The store's address, which
+    may hold a password, is cut down to its kind.
     """
     fields = StudyConfig.model_fields
     section, values = section_of(fields[part]), getattr(config, part)
@@ -315,8 +314,8 @@ def _changed_settings(
     that are not `used` any more: None removes them.
     """
     config, values = editing.present.config, dict[str, dict[str, Any]]()
-    for place, value in entered.items():
-        section, _, name = place.rpartition(".")
+    for setting, value in entered.items():
+        section, _, name = setting.rpartition(".")
         present = getattr(config, section) if section else config
         if value is not None and (present is None or value != getattr(present, name)):
             values.setdefault(section, {})[name] = value
@@ -338,23 +337,24 @@ def show_texts(study: Study) -> None:
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
     files, changes = dict[str, str](), dict[str, Any]()
-    pages = {"welcome": "", "consent": ""}
+    pages = {"welcome": "", "consent": ""}  # the preview, as HTML
     for name, title in parts.WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
         hint, key = parts.WORDS["hints"][name], editing.key(name)
         entered = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint)
-        if (text := entered.strip()) == present.strip():
-            pass
-        elif not is_default:
+        text = entered.strip()
+        is_changed, is_consent = text != present.strip(), name == "consent"
+        if is_changed and not is_default:
             files[f"{name}.{code}.md"] = f"{text}\n"
-        elif name == "consent":  # a study without a text does not ask for consent
+        elif is_changed and is_consent:  # a study without a text does not ask for consent
             changes[name] = {"text": text} if text else None
-        else:
+        elif is_changed:
             changes.setdefault("session", {})[name] = text
-        is_warning, page = name == "content_warning", "consent" if name == "consent" else "welcome"
+        is_warning = name == "content_warning"
         kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        pages[page] += html_texts.drawn_text(text, kind, label, reader.code) if text else ""
-    show_offer(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
+        drawn = html_texts.drawn_text(text, kind, label, reader.code) if text else ""
+        pages["consent" if is_consent else "welcome"] += drawn
+    show_review(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
     with right:
         no_text, content = html_texts.block(written("lead.texts_none")), ""
         for page, drawn in pages.items():
@@ -364,7 +364,7 @@ def show_texts(study: Study) -> None:
 
 
 def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
-    """Draw the choice of a language if there are several; return its code, at first the first."""
+    """Draw the choice of a language if there are several; return its code, by default the first."""
     if len(codes) == 1:
         return codes[0]
     chosen: str = column.selectbox("Language", codes, format_func=_language_name, key=key)
@@ -388,36 +388,39 @@ def show_rubrics(study: Study) -> None:
     code = _choose_language(right, versions, "rubric_in")
     editing = begin(study, f"rubric-{name}-{code}")
     present = editing.present.rubrics[name]
-    labels = changing.labels_under(study, present)
-    state = "labels" if labels else "no_labels"
-    st.text(written(f"lead.rubric_{state}", count=labels, version=present.hash[:8]))
-    rubric, place = present.in_language(code), "" if code == versions[0] else f"translations.{code}"
+    n_labels = changing.labels_under(study, present)
+    state = "labels" if n_labels else "no_labels"
+    st.text(written(f"lead.rubric_{state}", count=n_labels, version=present.hash[:8]))
+    rubric, table = present.in_language(code), "" if code == versions[0] else f"translations.{code}"
     left, right = st.columns(2, gap="large")
     with left:
         entered = _ask_for_words(editing, rubric)
 
-    def changed() -> dict[str, str]:
-        texts = _changed_rubric(editing, rubric, place, entered, same=False)
-        if not texts or place or not labels:
+    def new_texts() -> dict[str, str]:
+        texts = _changed_rubric(editing, rubric, table, entered, is_same=False)
+        if not texts or table or not n_labels:  # no labels refer to the text that changes
             return texts
         label, kinds = "What kind of change is this?", ("differs", "same")
         title_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
-        same = st.radio(label, kinds, format_func=title_of, key=key) == "same"
-        return _changed_rubric(editing, rubric, place, entered, same=same)
+        is_same = st.radio(label, kinds, format_func=title_of, key=key) == "same"
+        return _changed_rubric(editing, rubric, table, entered, is_same=is_same)
 
-    after = show_offer(study, editing, changed)
+    after = show_review(study, editing, new_texts)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
         drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
         parts.show_annotator_view(drawn, "As annotators read it before they start")
 
 
-_Words = tuple[dict[str, str], list[dict[str, Any]]]
-"""Words of a rubric in a language, and the words of each option."""
+class _Words(NamedTuple):
+    """Words of a rubric in a language, and the words of each option, by their TOML keys."""
+
+    rubric: dict[str, str]
+    options: list[dict[str, Any]]
 
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
-    """Draw the fields of a rubric's words; return the rubric's new words, and each option's."""
+    """Draw the fields of a rubric's words; return what is entered."""
     key = editing.key
     words = {
         "title": _line("Title", rubric.title, key("title")),
@@ -426,15 +429,15 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     }
     options = []
     for option in rubric.kind.listed:
-        title, place = f"Option {option.key}", option.key
+        title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = _line(f"{title}, name", option.name, key(f"{place}.name"))
-            label, at = f"{title}, description", key(f"{place}.description")
+            name = _line(f"{title}, name", option.name, key(f"{prefix}.name"))
+            label, at = f"{title}, description", key(f"{prefix}.description")
             description = _area(label, option.description, at, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            examples = parts.split_list(_area(label, present, key(f"{place}.examples"), 96), "\n")
+            examples = parts.split_list(_area(label, present, key(f"{prefix}.examples"), 96), "\n")
         options.append({"name": name, "description": description, "examples": examples})
-    return words, options
+    return _Words(words, options)
 
 
 def _line(label: str, present: str, key: str) -> str:
@@ -446,32 +449,33 @@ def _area(label: str, present: str, key: str, height: int) -> str:
 
 
 def _changed_rubric(
-    editing: Editing, rubric: Rubric, place: str, entered: _Words, *, same: bool
+    editing: Editing, rubric: Rubric, table: str, entered: _Words, *, is_same: bool
 ) -> dict[str, str]:
-    """Return the rubric's file with the words of the language at `place` ("" for the default one).
-    With `same`, also study.toml, which then says that the older text means the same.
+    """Return the rubric's file with new words in a TOML table, such as "translations.de" ("" for
+    the default language), or {} if none is new. If `is_same`, return also study.toml, which then
+    says that the older text means the same.
     """
-    words, options = entered
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
     text = editing.text(file)
-    other = {name: word for name, word in words.items() if word != getattr(rubric, name).strip()}
-    text = with_values(text, {place: other} if other else {})
-    options_place = f"{place}.options" if place else "options"
-    options_in_file = _entries(text, options_place)
-    for number, (option, new) in enumerate(zip(rubric.options, options, strict=False)):
+    words = entered.rubric.items()
+    other = {name: word for name, word in words if word != getattr(rubric, name).strip()}
+    text = with_values(text, {table: other} if other else {})
+    options_array = f"{table}.options" if table else "options"
+    options_in_file = _entries(text, options_array)
+    for number, (option, new) in enumerate(zip(rubric.options, entered.options, strict=False)):
         present: dict[str, Any] = {"examples": list(option.examples)}
         present |= {"name": option.name.strip(), "description": option.description.strip()}
         if changed := {name: value for name, value in new.items() if value != present[name]}:
-            text = with_entry(text, options_place, number, options_in_file[number] | changed)
+            text = with_entry(text, options_array, number, options_in_file[number] | changed)
     if text == editing.text(file):
         return {}
     before = editing.present.rubrics[rubric.name]
     older = editing.present.config.same_text.get(rubric.name, ())
-    ends_equality = bool(older) and not same and not place  # translations leave it as it is
-    if not (same or ends_equality):
+    ends_equality = bool(older) and not is_same and not table  # translations leave it as it is
+    if not (is_same or ends_equality):
         return {file: text}
     # The settings are written first: as long as the old text is there, they change nothing.
-    equal = list(dict.fromkeys([*older, before.hash])) if same else None  # None: remove them
+    equal = list(dict.fromkeys([*older, before.hash])) if is_same else None  # None: remove them
     return {FILE_NAME: with_values(editing.text(), {"same_text": {rubric.name: equal}}), file: text}
 
 
@@ -481,18 +485,17 @@ def _changed_rubric(
 @dataclass(frozen=True)
 class _List:
     """A list that is edited entry by entry: its titles, the section of study.toml that names its
-    file ("" if it is in study.toml), its place in the file, and the key that identifies an entry.
+    file ("" if it is in study.toml), its array of tables, and the key that identifies an entry.
     """
 
     title: str
     entry_title: str
     section: str
-    place: str
-    name: str
+    array: str
+    identifier: str
 
 
-_MOST_TO_COPY = 1_000
-"""Items that are listed to be copied."""
+_MOST_TO_COPY = 1_000  # items that are listed to be copied
 _LISTS = {
     "practice": _List("Practice items", "practice item", "training", "unit", "name"),
     "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
@@ -514,21 +517,21 @@ def show_training(study: Study) -> None:
     # There may be a file with entries although study.toml does not name it: the list is then off.
     file_in_use = section.file if section else ""
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
-    entries, is_off = _entries(editing.text(file), edited.place), False
-    number = 0  # of the entry; `key_of` is called only once the choice below has set it
-    key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
+    entries = _entries(editing.text(file), edited.array)
+    is_off, number = False, 0  # of the list; of the entry
     if entries:
         is_off = bool(edited.section) and not file_in_use
         state = "entries_off" if is_off else "entries"
         st.text(written(f"lead.{state}", count=len(entries), file=file))
-        names = [str(entry.get(edited.name, "")) for entry in entries]
+        names = [str(entry.get(edited.identifier, "")) for entry in entries]
         names.append(f"New {edited.entry_title}")
         label, numbers, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
         number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     else:
         st.text(written("lead.no_entries"))
-    entry = entries[number] if number < len(entries) else {}
-    holds_items = edited.place == "unit"
+    key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
+    entry = entries[number] if number < len(entries) else {}  # {} for a new one
+    holds_items = edited.array == "unit"
     rubrics = _rubrics_of_one_unit(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form:
@@ -538,26 +541,26 @@ def show_training(study: Study) -> None:
             entered = _unit(rubrics, item, key_of, explains=edited.section == "training")
         else:
             entered = _question(edited, entry, key_of)
-        is_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
+        turns_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
         deletes = bool(entry) and st.toggle(f"Delete this {edited.entry_title}", key=key_of("-"))
 
-    def changed() -> dict[str, str]:
+    def new_texts() -> dict[str, str]:
         if not entry and not (entered.get("values") or entered.get("question")):
             return {}  # a new entry, and nothing is entered yet
         texts = _changed_entries(editing, edited, file, number, None if deletes else entered)
-        stays_off = is_off and not is_on and texts[file] == editing.text(file)
+        stays_off = is_off and not turns_on and texts[file] == editing.text(file)
         return {} if stays_off else texts  # with study.toml, which turns the list on
 
-    show_offer(study, editing, changed)
+    show_review(study, editing, new_texts)
     if holds_items:
         with preview:
             parts.show_annotator_view(_drawn_unit(study, entered))
 
 
-def _entries(text: str, place: str) -> list[dict[str, Any]]:
-    """Return the tables of a TOML text at a place such as "background.questions"."""
+def _entries(text: str, array: str) -> list[dict[str, Any]]:
+    """Return the tables of an array, such as "background.questions", in a TOML text."""
     content: Any = tomllib.loads(text)
-    for part in place.split("."):
+    for part in array.split("."):
         content = content.get(part, {})
     return list(content)
 
@@ -565,7 +568,7 @@ def _entries(text: str, place: str) -> list[dict[str, Any]]:
 def _rubrics_of_one_unit(
     study: Study, entry: dict[str, Any], key: Callable[[str], str]
 ) -> list[Rubric]:
-    """Return the rubrics that an item is for; draw the choice where some are on other texts."""
+    """Return an item's rubrics; if rubrics rate units of several kinds, draw the choice of one."""
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
@@ -576,12 +579,12 @@ def _rubrics_of_one_unit(
         for unit, rubrics in by_unit.items()
     }
     expected, units = entry.get("expected", {}), list(by_unit)
-    answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
-    first = units.index(next(answered, units[0]))
     if len(units) == 1:
         return by_unit[units[0]]
+    answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
+    default = units.index(next(answered, units[0]))
     label, title_of = "What the item is", titles.__getitem__
-    return by_unit[st.radio(label, units, first, title_of, key("unit"), horizontal=True)]
+    return by_unit[st.radio(label, units, default, title_of, key("unit"), horizontal=True)]
 
 
 def _values_of_item(
@@ -592,7 +595,7 @@ def _values_of_item(
     units = parts.latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
     units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
     label, none = "Copy the texts of an item", "Pick an item of the study"
-    names = {unit: unit + " (in the sample)" * (unit in sampled) for unit in units}
+    names = {unit: f"{unit} (in the sample)" if unit in sampled else unit for unit in units}
     if (unit := parts.choose_any(label, names, none, key("copied"))) is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
@@ -603,20 +606,20 @@ def _unit(
     rubrics: Sequence[Rubric], entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
 ) -> dict[str, Any]:
     """Draw the fields of an item with a known answer on these rubrics; return what is entered, with
-    what the item has for other rubrics.
+    the present texts and answers for other rubrics. `explains`: it has an explanation.
     """
     unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
     order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at -1
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
-    places = {"a": left, "b": right}
+    column_by_side = {"a": left, "b": right}
     for variable in sorted(variables, key=lambda name: order.index(name) if name in order else -1):
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
-        place = places.get(variable.rpartition("_")[2], shared)
+        column = column_by_side.get(variable.rpartition("_")[2], shared)
         present = values.get(variable, "")
         name = key(f"values.{variable}.{crc32(present.encode())}")  # a field for each item's text
-        values[variable] = place.text_area(label, present, key=name, height=120)
+        values[variable] = column.text_area(label, present, key=name, height=120)
     unit["values"] = {variable: text for variable, text in values.items() if text}
     for rubric in rubrics:
         expected[rubric.name] = _right_answers(rubric, expected.get(rubric.name, []), key)
@@ -645,18 +648,17 @@ def _right_answers(
 
 def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -> dict[str, Any]:
     """Draw the fields of a comprehension or background question; return what is entered."""
-    question: dict[str, Any] = {}
-    question["question"] = _line("Question", entry.get("question", ""), key("question"))
-    options = "\n".join(entry.get("options", ()))
-    options = _area("Answers, one per line", options, key("options"), 130)
-    question["options"] = parts.split_list(options, "\n")
-    if edited.name == "key":
+    text = _line("Question", entry.get("question", ""), key("question"))
+    present = "\n".join(entry.get("options", ()))
+    options = parts.split_list(_area("Answers, one per line", present, key("options"), 130), "\n")
+    question: dict[str, Any] = {"question": text, "options": options}
+    if edited.identifier == "key":
         column = "Column of the answers, such as age_group"
         question["key"] = _line(column, entry.get("key", ""), key("key"))
         label, present = "Quotas, if any: most people for each answer", entry.get("quotas", ())
         quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
         question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
-    if edited.name == "question":
+    if edited.identifier == "question":
         question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
         question["explanation"] = _area(label, present, key("explanation"), 96) or None
@@ -682,14 +684,14 @@ def _changed_entries(
     """Return the list's file with an entry, or without it if `entry` is None, and study.toml: the
     first entry turns the list's section on, and deleting the last one turns it off.
     """
-    text, place, section = editing.text(file), edited.place, edited.section
-    if place == "unit" and entry is not None and not entry["expected"]:
+    text, array, section = editing.text(file), edited.array, edited.section
+    if array == "unit" and entry is not None and not entry["expected"]:
         raise InputError(written("lead.no_right_answer"))
-    if place == "background.questions" and editing.present.config.background is None:
+    if array == "background.questions" and editing.present.config.background is None:
         text = with_values(text, {"background": {}})
-    text = with_entry(text, place, number, entry)
-    is_empty = not _entries(text, place)
-    if place == "background.questions" and is_empty:
+    text = with_entry(text, array, number, entry)
+    is_empty = not _entries(text, array)
+    if array == "background.questions" and is_empty:
         text = with_values(text, {"background": None})  # else the default questions are asked
     if not section:
         return {file: text}

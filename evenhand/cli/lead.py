@@ -166,7 +166,7 @@ def _print_prolific_link(study: Study, address: str, hours: float) -> None:
         )
     if not study.config.prolific.places:
         warn("terminal.note", note=written("session.no_places"))
-    (link,) = access.make_invites(study, [""], hours)  # "": for whoever comes from Prolific
+    (link,) = access.make_invites(study, [""], hours)  # "": for anyone from Prolific
     note(study, "invite", "Prolific", "made: 1")
     print_line(sessions.study_url(address, link.token))
 

@@ -4,8 +4,7 @@ A verb is a command such as `grade` or `rubric check`. `exit_code` runs one and 
 `Verb` and `shared_options` read `verbs.toml`; `Parser` and `add_options` make argparse's parsers of
 it. Then come functions that turn parsed options into values, such as `call_with`, `study_of`,
 `run_analysis` and `scale_options` for a ratings file. Options for settings are made from the
-settings' classes, so that names, texts and ranges have one source. `build_parser` and `main` are at
-the end.
+settings' classes, so that names, texts and ranges have one source.
 """
 
 from __future__ import annotations

@@ -136,8 +136,6 @@ def describe_study(study: Study) -> None:
     print_lines(filter(None, (preview.display, *preview.precision, *preview.names)))
 
 
-# Files into a study and out of it, and keeping a study safe and current
-
 _RATER_OPTIONS = main.shared_option_names("naming")
 """Options on the raters of a ratings file that is exported."""
 _TABLE_OPTIONS = ["--units", "--remarks", "--answers"]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from evenhand.graders.running import Progress
 
-
 _FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
 _FEWEST_COLUMNS = 4  # the fewest columns that a ranked table keeps on a narrow terminal
 _NO_LIMIT = 10_000  # characters: wider than any table

@@ -55,7 +55,7 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""Options that need single ratings, as typed, with the alternative (docs/millions.md)."""
+"""Options that need single ratings, as typed, and the alternative (docs/millions.md)."""
 PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
 _TIMEOUT = 10.0  # seconds until a scheduler must have answered
@@ -81,9 +81,9 @@ def analyse_at_scale(
     **changes: Any,
 ) -> AnalysisAndContext:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
-    labels allow; the notes list what is left out. `verify` and `why`, options of `analyse_file`,
-    change nothing here. `engine` is `dask` for processes of this machine, or `dask:` and a
-    scheduler's address; `changes` are settings. Raises InputError as there, and if `REFUSED`.
+    labels allow; the notes list what is left out. `engine` is `dask` for processes of this machine,
+    or `dask:` and a scheduler's address; `changes` are settings. Raises InputError as
+    `analyse_file` does, whose `verify` and `why` change nothing here, and for `REFUSED` options.
     """
     progress = on_stage or (lambda _: None)
     name, connect = formats.source_name(str(source)), _connector(engine)
@@ -339,8 +339,8 @@ def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
 
 
 def facts_of(table: pa.Table) -> Facts:
-    """Return the facts about some rows."""
-    grouped = _with(table, _KEYS).group_by(list(_KEYS)).aggregate([(formats.ROW, "min")])
+    """Return the facts about these rows."""
+    grouped = _pick(table, _KEYS).group_by(list(_KEYS)).aggregate([(formats.ROW, "min")])
     cells = grouped.to_pandas().astype(dict.fromkeys(_KEYS, "str")).set_index(f"{formats.ROW}_min")
     columns = [name for name in table.column_names if name != formats.ROW]
     filled = [name for name in columns if pc.any(pc.not_equal(table[name], "")).as_py()]
@@ -361,7 +361,7 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
     """Reduce all rows of some units, by rubric. Raises InputError naming the first invalid row."""
     names = dict.fromkeys((*COLUMNS, plan.reading.cluster))  # each once
     columns = [name for name in names if name in plan.filled]
-    filled_tables = [_with(table, columns) for table in tables if table is not None and len(table)]
+    filled_tables = [_pick(table, columns) for table in tables if table is not None and len(table)]
     if not filled_tables:
         return {}
     sort_keys = [formats.ROW]
@@ -395,7 +395,7 @@ def reduce_part(tables: Sequence[pa.Table | None], plan: Reduction) -> dict[str,
     return reduced
 
 
-def _with(table: pa.Table, columns: Sequence[str]) -> pa.Table:
+def _pick(table: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Return a table with these columns and the row numbers, "" in columns that it lacks."""
     empty = pa.array(np.full(len(table), ""), pa.string())
     present = set(table.column_names)

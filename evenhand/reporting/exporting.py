@@ -69,7 +69,7 @@ def exported_decisions(study: Study) -> pd.DataFrame:
 
 
 def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
-    """Return the table of `make`, one of these functions, as CSV bytes, for another process."""
+    """Return the table that an `exported_...` function makes, as CSV, for another process."""
     return csv_bytes(make(study))
 
 
@@ -156,7 +156,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
-    """Return the section on a rubric; `look` is the number of its next interim analysis."""
+    """Return a rubric's section. `look` numbers its next interim analysis; `usage` has all rows."""
     rubric = study.rubrics[scale.name]
     usage_by_grader = {}
     for row in usage:
@@ -208,7 +208,7 @@ def material_of(
             responses = study.store.responses()
             units = _with_responses(exported_units(study), responses, ratings["unit_id"])
     else:
-        # Rows are exported, whatever column may be their clusters.
+        # Rows are exported whatever their clusters are; a unit as its own needs no column.
         options = options or declared.ScaleOptions()
         by_row = {**options.settings, "cluster": "unit"}
         dataset = from_file(source, replace(options, settings=by_row))
@@ -243,7 +243,7 @@ def material_of(
 
 def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> pd.DataFrame:
     """Return a row for each rater and unit, with draws and orders combined as in the analysis."""
-    # A grader whose probabilities come from several methods is a rater for each.
+    # A grader whose probabilities come from several methods becomes one rater per method.
     ratings, _ = split_by_method(ratings, rubric)
     readings = combine_readings(ratings, scale, source)
     labels = np.array([*scale.categories, ""], dtype=object)  # the code of no label is -1

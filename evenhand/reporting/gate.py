@@ -253,7 +253,7 @@ class CheckedClause:
 
     @property
     def slack(self) -> float:
-        """The margin by which the clause holds; negative if it does not."""
+        """The distance by which the clause holds; negative if it does not."""
         difference = self.value - self.clause.number
         if self.clause.operator == "==":
             return -abs(difference)
@@ -342,7 +342,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
             f"--require: there is no statistic {statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
-    # The grader is second to "humans", a reference or (in its coverage) "", or is alone: first.
+    # The grader is second, after "humans", a reference or (in its coverage) "", or first and alone.
     first, second = candidates["rater_a"], candidates["rater_b"]
     is_reference = candidates["statistic"].str.endswith("_reference")
     is_second = (second == grader) & (first.isin(["humans", ""]) | is_reference)
@@ -404,7 +404,6 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
 _OMITTED_COLUMNS = ("seconds", "rubric_hash", "created_at")
 """Columns of ratings that a baseline does not need."""
 _SAVED_COLUMNS = tuple(column for column in RATINGS_COLUMNS if column not in _OMITTED_COLUMNS)
-_BASELINE_SUFFIX = " (baseline)"  # suffix of a grader's name for its grades in the baseline
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
 """A table as lines of CSV with a header, so that a changed label changes one line of the file."""
 
@@ -552,7 +551,7 @@ def drifts_from(
     grader = _grader_id(present_dataset, grader)
     settings, decision = with_changes(baseline.analysis, baseline.decision, changes)
     display_name = present_dataset.name_of(grader)
-    raters = versions.Versions(before=display_name + _BASELINE_SUFFIX, after=display_name)
+    raters = versions.Versions(before=f"{display_name} (baseline)", after=display_name)
     saved_ratings = validate_ratings(_read_csv_lines(baseline.ratings), "the baseline")
     units, drifts = _read_csv_lines(baseline.units), []
     for name in rubrics:
