@@ -39,7 +39,7 @@ from evenhand.analysis.people import annotators
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
-from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
+from evenhand.analysis.requirement import ClusterCounts, Pilot, level_for_power
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
 from evenhand.analysis.thresholds.tuning import ACTIVE_THRESHOLD, CEILING_HELD_OUT, KAPPA_HELD_OUT
@@ -528,7 +528,7 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    growth = comparison.difference_bounds.growth(comparison.null, surer_level(level.next_alpha))
+    growth = comparison.difference_bounds.growth(comparison.null, level_for_power(level.next_alpha))
     return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 
