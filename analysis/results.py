@@ -114,7 +114,7 @@ class ResultRows:
     minority_clusters: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
     """Largest weight of a cluster: n clusters count as n / heaviest in widened intervals."""
-    compared: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+    evidence: dict[tuple[str, str, str], Any] = field(default_factory=dict)
     """Evidence for verdicts (`analysis.verdicts.evidence`), by grader, subset and `at`."""
 
     def add(

@@ -259,11 +259,11 @@ def is_lead_asked_for() -> bool:
     return access.LINK_PARAMETER in st.query_params or bool(logins.present_place())
 
 
-def show_lead_entry(present: Callable[[], Study]) -> None:
-    """Draw the lead's pages for visitors who may see them, the login for all others. `present`
+def show_lead_entry(read_study: Callable[[], Study]) -> None:
+    """Draw the lead's pages for visitors who may see them, the login for all others. `read_study`
     returns the study as its files are now.
     """
-    study = present()
+    study = read_study()
     token = st.query_params.get(access.LINK_PARAMETER, "")
     if token not in ("", _INSIDE):
         try:
@@ -287,7 +287,7 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
         return
     from evenhand.annotate_app.lead.pages import show_pages
 
-    show_pages(present)
+    show_pages(read_study)
 
 
 def _ask_for_lead_login(study: Study, complaint: str) -> None:

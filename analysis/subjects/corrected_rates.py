@@ -538,7 +538,7 @@ def _add_side_comparison_rows(
     """Add each subject's differences between sides, and the least side, by one grader's rates."""
     measure, groups = by_side[0].measure, by_side[0].groups
     start, span = measure.onto
-    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z
+    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
     alpha = 0.05 / view.request.n_rubrics / len(groups.names)
     for group, name, member in groups:
         graded = member & by_side[0].graded
@@ -651,8 +651,8 @@ def add_share_rows(view: RubricView) -> None:
 def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
     """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
     in_stratum = strata[:, None] == np.arange(int(strata.max()) + 1)
-    columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
-    sums = out.by_cluster(columns).reshape(-1, in_stratum.shape[1], features.shape[1])
+    in_columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
+    sums = out.by_cluster(in_columns).reshape(-1, in_stratum.shape[1], features.shape[1])
     return ppi_reach(sums, weight)
 
 
@@ -733,10 +733,9 @@ def merge_small_strata(
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) by code from 0 to `count` - 1, (k, rows, count)."""
+    """Return sums of features (units, k) by code, 0 to `count` - 1, (k, rows, count); not -1."""
     has_code, n_types = codes >= 0, out.resamples.n_types
-    cell = out.clusters[has_code] * count + codes[has_code]
-    size = n_types * count
+    cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
     return np.moveaxis(out.resamples.totals(by_type), -1, 0)

@@ -1190,7 +1190,7 @@ and little labelling is saved."""
 MAX_GROWTH = 20
 """Largest multiple of the sample size that is reported as needed."""
 STEPS = 20
-"""Cuts are tested a twentieth of the units apart."""
+"""Cuts are tested a twentieth of the units apart; as many sizes of a larger sample are tried."""
 MAX_STAKE = 0.99
 """Largest stake; at 1 a single cluster could lose all of the capital."""
 

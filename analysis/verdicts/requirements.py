@@ -225,7 +225,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     other clusters. They are `reference_kappa`; `reference_sensitivity` and `reference_specificity`
     if there is a binary label; `reference_rarer_clusters`, the number of clusters with a minority
     label of the reference; and `reference_clusters_worth`, the effective number of clusters. The
-    rows of each view of a grader's labels are kept in `rows.compared`. `error` is the probability
+    rows of each view of a grader's labels are kept in `rows.evidence`. `error` is the probability
     of a wrong pass, of which interim analyses up to this `look` may spend a part.
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
@@ -245,7 +245,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     influences = [influence(comparison.kappas) for comparison in comparisons]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        view.rows.compared[comparison.view.key] = _add_comparison_rows(
+        view.rows.evidence[comparison.view.key] = _add_comparison_rows(
             view.rows, comparison, labels, jackknife, alpha, level, rule
         )
 
@@ -317,9 +317,9 @@ def judge_against_reference(
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
     # `scored` is the agreement with people: it is left out.
     case = replace(case, answers=evidence.Answers(case.answers.coverage))
-    views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
+    views = (rows.evidence.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
-    tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
+    tuned: AgainstReference | None = rows.evidence.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
     keys = evidence.keys_of(
         *(row for view in (present, tuned) if view for row in (*view.figures, *view.sizes)),

@@ -61,7 +61,7 @@ class NextStep(TypedDict):
 
 
 def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts; its short words are under that name or `short`."""
+    """Return a reason by its name in the texts; `short` names its short words, else that name."""
     short = name if short is None else short
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)

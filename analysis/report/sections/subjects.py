@@ -238,7 +238,7 @@ class _SubjectFigures:
         return [name for name in self.graders if name not in with_own[1:]]
 
     def raw(self, grader: str) -> dict[str, src.Figure]:
-        """Return a grader's raw figures by subject, "" for all of them together."""
+        """Return a grader's raw figures by subject, "" for all units."""
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
@@ -397,7 +397,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
 
 
 def _rate_answer(measure: _SubjectFigures) -> list[object]:
-    """State the rate on all units, or else the highest and lowest subject's, by the best grader."""
+    """State the best grader's rate on all units, or else the highest and lowest subject's."""
     figures, is_raw = measure.figures, measure.statistic == measure.statistics.raw
     people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
     for grader in figures.by_agreement(measure.graders, measure.subset):
