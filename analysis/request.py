@@ -35,7 +35,7 @@ class StudyFacts:
     - `rubric_hashes`: by rubric, the hashes of the versions whose ratings count.
     - `excluded`: ids of the humans whose labels are left out, with the reason.
     - `raters`: table of humans, with `rater_id` and columns of their answers about themselves.
-    - `usage`: table of the tokens and cost of each `rater_id` on each `rubric` (`analysis.raters`).
+    - `usage`: table of attempts and cost of each `rater_id` on each `rubric` (`analysis.raters`).
     - `prices`: cost of 1,000 units in US dollars, by (rubric, grader).
     - `looks`: by rubric, the number of interim analyses up to this one, 1 by default; at 0 there
       is no verdict.

@@ -107,8 +107,8 @@ class Bound:
 
 
 def level_for_power(alpha: float) -> float:
-    """Return the level at which an estimate's bound just clears a limit if the bound at `alpha`
-    clears it with the probability `POWER`, 80%.
+    """Return the level at which the bound of an average estimate just clears a limit, if the bounds
+    at `alpha` clear it in 80% of studies.
 
     >>> round(level_for_power(0.025), 4)
     0.0025

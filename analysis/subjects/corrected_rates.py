@@ -733,7 +733,7 @@ def merge_small_strata(
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return sums of features (units, k) by code, 0 to `count` - 1, (k, rows, count); not -1."""
+    """Return the sums of features (units, k) by code (-1: left out), (k, rows, count)."""
     has_code, n_types = codes >= 0, out.resamples.n_types
     cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
@@ -981,11 +981,11 @@ def paired_reach(
     (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
     that no labelled cluster has (`intervals.unseen`). For means, both only if no resample differs.
     """
-    # 1 for subjects with the extra pairs and the kind that no cluster has; 0 with neither.
-    allows = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
-    extra = allows * 2.0 * (1.0 + labelled**2) / clusters**2
+    # 1 where the variance and the half-width have these additions, 0 where they have neither.
+    has_additions = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
+    extra = has_additions * 2.0 * (1.0 + labelled**2) / clusters**2
     reach_together = subject_scores.reach_together
     reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)
     floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.asarray(np.maximum(reach, allows * floors * (1.0 + np.abs(labelled))))
+    return np.asarray(np.maximum(reach, has_additions * floors * (1.0 + np.abs(labelled))))

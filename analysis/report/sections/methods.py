@@ -195,9 +195,10 @@ def _grading(source: src.Source) -> Iterator[str]:
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
+        origin = "declared" if used.origin == "declared" else "default"
+        key = "tuned" if used.tuning else origin
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
-        sentence = written(f"methods_text.threshold_{used.origin}", **about)
-        yield _on_rubric(source, used.rubric, sentence)
+        yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
 
 def _agreement(source: src.Source) -> Iterator[str]:
