@@ -302,7 +302,7 @@ def _rubric_tasks(
     labelled: those show only the stability of graders. `ratings` are by rubric.
     """
     wordings = {s.name for s in scales.values() if s.variant_of and s.variant_of in scales}
-    request = replace(request, rubrics=max(len(scales) - len(wordings), 1))
+    request = replace(request, n_rubrics=max(len(scales) - len(wordings), 1))
     tasks = []
     for name, scale in scales.items():
         others = (other for other in scales.values() if name and other.variant_of == name)
@@ -573,7 +573,7 @@ def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
         raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    publics = slices.publics_of(coded, raters, _EXPLAINING_LEVEL / request.rubrics, request.seed)
+    publics = slices.publics_of(coded, raters, _EXPLAINING_LEVEL / request.n_rubrics, request.seed)
     people = {**request.people, **slices.members_of(raters, list(publics))}
     return replace(request, people=people, publics=publics)
 

@@ -32,10 +32,10 @@ class TriedWording:
 class StudyFacts:
     """Facts about the ratings, all of them optional.
 
-    - `rubric_hashes`: by rubric, the versions whose ratings count.
+    - `rubric_hashes`: by rubric, the hashes of the versions whose ratings count.
     - `excluded`: ids of the humans whose labels are left out, with the reason.
     - `raters`: table of humans, with `rater_id` and columns of their answers about themselves.
-    - `usage`: table of the usage and cost of each `rater_id` on each `rubric` (`analysis.raters`).
+    - `usage`: table of attempts and cost of each `rater_id` on each `rubric` (`analysis.raters`).
     - `prices`: cost of 1,000 units in US dollars, by (rubric, grader).
     - `looks`: by rubric, the number of interim analyses up to this one, 1 by default; at 0 there
       is no verdict.
@@ -68,7 +68,7 @@ class Request:
     """Inputs of an analysis: units, settings, facts about the ratings, and resampling's seed.
 
     `people` are the ids of humans by "column=value", such as "party=left". If `why` is True, the
-    variance of labels is split into components. `rubrics` is the number of rubrics that are not a
+    variance of labels is split into components. `n_rubrics` does not count rubrics that are a
     wording of another. `publics` are, by name, the columns of annotators whose values explain their
     labels: those with the same value, such as one party, agree more.
     """
@@ -80,7 +80,7 @@ class Request:
     seed: int = SEED
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
-    rubrics: int = 1
+    n_rubrics: int = 1
     publics: Mapping[str, RaterColumn] = field(default_factory=dict)
     _cached: dict[bytes, Resamples] = field(default_factory=dict)
 

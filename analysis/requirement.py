@@ -17,7 +17,7 @@ from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.study.settings.analysis import DecisionSettings
 
 MAX_GROWTH = 10
-"""Further clusters for each present one above which "label more" is not given as advice."""
+"""Most further clusters for each present one that "label more" advises."""
 POWER = 0.8
 """Probability that the advised number of further clusters decides the question."""
 
@@ -49,7 +49,7 @@ class Bound:
     from_people: float = 0.0
     """Share of the variance that is between humans, which further clusters do not reduce."""
     either_way: bool = False
-    """True if a pass and a failure both need this limit cleared, as that of people's kappa."""
+    """True if both a pass and a failure need this limit cleared, such as that of people's kappa."""
     known_growth: float | None = None
     """Factor by which the sample must grow, if it was computed elsewhere."""
 
@@ -66,7 +66,7 @@ class Bound:
             return self.known_growth
         if self.varies or not self._is_decidable:  # if not decidable, the factor is inf
             return self._factor(reducible=1.0 - self.from_people, fixed=self.from_people)
-        # Bounds without variation come nearer in proportion to the number of clusters.
+        # The width of bounds without variation falls in proportion to the number of clusters.
         return max(self._half_width / self._distance, 1.0) if self._distance > 0 else math.inf
 
     @property
@@ -82,7 +82,7 @@ class Bound:
 
     @property
     def _distance(self) -> float:
-        """Distance of the estimate above the limit."""
+        """Distance of the estimate above the limit, negative below it."""
         return self.estimate - self.limit
 
     @property
@@ -106,11 +106,11 @@ class Bound:
         return max(reducible / remaining, 1.0) if remaining > 0 else math.inf
 
 
-def surer_level(alpha: float) -> float:
-    """Return the level of a bound that is cleared by an average estimate if the bound at `alpha` is
-    cleared in 80% of studies.
+def level_for_power(alpha: float) -> float:
+    """Return the level at which the bound of an average estimate just clears a limit, if the bounds
+    at `alpha` clear it in 80% of studies.
 
-    >>> round(surer_level(0.025), 4)
+    >>> round(level_for_power(0.025), 4)
     0.0025
     """
     return float(ndtr(ndtri(alpha) - ndtri(POWER)))
@@ -220,7 +220,8 @@ class ClusterCounts:
         """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
-            needed = rounded_up(self.clusters * needed / self.effective)  # the present ratio
+            # If the ratio of effective to present clusters stays the same.
+            needed = rounded_up(self.clusters * needed / self.effective)
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
         return clusters_to_decide(self.clusters, unsettled(requirements), needed)

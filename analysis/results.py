@@ -87,7 +87,7 @@ _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^>]+)"""
 
 
 def names_in(at: str) -> tuple[str, str]:
-    """Return the two names of which `from_to` made `at`; ("NAME", "") for a single one.
+    """Return the two names that `from_to` joined; ("NAME", "") for a single one.
 
     >>> names_in(from_to("18-65", ">65")), names_in(">65")
     (('18-65', '>65'), ('>65', ''))
@@ -114,7 +114,7 @@ class ResultRows:
     minority_clusters: dict[str, int] = field(default_factory=dict)
     heaviest: float = 1.0
     """Largest weight of a cluster: n clusters count as n / heaviest in widened intervals."""
-    compared: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+    evidence: dict[tuple[str, str, str], Any] = field(default_factory=dict)
     """Evidence for verdicts (`analysis.verdicts.evidence`), by grader, subset and `at`."""
 
     def add(
@@ -144,30 +144,20 @@ class ResultRows:
         if not (is_constant and entry_for(statistic).kind == "coefficient"):
             interval = self._widened(statistic, interval, subset, counts[1])
         start, span = onto
-        ends = (interval.estimate, interval.low, interval.high)
-        estimate, low, high = (start + span * end for end in ends)
+        values = (interval.estimate, interval.low, interval.high)
+        estimate, low, high = (start + span * value for value in values)
         interval = replace(interval, estimate=estimate, low=low, high=high)
         remarks = join_notes(interval.remarks, deciding.remarks if deciding else "", note)
         self.rows[key] = ResultRow(
-            rubric=self.rubric,
-            statistic=statistic,
-            rater_a=rater_a,
-            rater_b=rater_b,
-            subset=subset,
-            at=at,
-            n_units=int(counts[0]),
-            n_clusters=int(counts[1]),
-            estimate=float(interval.estimate),
-            low=float(interval.low),
-            high=float(interval.high),
-            note=text_of(remarks),
-            remarks=remarks,
-            deciding=deciding,
-        )
+            rubric=self.rubric, statistic=statistic, rater_a=rater_a, rater_b=rater_b,
+            subset=subset, at=at, n_units=int(counts[0]), n_clusters=int(counts[1]),
+            estimate=float(interval.estimate), low=float(interval.low), high=float(interval.high),
+            note=text_of(remarks), remarks=remarks, deciding=deciding,
+        )  # fmt: skip
         return interval
 
     def _widened(self, statistic: str, interval: Interval, subset: str, clusters: int) -> Interval:
-        """Return a row's interval, widened if it has no width, with a remark on few minorities."""
+        """Return a row's interval, widened if it has no width; few minority labels add a remark."""
         kind, deciding = entry_for(statistic).kind, interval.deciding
         chance = self.chance.get(BINARY if subset.endswith(BINARY) else "")
         disagreement = 0.0 if chance is None else chance.disagreement(statistic)

@@ -23,7 +23,7 @@ a cut, a median or a number of people, whose interval may have no width."""
 VARIANTS: dict[str, list[str]] = table_of("evenhand.analysis", "variants.toml")
 """Suffixes and prefixes of variants' names, with the words that they add to label and name."""
 _MOST_PLACES = 10
-"""Decimals to which a value and its limit are compared: with no difference they count as equal."""
+"""Most decimals: a value and a limit that do not differ to these count as equal."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Statistic:
     why: str = ""  # a sentence: the question that it answers, or what it decides
     kind: Kind | None = None
     weights: Literal["identity", "linear", "quadratic"] | None = None
-    chance: Literal["pooled", "uniform"] = "pooled"  # of raters' shares, or of equal shares
-    own_margins: bool = False  # chance is of each rater's own shares
+    chance: Literal["pooled", "uniform"] = "pooled"  # from pooled raters' shares, or equal ones
+    own_margins: bool = False  # chance agreement is computed from each rater's own shares
     places: int = 2
     digits: int | None = None
     signed: bool = False
@@ -143,9 +143,9 @@ def entry_for(name: str) -> Statistic:
 
 
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
-TEXTS: dict[str, str] = _TABLES["notes"]
+NOTE_TEXTS: dict[str, str] = _TABLES["notes"]
 """Text of a remark in the notes of results.csv, by default its code; braces take its detail."""
-WORDS: dict[str, str] = _TABLES["report"]
+REPORT_TEXTS: dict[str, str] = _TABLES["report"]
 """Text of a remark in the report, where it differs from the note."""
 
 
@@ -163,12 +163,13 @@ class Remark:
     @property
     def text(self) -> str:
         """Text of the remark in the notes of results.csv."""
-        return TEXTS.get(self.code, self.code).format(*self.detail)
+        return NOTE_TEXTS.get(self.code, self.code).format(*self.detail)
 
     @property
     def words(self) -> str:
         """Text of the remark in the report."""
-        return WORDS[self.code].format(*self.detail) if self.code in WORDS else self.text
+        text = REPORT_TEXTS.get(self.code)
+        return self.text if text is None else text.format(*self.detail)
 
 
 Reason = str | Remark

@@ -41,7 +41,7 @@ returns a function that waits for them. Results are awaited in the order in whic
 
 @dataclass(frozen=True)
 class Verification:
-    """Number of estimates compared, and the largest difference found."""
+    """Number of estimates compared, and their largest difference from a library's value."""
 
     compared: int = 0
     largest: float = 0.0
@@ -122,8 +122,8 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
 
 
 def _group_values(coded: Coded) -> Iterator[Value]:
-    """Yield Krippendorff's alphas, and Fleiss' kappa if all labelled units have the same number of
-    labels: else ours (`group_panel`) also has units with one label in its shares of categories.
+    """Yield Krippendorff's alphas; and Fleiss' kappa if all labelled units have the same number of
+    labels, as the shares of categories in ours (`group_panel`) include units with one label.
     """
     import krippendorff
     from statsmodels.stats.inter_rater import fleiss_kappa

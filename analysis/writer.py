@@ -26,7 +26,7 @@ from evenhand.analysis.statistics import Note, Reason, Remark, entry_for
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask, Numbers
 
 Counts = tuple[int, int]
-"""Numbers of units and clusters of a row."""
+"""Numbers of units and clusters of a row; `SampleSize` has names for them."""
 Figure = Array | float | Interval
 """Value of a row: replicates (rows,), one number without an interval, or an interval."""
 Draw = Resamples | Callable[[], Resamples]
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class SampleSize(NamedTuple):
-    """`Counts` with names."""
+    """Numbers of units and clusters in the data."""
 
     units: int
     clusters: int
@@ -43,7 +43,7 @@ class SampleSize(NamedTuple):
 
 class About(TypedDict, total=False):
     """Optional arguments of `Writer.add`: the raters of a row (`a` and `b`), its `at` and note, the
-    start and span of the scale that it is mapped onto, and the reach of a share.
+    start and span of the scale that it is mapped `onto`, and the reach of a share.
     """
 
     a: str
@@ -93,7 +93,7 @@ class Writer:
     def parts(
         self, outcome: Array, mass: Array, part: Codes, stratum: Codes | None = None
     ) -> Parts:
-        """Return the `Parts` that `max_t` tests, by row of the data, with sampling weights."""
+        """Return the `Parts` that `max_t` tests, from arrays by unit (see there), with weights."""
         rows, cluster, times = self.resamples.units(self.clusters)
         if self.resamples.weight is not None:
             mass = mass * self.resamples.weight[self.clusters][:, None]
@@ -177,7 +177,7 @@ class RubricView(View):
     def of_labels(
         cls, rows: ResultRows, labels: LabelMatrix, draw: Draw, request: Request
     ) -> list[RubricView]:
-        """Return the views of labels: the categories, and the binary label if there is one."""
+        """Return the views of labels: on categories, and on the binary label if there is one."""
         sample = rows, draw, labels.clusters
         return [
             cls(*sample, coded.subset, coded=coded, labels=labels, request=request)

@@ -1,9 +1,9 @@
 """What people do on the pages (consent, a decision, a change of settings), stored by the callback
 of the button that they press.
 
-Once another event has come, Streamlit ends a run at its next call, even a look at one value of
-`st.session_state`. So no run stores an act; a callback does, which reads all fields at once and
-calls nothing else of Streamlit before the act is stored.
+Once another event arrives, Streamlit ends a run of the script at its next call, even one that reads
+a value of `st.session_state`: an act that a run stores could be lost. Acts are therefore stored by
+callbacks, which read all fields at once and call nothing else of Streamlit before.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping
@@ -21,21 +21,21 @@ from evenhand.study.access import Role
 
 Outcome = str | Callable[[], None] | None
 """What the next run shows of an act: a sentence, what a function draws, or nothing."""
-_OUTCOMES = "outcomes"  # in the session's state
+_OUTCOMES = "outcomes"  # key in the session
 
 
 def storing_callback(
     place: str, admit: Callable[[], Any], store: Callable[..., Outcome], *arguments: object
 ) -> Callable[[], None]:
     """Return a callback that calls `store(admit(), *arguments, NAME=value, ...)` with the values of
-    the fields whose keys are `PLACE.NAME`. `show_outcome(place)` then shows what `store` returned,
+    all fields with the key `PLACE.NAME`. `show_outcome(place)` then shows what `store` returned,
     or the InputError that it raised. If `admit` raises one, nothing is stored, and the page that is
     drawn next refuses the visitor.
     """
     outcomes = present_outcomes()
 
-    def carry_out() -> None:
-        values = st.session_state.to_dict()  # unlike its items no call that ends a run
+    def store_act() -> None:
+        values = st.session_state.to_dict()  # ends no run, unlike reading a single value
         keys = {str(key) for key in values if str(key).startswith(f"{place}.")}
         fields = {key.removeprefix(f"{place}."): values[key] for key in keys}
         try:
@@ -47,7 +47,7 @@ def storing_callback(
         except InputError as error:
             outcomes[place] = partial(show_complaint, str(error))
 
-    return carry_out
+    return store_act
 
 
 def lead_callback(
@@ -90,7 +90,7 @@ def show_outcome(place: str) -> None:
         st.text(outcome)
     elif outcome is not None:
         outcome()
-    present_outcomes().pop(place, None)  # last: a run that ends before it leaves it to the next
+    present_outcomes().pop(place, None)  # last: if this run is ended before, the next one shows it
 
 
 def present_outcomes() -> MutableMapping[str, Outcome]:

@@ -19,8 +19,8 @@ from starlette.routing import Mount, Route
 from streamlit import config
 from streamlit.starlette import App
 
-# If evenhand is not installed, it is run from a checkout, which goes onto the path. A folder that
-# is called evenhand by chance is found as a package without an origin.
+# If evenhand is not installed, this file is in a checkout, which goes onto the path. An unrelated
+# folder called evenhand is found as a namespace package, which has no origin.
 if getattr(find_spec("evenhand"), "origin", None) is None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -54,11 +54,7 @@ def main() -> None:
     if options.public_host:
         config.set_option("browser.serverAddress", options.public_host)
     uvicorn.run(
-        app,
-        host=host,
-        port=options.port,
-        ws="websockets-sansio",
-        ws_max_size=MOST_BYTES,
+        app, host=host, port=options.port, ws="websockets-sansio", ws_max_size=MOST_BYTES,
         # A page finds out within seconds that a process hangs, sooner than nginx gives up on it.
         ws_ping_interval=2,
         ws_ping_timeout=60,  # a slow line may take long to answer
@@ -67,9 +63,8 @@ def main() -> None:
         timeout_graceful_shutdown=5,
         # No proxy is trusted here, as any local process could pose as one: study.toml names them.
         forwarded_allow_ips="",
-        access_log=False,
-        use_colors=False,
-    )
+        access_log=False, use_colors=False,
+    )  # fmt: skip
 
 
 def make_app(path: str | None = None) -> Starlette:
@@ -78,10 +73,10 @@ def make_app(path: str | None = None) -> Starlette:
     # Outside of a study's path are the health of all studies and that path without its slash; below
     # it is the study's own /health. A study at the root leaves nothing outside.
     health = Route("/health", routes.answer_health_of_all)
-    above = [health, Route(path or "/{study}", routes.to_front_page)]
+    outside = [health, Route(path or "/{study}", routes.to_front_page)]
     below = Mount("/{study}" if path is None else "", streamlit)  # its routes begin with `path`
     return Starlette(
-        routes=[*(above if path != "" else ()), below],
+        routes=[*(outside if path != "" else ()), below],
         lifespan=streamlit.lifespan(),
         middleware=[Middleware(routes.RequestFilter, has_sign_on=bool(_secrets()))],
     )
@@ -94,13 +89,15 @@ def pages() -> App:
         Path(__file__).with_name("page.py"),
         secrets=_secrets(),
         lifespan=routes.telling_systemd,
-        routes=routes.routes("".join(site.path for site in sites() if site.alone)),  # or ""
+        # Below the path of a study served alone; "" for several.
+        routes=routes.routes("".join(site.path for site in sites() if site.alone)),
         on_script_error=on_script_error,
     )
 
 
 @cache
 def _secrets() -> dict[str, Any]:
+    """Return the secrets of a study served alone; several studies have no single sign-on."""
     alone = next((site for site in sites() if site.alone), None)
     return app_secrets(alone.folder) if alone else {}
 

@@ -27,8 +27,8 @@ from evenhand.texts import written
 # The annotators' and the lead's entry are two providers to Streamlit, with the same settings: it
 # sends every visitor back to the front page, where only the provider's name tells the two apart.
 
-_CHECKED = "single_sign_on_checked"
-_REFUSED = "single_sign_on_refused"
+# Keys in the session: whether `arrive` has checked the visitor, and the error if it refused them.
+_CHECKED, _REFUSED = "single_sign_on_checked", "single_sign_on_refused"
 
 
 def app_secrets(folder: Path) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def arrive(study: Study) -> None:
     except InputError as error:
         st.session_state[_REFUSED] = error
     else:
-        if login is None:
+        if login is None:  # the token has expired, was used, or is for another study
             return
         logins.KeptLogin(entry).keep(login)
     if entry == "lead":
@@ -97,9 +97,9 @@ def arrive(study: Study) -> None:
 
 # ---- annotators ---------------------------------------------------------------------------------
 
-_ADMITTED = "admitted"
-_TYPED = "typed code"
-_LOGIN = logins.KeptLogin("label")
+# Keys in the session: the annotator's admission, and the code to show in the field again.
+_ADMITTED, _TYPED = "admitted", "typed code"
+_ANNOTATOR_LOGIN = logins.KeptLogin("label")
 
 
 def current_rater(desk: AnnotationDesk) -> access.Admission | None:
@@ -110,16 +110,16 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
     """
     address = st.query_params.to_dict()
     previous: access.Admission | None = st.session_state.get(_ADMITTED)
-    login = _LOGIN.held()
+    login = _ANNOTATOR_LOGIN.held()
     is_open = desk.study.config.session.entry == "open"
-    is_same = previous is not None and previous.way == "open" and previous.query == address
-    if is_same and is_open and not login:
+    has_same_code = previous is not None and previous.way == "open" and previous.query == address
+    if has_same_code and is_open and not login:
         return previous  # codes do not expire
     try:
         admission = access.admit(desk.study, address, login)
     except InputError:
         if login:
-            _LOGIN.forget()
+            _ANNOTATOR_LOGIN.forget()
         raise
     if admission is None:
         return None
@@ -134,23 +134,23 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
 
 def ticket_of(study: Study, admission: access.Admission) -> str:
     """Return the ticket with which the panel's messages prove that they are this annotator's."""
-    return access.make_ticket(study, admission, _LOGIN.held(), logins.present_browser())
+    return access.make_ticket(study, admission, _ANNOTATOR_LOGIN.held(), logins.present_browser())
 
 
 def keep_login(study: Study, admission: access.Admission | None = None) -> None:
     """Keep the login of an annotator with an account in this window, also after a reload."""
     may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
-    if _LOGIN.held() or _LOGIN.is_leaving() or may_log_in:
-        _LOGIN.show(study)
+    if _ANNOTATOR_LOGIN.held() or _ANNOTATOR_LOGIN.is_leaving() or may_log_in:
+        _ANNOTATOR_LOGIN.show(study)
 
 
 def logging_out(study: Study) -> Callable[[], None]:
     """Return a callback that ends the annotator's login, in the browser and on the server."""
-    login = _LOGIN.held()
+    login = _ANNOTATOR_LOGIN.held()
 
     def end_login() -> None:
         access.log_out(study.store, login)
-        _LOGIN.forget(also_at_provider=True)
+        _ANNOTATOR_LOGIN.forget(also_at_provider=True)
         st.session_state.pop(_ADMITTED, None)
 
     return end_login
@@ -183,12 +183,12 @@ def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader
             go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
         )
         is_rejected = st.button(change, width="stretch", key="code-change")
-    if is_confirmed:  # the callback is unknown to a server that was restarted since
+    if is_confirmed:  # a server that was restarted meanwhile has not called the callback
         confirm()
         st.rerun()
     if is_rejected:
         st.session_state[_TYPED] = admission.rater_id
-        _go_on({})
+        _rerun_at({})
 
 
 def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
@@ -209,7 +209,7 @@ def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
-        _go_on(admission.query)
+        _rerun_at(admission.query)
 
 
 def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
@@ -219,25 +219,25 @@ def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
         return
     minutes = study.config.session.login_hours * 60
     try:
-        _LOGIN.keep(access.sign_in(study.store, *entered, minutes))
+        _ANNOTATOR_LOGIN.keep(access.sign_in(study.store, *entered, minutes))
     except InputError as error:
         show_complaint(reader.complaint(error))
     else:
-        _go_on({})
+        _rerun_at({})
 
 
 def _has_experts(study: Study) -> bool:
     return any(account.role == "expert" for account in access.accounts(study.store).values())
 
 
-def _go_on(address: dict[str, str]) -> None:
+def _rerun_at(address: dict[str, str]) -> None:
     st.query_params.from_dict(address)
     st.rerun()
 
 
 def _ask_for_password(reader: Language) -> tuple[str, str, str, str] | None:
-    """Draw the form of a login; return the name and the password that were just sent, with the
-    visitor's address and browser, or None.
+    """Draw the form of a login; return the name and password that were just sent, with the
+    visitor's address and browser (arguments of `access.sign_in`), or None.
     """
     with st.form("login-form", border=False):
         name = st.text_input(reader.say("login.name"), autocomplete="username")
@@ -259,11 +259,11 @@ def is_lead_asked_for() -> bool:
     return access.LINK_PARAMETER in st.query_params or bool(logins.present_place())
 
 
-def show_lead_entry(present: Callable[[], Study]) -> None:
-    """Draw the lead's pages for visitors who may see them, the login for all others. `present`
+def show_lead_entry(read_study: Callable[[], Study]) -> None:
+    """Draw the lead's pages for visitors who may see them, the login for all others. `read_study`
     returns the study as its files are now.
     """
-    study = present()
+    study = read_study()
     token = st.query_params.get(access.LINK_PARAMETER, "")
     if token not in ("", _INSIDE):
         try:
@@ -287,7 +287,7 @@ def show_lead_entry(present: Callable[[], Study]) -> None:
         return
     from evenhand.annotate_app.lead.pages import show_pages
 
-    show_pages(present)
+    show_pages(read_study)
 
 
 def _ask_for_lead_login(study: Study, complaint: str) -> None:

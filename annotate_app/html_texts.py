@@ -20,7 +20,7 @@ from evenhand.annotate_app.text_trees import FOLLOWED, Node, markdown_nodes
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import TextBlock
 
-_LETTERS_TO_COUNT = 4_000  # as the panel counts, in markdown.js
+_LETTERS_TO_COUNT = 4_000  # from the beginning, as in the panel's markdown.js
 
 
 def show(*parts: str) -> None:
@@ -44,7 +44,7 @@ def label_above(label: str) -> str:
 
 
 def lang_attribute(code: str | None) -> str:
-    """Return the attribute for a language's code, which is "" if unknown; "" without one (None)."""
+    """Return the HTML attribute `lang` for a code ("" if the language is unknown); "" for None."""
     return "" if code is None else f' lang="{html.escape(code)}"'
 
 
@@ -145,19 +145,19 @@ def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
 
 def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     """Return a text of a unit under its label: Markdown, code, turns or an image as such."""
-    label, style = label_above(block_label(block, reader)), ""
+    label, style, is_code = label_above(block_label(block, reader)), "", False
     if block.image:
         source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
     if code := drawn_code(block, reader):
-        is_code = code[0][0] != "section"  # the tag of a passage
-        inside, style = _html(code, reader), "evenhand-drawn" + " evenhand-code-block" * is_code
+        inside, is_code = _html(code, reader), code[0][0] != "section"  # the tag of a passage
+        style = "evenhand-drawn evenhand-code-block" if is_code else "evenhand-drawn"
     elif nodes := tree_of(block, display):
         inside, style = _html(nodes, reader), "evenhand-drawn"
     elif block.turns:
         names = [(turn.role, turn_label(turn, reader)) for turn in block.turns]
-        if block.kind == "response" and names[1:] and names[-1][0] == "assistant":  # it is rated
+        if block.kind == "response" and len(names) > 1 and names[-1][0] == "assistant":
             names[-1] = "rated", f"{names[-1][1]} · {reader.say('panel.last_turn')}"
         inside = "".join(
             f'<div class="evenhand-turn {role}">{label_above(name)}'
@@ -169,7 +169,7 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         inside = f"<em>{html.escape(reader.say(f'panel.{notice}'))}</em>"
     else:
         inside = html.escape(block.text)
-    direction = "ltr" if style.endswith("code-block") else _direction(block.text)
+    direction = "ltr" if is_code else _direction(block.text)
     quote = f'<div class="evenhand-quote {style}" dir="{direction}" lang="">{inside}</div>'
     return f"<div>{label}{quote}</div>"
 
@@ -187,7 +187,7 @@ def _element(node: Node, reader: Language) -> str:
     if tag in ("br", "hr"):
         return f"<{tag}>"
     inside = _html(children, reader)
-    if attributes.get("class") == "address":  # of a link that is not followed, after its words
+    if attributes.get("class") == "address":  # of a link that cannot be clicked, after its words
         inside = f" ({inside})"
     if attributes.get("class") == "image":
         inside = html.escape(reader.say("panel.image", alt=children[0]))

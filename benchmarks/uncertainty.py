@@ -166,7 +166,7 @@ def judged(
     data = Resamples(frequency, 0, np.random.default_rng(0), weight=labels.weight)
     add_baseline_rows(View.of(rows, view, data))
     add_deciding_rows(rows, labels, data, MARGIN, RULE)
-    found = rows.compared.get(("g", "all", ""))
+    found = rows.evidence.get(("g", "all", ""))
     bounds = found.bounds if found else None
     if bounds is None:
         return 0, math.nan

@@ -112,7 +112,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
     all_parts = [replace(topic.make_part(rubric), rubric=rubric.title) for rubric in source.rubrics]
     answers = []
     for part in all_parts:
-        for pieces in filter(None, part.answers):  # of a sentence: figures and texts
+        for pieces in filter(None, part.answers):  # figures and texts that make up a sentence
             cells = (piece.cell if isinstance(piece, Figure) else str(piece) for piece in pieces)
             answers.append(blocks.Answer(tuple(cells), part.rubric))
     parts = tuple(part for part in all_parts if part.blocks)
@@ -134,7 +134,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
 
 def _set_names(sections: Sequence[ReportSection]) -> None:
     """Name every figure and table by its caption, with a number if the name is taken."""
-    # Begin with the other anchors on the page.
+    # Anchors on the page that no figure or table may take.
     anchors = {"main", "overview", "appendix", METHODS} | {section.id for section in sections}
     anchors |= {f"{section.id}-title" for section in sections}
     for block in chain.from_iterable(section.every_block() for section in sections):
@@ -166,7 +166,7 @@ PUBLISHED = "published.csv"
 """File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCALE = 2  # pixels of a PNG per pixel of the figure, so that it is sharp in print
-# Signs of markup; the // of a URL; at the start "- " and the like, not "-0.5", or the "." of "1. ".
+# Signs of markup; the // of a URL; "-" and the like at a line's start, not in "-0.5"; "." in "1. ".
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # the & of "&lt;" in a text
@@ -185,7 +185,7 @@ def write_report(
 ) -> None:
     """Write report.html, report.md, report.json and results.csv into a folder, which is made if
     needed; disagreements.html if texts of units with disagreements are known; and published.csv if
-    the study declares published figures. A `full` page is all unfolded.
+    the study declares published figures. On a `full` page nothing is folded.
 
     A synthetic study is marked in all files: by `study.synthetic` in the JSON, and by "synthetic"
     at the end of each row's note in the JSON and the CSV, whose columns are fixed.
@@ -227,7 +227,7 @@ def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
         values = {name: _finite(value) for name, value in row.items() if name in RESULTS_COLUMNS}
         key = {name: ids.get(row[name], row[name]) for name in ("rubric", "rater_a", "rater_b")}
-        if row["statistic"].startswith("rewording_"):  # at a wording, which is a rubric's name
+        if row["statistic"].startswith("rewording_"):  # `at` is a wording, named like a rubric
             key["at"] = ids.get(row["at"], row["at"])
         rows.append(values | key | {"note": note})
     return rows
@@ -296,7 +296,7 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
 
     fields = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(render(template, **fields) for template in scripts))  # noqa: S704 - our own
-    # Of the page's Content-Security-Policy.
+    # Hashes for the page's Content-Security-Policy, which allows nothing else.
     style_digest, script_digest = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (render(f"{name}.css"), script)
@@ -314,7 +314,7 @@ def _html() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-        # Visible text, except for markup of our own.
+        # Markup of our own is no plain `str`, and stays as it is.
         finalize=lambda value: visible(value) if type(value) is str else value,
     )  # fmt: skip
     environment.globals.update(draw=_draw, can_draw=charts.can_draw, written=written)
@@ -403,8 +403,8 @@ def tex_of(table: Table, *, synthetic: bool) -> str:
 
 
 def render_notebook(analysis: Analysis, context: ReportContext) -> str:
-    """Render a notebook's cell as HTML: the verdicts with their notes, the panel, and one figure of
-    graders compared with people. The HTML has its own colours, no script, and loads nothing.
+    """Render a notebook's cell as HTML: the verdicts with their notes, the tables of agreement, and
+    one figure of graders compared with people. It has its own colours, and loads no script or file.
     """
     source = Source(analysis, context)
     chart = next(chain.from_iterable(map(graders.forest, source.rubrics)), None)

@@ -200,7 +200,7 @@ def corrected_interval(
     variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
     `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
-    `labelled` the units and clusters that people labelled; `reach` is that of PPI (`ppi_reach`).
+    `labelled` the units, and the clusters, that people labelled; `reach` is that of `ppi_reach`.
     """
     labelled_units, clusters = labelled
     ends = np.array([interval.estimate, interval.low, interval.high])
@@ -231,10 +231,10 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     rest, rest_graded = (sums[..., REST : REST + 2] * scale[:, [1]]).sum(axis=1).T
     deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
     unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.sum())
-    columns = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
-    if len(columns) < 2:
+    by_cluster = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
+    if len(by_cluster) < 2:
         return None
-    kinds, times = np.unique(columns, axis=0, return_counts=True)  # equal clusters are one kind
+    kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
     cases, weighted, sizes = kinds.T
     return intervals.powered_reach(cases, weighted, sizes, times.astype(float), unlabelled_error)
 
@@ -448,7 +448,7 @@ class Scores(NamedTuple):
     @classmethod
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
         """Return the verdicts of a binary view, or else the labels' positions on the scale. People
-        are the annotators with the numbers `humans`, by default all.
+        are the annotators in the columns `humans`, by default all.
         """
         labels, measure = view.labels, subject_scores.RATES
         annotators = list(labels.humans if humans is None else humans)
@@ -481,7 +481,7 @@ def add_corrected_rows(out: RubricView) -> None:
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
     _add_people_rows(out, scores, groups)
     for grader in scores.graded:
-        _CorrectedRates(out, groups, grader, scores, strata).add_rows(out.request.rubrics)
+        _CorrectedRates(out, groups, grader, scores, strata).add_rows(out.request.n_rubrics)
 
 
 def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
@@ -538,8 +538,8 @@ def _add_side_comparison_rows(
     """Add each subject's differences between sides, and the least side, by one grader's rates."""
     measure, groups = by_side[0].measure, by_side[0].groups
     start, span = measure.onto
-    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z
-    alpha = 0.05 / view.request.rubrics / len(groups.names)
+    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
+    alpha = 0.05 / view.request.n_rubrics / len(groups.names)
     for group, name, member in groups:
         graded = member & by_side[0].graded
         subsets = [side.out.subset for side in by_side]
@@ -589,8 +589,8 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
             centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
             freedom = sum(part.shape[1] - 1 for part in centred)
             if freedom > 1:
-                squares = sum(part @ part.T for part in centred) / freedom
-                (people_variance, covariance), (_, grader_variance) = squares
+                covariances = sum(part @ part.T for part in centred) / freedom
+                (people_variance, covariance), (_, grader_variance) = covariances
                 product = people_variance * grader_variance
                 r = covariance / math.sqrt(product) if product > 0 else 0.0
                 sd = math.sqrt(people_variance) * scores.measure.onto[1]
@@ -651,8 +651,8 @@ def add_share_rows(view: RubricView) -> None:
 def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
     """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
     in_stratum = strata[:, None] == np.arange(int(strata.max()) + 1)
-    columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
-    sums = out.by_cluster(columns).reshape(-1, in_stratum.shape[1], features.shape[1])
+    in_columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
+    sums = out.by_cluster(in_columns).reshape(-1, in_stratum.shape[1], features.shape[1])
     return ppi_reach(sums, weight)
 
 
@@ -728,14 +728,14 @@ def merge_small_strata(
         else:
             number += 1
             merged[strata == stratum] = number
+    # If none was merged, stratum 0 is empty, and the others start at 1.
     return merged if merged_counts.any() else np.maximum(merged - 1, 0)
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) by code from 0 to `count` - 1, (k, rows, count)."""
+    """Return the sums of features (units, k) by code (-1: left out), (k, rows, count)."""
     has_code, n_types = codes >= 0, out.resamples.n_types
-    cell = out.clusters[has_code] * count + codes[has_code]
-    size = n_types * count
+    cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
     return np.moveaxis(out.resamples.totals(by_type), -1, 0)
@@ -862,7 +862,7 @@ class _CorrectedRates:
         if np.isnan(j.estimate):
             return Remark("no_variation" if self.compared.any() else "no_pairable_units")
         if np.isnan(j.low):
-            return j.remarks[0]
+            return j.remarks[0]  # why there is no interval
         # Rogan & Gladen divide by J, which must not be 0.
         return None if j.low > 0 else Remark("grader_not_informative")
 
@@ -921,27 +921,27 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         grader_difference = scores[first] - scores[second]
         graded = ~np.isnan(grader_difference)
         labelled = graded & ~np.isnan(people_difference)
-        pairs = [graded & (subject == k) for k in range(len(groups.names))]
-        labelled_counts = [out.count(labelled & subject_pairs) for subject_pairs in pairs]
+        pairs_of = [graded & (subject == k) for k in range(len(groups.names))]
+        labelled_counts = [out.count(labelled & pairs) for pairs in pairs_of]
         features = rate_features(people_difference, grader_difference)
         clusters = np.array([count.clusters for count in labelled_counts])
-        alpha = 0.05 / request.rubrics
+        alpha = 0.05 / request.n_rubrics
         differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)
         for k in np.flatnonzero(n_answers):  # the subjects with an answer
-            n_unpaired = int(n_answers[k]) - 2 * int(pairs[k].sum())
+            pairs, n_labelled = pairs_of[k], labelled_counts[k].units
+            n_unpaired = int(n_answers[k]) - 2 * int(pairs.sum())
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
-            n_labelled = labelled_counts[k].units
-            if not pairs[k].any() or not n_labelled:
-                reason = Remark("no_pairable_units" if pairs[k].any() else "one_side_only")
-                out.add(measure.sides, Interval.undefined(reason), pairs[k], **about)
+            if not pairs.any() or not n_labelled:
+                reason = Remark("no_pairable_units" if pairs.any() else "one_side_only")
+                out.add(measure.sides, Interval.undefined(reason), pairs, **about)
                 continue
             about["note"] = join_notes(
-                PEOPLES_OWN if out.count(pairs[k]) == labelled_counts[k] else "",
+                PEOPLES_OWN if out.count(pairs) == labelled_counts[k] else "",
                 FEW if n_labelled < FEW_UNITS else "",
                 Remark("one_side_left_out", (n_unpaired,)) if n_unpaired else "",
                 Remark("labelled_by_people", (n_labelled,)),
             )
-            out.add(measure.sides, differences[k], pairs[k], **about)
+            out.add(measure.sides, differences[k], pairs, **about)
 
 
 def _paired_differences(
@@ -981,10 +981,11 @@ def paired_reach(
     (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
     that no labelled cluster has (`intervals.unseen`). For means, both only if no resample differs.
     """
-    needs_floor = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
-    extra = needs_floor * 2.0 * (1.0 + labelled**2) / clusters**2  # `needs_floor` is 0 for neither
+    # 1 where the variance and the half-width have these additions, 0 where they have neither.
+    has_additions = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
+    extra = has_additions * 2.0 * (1.0 + labelled**2) / clusters**2
     reach_together = subject_scores.reach_together
     reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)
     floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.asarray(np.maximum(reach, needs_floor * floors * (1.0 + np.abs(labelled))))
+    return np.asarray(np.maximum(reach, has_additions * floors * (1.0 + np.abs(labelled))))

@@ -53,7 +53,7 @@ def strengths(wins: Array) -> Array:
 
 def undefined_reason(wins: Array) -> str:
     """Return the code of the reason why a table of wins (subjects, subjects) has no strengths."""
-    compared = wins + wins.T  # every comparison as a win of both: are subjects linked at all?
+    compared = wins + wins.T  # as if both had won: do comparisons link the subjects at all?
     return "subject_unbeaten" if is_linked(compared[None])[0] else "subjects_not_linked"
 
 
@@ -187,7 +187,8 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     score = (1.0 + signs[graded["label"].map(codes).to_numpy(dtype=np.intp)]) / 2.0
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
-    mean = by_order.mean(axis=1)[by_order.notna().all(axis=1) & (by_order.shape[1] == 2)]
+    has_both = by_order.notna().all(axis=1) & (by_order.shape[1] == 2)
+    mean = by_order.mean(axis=1)[has_both]
     scores = mean.reindex(facts.ids).to_numpy(dtype=float)
     return np.where([unit in order_dependent for unit in facts.ids], 0.5, scores)
 
@@ -204,7 +205,7 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     # every resample; `codes` are positions in `cells`.
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
     wins_of_both = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
-    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))  # both sides' clusters
+    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
     totals = corrected_rates.cell_sums(wins_of_both, codes, len(cells), twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
@@ -218,10 +219,10 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     if len(present) > MAX_SUBJECTS:
         return
     table = table[:, present][:, :, present]
-    about = About(a=name)
+    reason = undefined_reason(table[0])  # used where a strength is NaN
     for (subject, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
-        about["at"] = compared.subjects[subject]  # the reason is used where the strength is NaN
-        out.add("strength", strength, units, reason=undefined_reason(table[0]), **about)
+        at = compared.subjects[subject]
+        out.add("strength", strength, units, reason=reason, a=name, at=at)
 
 
 def _add_corrected_win_rates(

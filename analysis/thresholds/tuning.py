@@ -241,7 +241,7 @@ def objective_values(objective: str, outcomes: Outcomes, *, is_whole: bool) -> A
 
 
 def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Sweep]:
-    """Return the sweep by objective, NaN where that is undefined; all units have a reference."""
+    """Tune to each objective in data and resamples; all units have a reference. NaN: undefined."""
     candidates = Candidates.of(graded, default)
     outcomes, is_whole = candidates.outcomes(resamples.mass[None, :]), resamples.weight is None
     on_data = [objective_values(name, outcomes, is_whole=is_whole) for name in OBJECTIVES]
@@ -289,7 +289,7 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     return replace(interval, low=low, high=high)
 
 
-_FOLDS = 10
+_FOLDS = 10  # most folds
 
 
 def folds(clusters: Codes) -> Codes:
@@ -617,8 +617,8 @@ def with_held_out_thresholds(labels: LabelMatrix) -> LabelMatrix:
 
 
 def labels_tuned_on_others(labels: LabelMatrix) -> dict[str, LabelMatrix]:
-    """Return, for each grader without a tuned threshold, the labels with its verdicts at thresholds
-    that were tuned to people on other clusters.
+    """Return, by grader without a tuned threshold, the labels with its verdicts at thresholds that
+    are tuned to people's majority on other clusters.
     """
     if not labels.has_binary:
         return {}
@@ -649,7 +649,7 @@ def _with_probability(labels: LabelMatrix, grader: int) -> Mask:
 def held_out_views(
     labels: LabelMatrix, verdicts: Coded, grader: int, reference: Labels, default: float
 ) -> dict[str, Coded]:
-    """Return the verdicts by objective, a grader's with thresholds tuned on other clusters."""
+    """Return all raters' verdicts by objective: the grader's at thresholds tuned on other folds."""
     units = _with_probability(labels, grader)
     graded = Graded.of(labels, grader, reference, units)
     return {
@@ -700,8 +700,8 @@ AT_THRESHOLD = {
     "f1": "f1_at_threshold",
 }
 """Statistics of objectives at a threshold, for those that have one."""
-EVERYWHERE = ("kappa", "agreement")
-"""Objectives with a row at every threshold."""
+AT_EVERY_THRESHOLD = ("kappa", "agreement")
+"""Objectives with a row at every tuned threshold."""
 CURVE = "threshold_curve_kappa"
 CEILING_HELD_OUT, KAPPA_HELD_OUT = f"{CEILING}_held_out", "cohen_kappa_held_out"
 DEFAULT_SETTINGS = AnalysisSettings()
@@ -824,7 +824,7 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
     # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
     objectives_at = {default: list(AT_THRESHOLD)}
     for objective, result in tuned.items():
-        objectives = objectives_at.setdefault(result.threshold.estimate, list(EVERYWHERE))
+        objectives = objectives_at.setdefault(result.threshold.estimate, list(AT_EVERY_THRESHOLD))
         if objective in AT_THRESHOLD and objective not in objectives:
             objectives.append(objective)
     for threshold, objectives in objectives_at.items():
@@ -865,9 +865,8 @@ def _add_held_out_rows(view: RubricView, grader: int, reference: Reference) -> N
 
 # ---- Calibration ---------------------------------------------------------------------------------
 
-BINS = 10
-MIN_IN_BIN = 10
-"""Fewest units in a bin: with fewer than 100 units there are fewer bins."""
+BINS, MIN_IN_BIN = 10, 10
+"""Most bins, and fewest units in a bin: with fewer than 100 units there are fewer bins."""
 
 
 def equal_mass_bins(positive: Array, bins: int | None = None) -> Codes:
@@ -984,8 +983,8 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
 
 
 def recalibrated(graded: Graded) -> Array | None:
-    """Return the probabilities (units,) recalibrated by an isotonic curve that was fitted on other
-    clusters; None with a single cluster. The curve is linear between the probabilities that it was
+    """Return the probabilities (units,) recalibrated by an isotonic curve that is fitted on other
+    folds; None with a single cluster. The curve is linear between the probabilities that it was
     fitted on, and constant beyond them. Source: Zadrozny & Elkan 2002.
     """
     fold = folds(graded.clusters)
@@ -1191,7 +1190,7 @@ and little labelling is saved."""
 MAX_GROWTH = 20
 """Largest multiple of the sample size that is reported as needed."""
 STEPS = 20
-"""Cuts are tested a twentieth of the units apart."""
+"""Cuts are tested a twentieth of the units apart; as many sizes of a larger sample are tried."""
 MAX_STAKE = 0.99
 """Largest stake; at 1 a single cluster could lose all of the capital."""
 
@@ -1324,8 +1323,8 @@ def add_routing_rows(view: RubricView) -> None:
     The guarantee is for one grader, chosen beforehand, and no weighted sample: tests count units.
     """
     request = view.request
-    interim_analysis = request.facts.looks.get(view.rows.rubric, 1)  # its number
-    level = level_of_look(interim_analysis, request.decision.looks, ERROR)
+    look = request.facts.looks.get(view.rows.rubric, 1)
+    level = level_of_look(look, request.decision.looks, ERROR)
     target = request.settings.confidence_target
     for graded in confident_grades(view):
         out, n = graded.out, len(graded.agreed)

@@ -39,7 +39,7 @@ from evenhand.analysis.people import annotators
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
-from evenhand.analysis.requirement import ClusterCounts, Pilot, surer_level
+from evenhand.analysis.requirement import ClusterCounts, Pilot, level_for_power
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
 from evenhand.analysis.thresholds.tuning import ACTIVE_THRESHOLD, CEILING_HELD_OUT, KAPPA_HELD_OUT
@@ -173,7 +173,7 @@ class TunedEvidence(ViewEvidence):
         kappa = binary_row(KAPPA_HELD_OUT, TUNED_FOR)
         if active is not None:  # the study uses the tuned threshold: the main rows are at it
             difference, kappa = binary_row(CEILING), binary_row("cohen_kappa")
-        held_out = rows.compared.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
+        held_out = rows.evidence.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
         return cls(
             difference=difference, kappa=kappa, bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
@@ -362,7 +362,7 @@ def evidence_on(
         with_name = (row for row in rows.rows.values() if row["statistic"] == statistic)
         return [row for row in with_name if (row["rater_b"], row["subset"]) == (grader, subset)]
 
-    compared = rows.compared.get((grader, subset, ""), ViewEvidence())
+    compared = rows.evidence.get((grader, subset, ""), ViewEvidence())
     biases = tuple(flagged(rows, grader, rule.bias_bound))
     present = replace(compared, difference=difference, kappa=row_with_people(kappa), biases=biases)
     column = labels.raters.index(grader)
@@ -430,7 +430,7 @@ def add_deciding_rows(
     `chance_within_margin`, `clusters_to_pass`, `clusters_worth` (the effective number of clusters)
     and `rarer_clusters` (that of clusters with a minority label). `part_non_inferiority` is the
     difference in each part of the sample by the columns `parts`. The evidence on each view of a
-    grader's labels is kept in `rows.compared`.
+    grader's labels is kept in `rows.evidence`.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict, so that the probability
     of a wrong pass is at most `error`, over all graders and looks. No draws are used.
@@ -467,7 +467,7 @@ def add_deciding_rows(
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
     for name, part_rows in by_view.items():
-        rows.compared[name] = ViewEvidence(bounds=bounds.get(name), parts=part_rows)
+        rows.evidence[name] = ViewEvidence(bounds=bounds.get(name), parts=part_rows)
 
 
 def shared_level(
@@ -528,7 +528,7 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    growth = comparison.difference_bounds.growth(comparison.null, surer_level(level.next_alpha))
+    growth = comparison.difference_bounds.growth(comparison.null, level_for_power(level.next_alpha))
     return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 

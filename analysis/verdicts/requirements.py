@@ -195,7 +195,7 @@ def bound_of(
     either_way: bool = False,
     known_growth: float | None = None,
 ) -> Bound:
-    """Return the bounds of a row against a limit, at the `level` of this look and the next."""
+    """Return a row's bounds with their limit, and the `level` at this look and the next."""
     return Bound(
         row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
@@ -225,14 +225,14 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     other clusters. They are `reference_kappa`; `reference_sensitivity` and `reference_specificity`
     if there is a binary label; `reference_rarer_clusters`, the number of clusters with a minority
     label of the reference; and `reference_clusters_worth`, the effective number of clusters. The
-    rows of each view of a grader's labels are kept in `rows.compared`. `error` is the probability
+    rows of each view of a grader's labels are kept in `rows.evidence`. `error` is the probability
     of a wrong pass, of which interim analyses up to this `look` may spend a part.
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
     those of `non_inferiority`, for all graders at once; bounds of shares (`share_bounds`) are
     uncorrected, as a pass needs all three above their limits.
     """
-    labels = view.labels.with_reference(rule.reference)  # the only one of its "humans"
+    labels = view.labels.with_reference(rule.reference)  # which is their only human
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
     jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
@@ -245,15 +245,15 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     influences = [influence(comparison.kappas) for comparison in comparisons]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        view.rows.compared[comparison.view.key] = _add_comparison_rows(
+        view.rows.evidence[comparison.view.key] = _add_comparison_rows(
             view.rows, comparison, labels, jackknife, alpha, level, rule
         )
 
 
 @dataclass(frozen=True)
 class AgainstReference(evidence.ViewEvidence):
-    """A view against the reference: rows of `figures` with a limit (`deciding.bar`), and of two
-    `sizes`: the number of clusters with a minority label, and the effective number of clusters.
+    """Evidence from comparing a view with the reference: rows of `figures` with a limit
+    (`deciding.bar`), and two `sizes`: clusters with a minority label, effective clusters.
     """
 
     figures: tuple[ResultRow, ...] = ()
@@ -281,9 +281,10 @@ def _add_comparison_rows(
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
     counts = np.bincount(coded.codes[units, reference], minlength=coded.q)
     in_minority = units & (coded.codes[:, reference] != counts.argmax())
-    minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
+    _, n_minority = jackknife.count(coded.clusters, in_minority)
+    minority = Interval.point(float(n_minority))
     effective = Interval.point(comparison.sample.effective)
-    # `baseline_bounds` bound kappa itself.
+    # `baseline_bounds` are bounds of kappa itself.
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
     kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
     figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
@@ -316,9 +317,9 @@ def judge_against_reference(
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
     # `scored` is the agreement with people: it is left out.
     case = replace(case, answers=evidence.Answers(case.answers.coverage))
-    views = (rows.compared.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
+    views = (rows.evidence.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
-    tuned: AgainstReference | None = rows.compared.get((case.grader, BINARY_ALL, HELD_OUT))
+    tuned: AgainstReference | None = rows.evidence.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
     keys = evidence.keys_of(
         *(row for view in (present, tuned) if view for row in (*view.figures, *view.sizes)),
@@ -364,7 +365,7 @@ def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
 def _decide(
     case: evidence.VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
-    """Decide on a grader's labels as they are (`view`), or at a `tuned` threshold."""
+    """Decide on a grader's labels as they are (`view`), else at a `tuned` threshold."""
     fields = {**case.fields, "reference": case.rule.reference}
     inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if view is None:

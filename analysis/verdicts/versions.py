@@ -26,7 +26,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -91,7 +91,7 @@ def paired_labels(
 class DriftEvidence:
     """The evidence on a drift. There are rows of the `change` in kappa with people, of kappa
     `before`, and where known of the agreement of both versions with each other and the change in
-    the affirmative rate. `clusters_needed` would show that the change is within the margin.
+    the affirmative rate. With `clusters_needed` the change would be shown to be within the margin.
     """
 
     change: ResultRow
@@ -151,7 +151,7 @@ def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
 
 @dataclass(frozen=True)
 class VersionComparison:
-    """Comparisons of both versions, `columns` of `coded`, with people, on the units in both."""
+    """Comparisons with people of both versions (`columns` of `coded`), on the units in both."""
 
     coded: Coded
     jackknife: Resamples
@@ -169,7 +169,7 @@ class VersionComparison:
         coded = labels.view_of(columns)
         codes = coded.codes.copy()
         codes[~coded.labelled[:, list(columns)].all(axis=1)] = -1
-        coded = replace(coded, codes=codes, copies=())  # both versions with the same people
+        coded = replace(coded, codes=codes, copies=())  # no human is left out as copied
         with_human = coded.labelled_by_any(coded.members("human"))
         jackknife = Resamples(frequency, weight=labels.weight).left_out(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
@@ -201,9 +201,9 @@ class VersionComparison:
         return DriftEvidence(change_row, kappa_before, sample, self.margin, needed)
 
     def _change(self, values: Array) -> tuple[Interval, float]:
-        """Return the change in kappa with its bounds, and the number of clusters that would show in
-        80% of studies that it is within the margin, if the estimates stay; inf if that is shown, or
-        the change is beyond. `values` (rows,) are the change in the data and without each cluster.
+        """Return the change in kappa with its bounds, and the number of clusters with which 80% of
+        studies would show that it is within the margin if the estimates are true; inf if these are
+        beyond, or it is shown. `values` (rows,) are the change in the data, then without a cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -211,7 +211,7 @@ class VersionComparison:
         interval = score_bounds.interval(change, LEVEL)
         if not abs(change) < self.margin or max(-interval.low, interval.high) < self.margin:
             return interval, math.inf
-        level = requirement.surer_level(LEVEL)
+        level = requirement.level_for_power(LEVEL)
         sides = score_bounds, score_bounds.negated()  # not lower, and not higher, by the margin
         growth = max(side.growth(-self.margin, level) for side in sides)
         needed = growth * self.after.sample.clusters
@@ -301,16 +301,16 @@ def drift_of(
 
 
 def _unchanged(
-    case: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
+    evidence: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
 ) -> requirement.Requirements:
     """Require that the grader has changed by less than the margin, that the sample is large enough,
     and that the grader agreed enough with people before for a change to be visible.
     """
-    margin, before = case.margin, case.before
-    sample = sample_is_enough(case.sample, rule, noun)
+    margin, before, change = evidence.margin, evidence.before, evidence.change
+    sample = sample_is_enough(evidence.sample, rule, noun)
     is_large = requirement.all_met(sample)
-    low, estimate, high = case.change["low"], case.change["estimate"], case.change["high"]
-    growth = case.clusters_needed / case.sample.clusters if abs(estimate) < margin else None
+    low, estimate, high = change["low"], change["estimate"], change["high"]
+    growth = evidence.clusters_needed / evidence.sample.clusters if abs(estimate) < margin else None
 
     def above_margin(low: float, estimate: float, high: float, key: str) -> requirement.Requirement:
         """Require a change above -margin; `key` names the sentence on one clearly below it."""
@@ -337,11 +337,11 @@ def _unchanged(
 
 
 def _decide(
-    case: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
+    evidence: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
 ) -> tuple[DriftVerdict, list[str], int]:
     """Return the verdict, its sentences, and the number of further clusters that would decide."""
-    sample, requirements = case.sample, dict(_unchanged(case, answers, rule, noun))
-    figures = _figures(case, noun)
+    sample, requirements = evidence.sample, dict(_unchanged(evidence, answers, rule, noun))
+    figures = _figures(evidence, noun)
     if against := requirement.reasons(requirements, "broken"):
         return "changed", [*(reason.sentence for reason in against), *figures], 0
     if requirement.all_met(requirements):
@@ -355,9 +355,9 @@ def _decide(
     return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
-def _figures(case: DriftEvidence, noun: str) -> list[str]:
+def _figures(evidence: DriftEvidence, noun: str) -> list[str]:
     """Return sentences on the change in kappa, agreement of the versions, and affirmative rate."""
-    change, kappa, margin = case.change, case.before["estimate"], case.margin
+    change, kappa, margin = evidence.change, evidence.before["estimate"], evidence.margin
     interval = interval_of(change["low"], change["high"], -margin, margin, alpha=LEVEL, sign="+")
     sentences = [
         written(
@@ -366,9 +366,9 @@ def _figures(case: DriftEvidence, noun: str) -> list[str]:
             sample=sample_of(change, noun),
         )
     ]  # fmt: skip
-    if case.self_agreement is not None:
-        sentences.append(written("drift.same", same=case.self_agreement["estimate"]))
-    rate = case.rate_change
+    if evidence.self_agreement is not None:
+        sentences.append(written("drift.same", same=evidence.self_agreement["estimate"]))
+    rate = evidence.rate_change
     if rate is not None and (rate["low"] > 0 or rate["high"] < 0):
         name = "affirms_more" if rate["low"] > 0 else "affirms_less"
         # In percentage points without the sign, which reverses the bounds of a negative change.
@@ -405,7 +405,7 @@ def split_clusters(
     total = sum(counts.values(), Counter[Part]())
 
     def lack(part: Part, counts: Counter[Part]) -> float:
-        """Return the clusters that a part lacks of its share of one more; rounded, to find ties."""
+        """Return how many clusters a part lacks of its share after one more, rounded for ties."""
         return round(SHARES[part] * (counts.total() + 1) - counts[part], 9)
 
     for cluster in sorted(hash_order(strata, seed=seed, rubric=rubric), key=strata.__getitem__):
@@ -471,7 +471,7 @@ def clusters_to_split(
 MIN_ROUND_CLUSTERS = 20
 """Fewest clusters of the first round: on fewer a kappa is too uncertain."""
 MIN_PROOF_CHANCE = 0.1
-"""A proof with a smaller chance, if the gain on *choose* were the true one, is not begun."""
+"""A proof with a smaller chance of success, if the gain on *choose* is true, is not begun."""
 DIFFERING_SHARE = 0.2
 """Assumed share of units on which two graders differ, to forecast what a proof can show."""
 Outcome = Literal["better", "not_shown", "worse"]
@@ -543,7 +543,7 @@ def choose(
 
 
 def _rank_key(score: Score, rule: DecisionSettings) -> tuple[bool, float]:
-    """Return the sort key of candidates, the best first: enough labels, then kappa."""
+    """Return the key that sorts candidates, the best first: by enough labels, then by kappa."""
     kappa = -math.inf if math.isnan(score.kappa) else score.kappa
     return score.answered < rule.min_coverage, -kappa
 
@@ -577,7 +577,7 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
     if not alpha or not gains[0] > 0:
         return 0.0
     if not np.isfinite(gains).all():
-        return 1.0  # unknown, which is no reason to begin no proof
+        return 1.0  # unknown: no reason against a proof
     present = len(np.unique(labels.clusters[labels.labelled_by_people]))
     error = bounds.standard_error(bounds.influence(gains)) * math.sqrt(present / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0  # power of z test
@@ -599,9 +599,14 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
     return float((ndtri(requirement.POWER) - ndtri(alpha)) * error / chance_disagreement)
 
 
-def too_few_errors(
-    labels: LabelMatrix, old: str, clusters: int, alpha: float
-) -> tuple[float, int] | None:
+class Shortage(NamedTuple):
+    """Clusters in which a grader errs at most, and in which it must err to be shown to be worse."""
+
+    most: float
+    needed: int
+
+
+def too_few_errors(labels: LabelMatrix, old: str, clusters: int, alpha: float) -> Shortage | None:
     """Return the upper bound (90%) on the number of `clusters` in which the old grader errs, and
     the number in which it must err for a sign test to show that a grader without errors is better.
     None if the bound is not below that number (a proof may succeed), or the grader has no labels.
@@ -617,7 +622,7 @@ def too_few_errors(
     _, _, share = share_bounds(wrong.astype(float), compared.astype(float), 0.1)  # upper bound
     # A sign test of n gains and no loss has p = 0.5**n, which must be at most alpha.
     errors, needed = clusters * share, math.ceil(math.log(alpha) / math.log(0.5))
-    return (errors, needed) if errors < needed else None
+    return Shortage(errors, needed) if errors < needed else None
 
 
 def content_hash(labels: LabelMatrix, old: str, new: str) -> str:

@@ -61,7 +61,7 @@ class NextStep(TypedDict):
 
 
 def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts; its short words are under that name or `short`."""
+    """Return a reason by its name in the texts; `short` names its short words, else that name."""
     short = name if short is None else short
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)
@@ -98,8 +98,8 @@ class Decision:
 
     @property
     def short(self) -> str:
-        """The first two reasons, in a few words. If inconclusive only the last one, the advice. If
-        this is to label more, to rule the grader out, the first reason that it fails precedes it.
+        """The first two reasons, in a few words. If inconclusive only the last one, the advice; if
+        the advice is to label more to rule the grader out, also the first reason why it may fail.
         """
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
         if self.judgement == "inconclusive" and shorts:
@@ -120,7 +120,7 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     further += _missing_labels(case)
     bounds = view.bounds if judgement in (*PASSES, "inconclusive") else None
     if bounds and (row := bounds.if_wrong) and not math.isnan(row["low"]):
-        outcome = "holds" if bounds.passes_if_wrong else "fails"  # if each missing label is wrong
+        outcome = "holds" if bounds.passes_if_wrong else "fails"  # with missing labels as wrong
         outcome = "inconclusive" if judgement == "inconclusive" else outcome
         text = written(f"because.if_wrong_{outcome}", figures=figures(case, bounds, row))
         further.append(Reason(text))
@@ -156,7 +156,7 @@ _RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "
 _MAY_BE = {
     "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
 }  # fmt: skip
-"""Names of reasons in the texts: for the recoding that agrees best, for outcomes not excluded."""
+"""Names of reasons: by the recoding that agrees best, and by injection outcomes not excluded."""
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -178,8 +178,8 @@ def _missing_labels(case: VerdictEvidence) -> list[Reason]:
     """Return a reason on units without the grader's label, unless the verdict is based on them."""
     share, coverage = case.answers.share, case.answers.coverage
     missing = 1 - share.estimate
-    rounds_to_none = f"{missing:.0%}" == "0%"
-    if coverage is None or share.low < case.rule.min_coverage or rounds_to_none:
+    is_in_verdict, rounds_to_none = share.low < case.rule.min_coverage, f"{missing:.0%}" == "0%"
+    if coverage is None or is_in_verdict or rounds_to_none:
         return []
     return [because("left_out", missing=missing, why=why_unscored(coverage))]
 
@@ -205,7 +205,7 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
 
 def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
     """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
-    fields: dict[str, object] = {"far": row["at"], "points": case.points}  # "2 points"
+    fields: dict[str, object] = {"far": row["at"], "points": case.points}  # such as "2 points"
     fields |= {"units": row["n_units"], "share": row["estimate"]}
     if allowed is not None:
         fields |= {"allowed": allowed, "high": statistics.share_apart(row["high"], allowed)}
@@ -250,7 +250,7 @@ def unanswered(
 
 
 def why_unscored(coverage: ResultRow | None) -> str:
-    """Return the counts of missing labels by reason, in brackets; "" if there are none."""
+    """Return how many labels are missing for each reason, in brackets; "" if none are."""
     remarks = coverage["remarks"] if coverage else ()
     counts = next((str(remark.detail[0]) for remark in remarks if remark.code == "unscored"), "")
     return f" ({counts.replace('_', ' ')})" if counts else ""

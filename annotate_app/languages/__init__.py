@@ -23,32 +23,32 @@ Sentence = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Language:
-    """Sentences of one language, by section of its file (`rooms`) and name."""
+    """Sentences of one language, by section of its file and name."""
 
     code: str
     name: str
     """Its name in the language itself."""
     dir: str
     """Writing direction, as in HTML."""
-    rooms: Mapping[str, Any]
+    sections: Mapping[str, Any]
 
     def say(self, key: str, /, **fields: object) -> str:
-        """Return the sentence with the key `room.name` and its fields filled in. Where it has two
+        """Return the sentence with the key `section.name`, its fields filled in. Where it has two
         forms, the field `count` chooses. Raises KeyError for a missing sentence or field.
 
         >>> language("en").say("session.place", at=1, of=3)
         'Step 1 of 3'
         """
-        sentence: Any = self.rooms
+        sentence: Any = self.sections
         for part in key.split("."):
             sentence = sentence[part]
         if isinstance(sentence, dict):
             sentence = sentence["one" if fields["count"] == 1 else "other"]
         return str(sentence.format(**fields))
 
-    def part(self, room: str) -> dict[str, Sentence]:
-        """Return all sentences of a room, for the panel, which fills them in itself."""
-        return dict(self.rooms[room])
+    def part(self, section: str) -> dict[str, Sentence]:
+        """Return all sentences of a section, for the panel, which fills them in itself."""
+        return dict(self.sections[section])
 
     def complaint(self, error: InputError) -> str:
         """Return an error's sentence, in this language if it has one for it."""
@@ -63,7 +63,7 @@ class Language:
         usual = question.model_copy(update={"quotas": ()}) in study_toml.USUAL_BACKGROUND
         if self.code == ORIGINAL or not usual:
             return question.question, question.options
-        translated = self.rooms["background"][question.key]
+        translated = self.sections["background"][question.key]
         return translated["question"], tuple(translated["options"])
 
 
@@ -78,8 +78,8 @@ def known_languages() -> tuple[str, ...]:
 def language(code: str) -> Language:
     """Return the language with this code, read from its file."""
     file = files("evenhand.annotate_app.languages").joinpath(f"{code}.toml")
-    rooms = tomllib.loads(file.read_text("utf-8"))
-    return Language(code, rooms.pop("name"), rooms.pop("dir"), rooms)
+    sections = tomllib.loads(file.read_text("utf-8"))
+    return Language(code, sections.pop("name"), sections.pop("dir"), sections)
 
 
 def codes_english_first() -> list[str]:

@@ -52,7 +52,7 @@ _mount = component(
 
 @dataclass(frozen=True)
 class Sent:
-    """An entry that the page sends: a decision on the item of this token, or that it is skipped."""
+    """A decision that the page sends on the item of this `token`; `passes` if it is skipped."""
 
     token: str
     label: str = ""
@@ -61,14 +61,14 @@ class Sent:
 
 
 def option_rows(options: Sequence[Option], labels: Sequence[str] = ()) -> list[dict[str, str]]:
-    """Return the options for the page, each with the key that chooses it and its count in `labels`.
-    Keys are the options' own if these are digits; else the first nine are numbered.
+    """Return the options for the page, each with the digit that chooses it and its votes in
+    `labels`. Digits are the options' keys if any of these is one; else they number the first nine.
     """
     have_digits = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
     digits = "0123456789" if have_digits else "123456789"
     rows = []
-    for place, option in enumerate(options, start=1):
-        digit = option.key if have_digits else str(place)
+    for number, option in enumerate(options, start=1):
+        digit = option.key if have_digits else str(number)
         texts = {"key": option.key, "name": option.name, "description": option.description}
         count = labels.count(option.key)
         votes = written("lead.votes", count=count) if count else ""
@@ -88,12 +88,14 @@ def read_decision(sent: Any) -> Sent | None:
 
 
 _ROLES: tuple[Role, ...] = ("lead", "expert")
-_DESK = "adjudication"
+_WORK = "adjudication"
 
 
 @dataclass
-class _Desk:
-    """A visitor's open item; mutable, as acts may not write to Streamlit's session."""
+class _Work:
+    """A visitor's work: the `open` item of the queue, or a decided one to be `revised`; and the
+    `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
+    """
 
     open: Key | None = None
     revised: Key | None = None
@@ -113,54 +115,53 @@ class _Desk:
 def show_adjudication(study: Study) -> None:
     """Draw the item to be decided next, or one that is decided again, and past decisions."""
     who = require(study, *_ROLES)
-    desk: _Desk = st.session_state.setdefault(_DESK, _Desk())
+    work: _Work = st.session_state.setdefault(_WORK, _Work())
     unit, rubric = (st.query_params.pop(name, "") for name in ("unit", "rubric"))  # of a link
     if unit and who.role == "lead":  # experts decide again only on what they decided
-        desk.revised, desk.last_label = (unit, rubric), None
+        work.revised, work.last_label = (unit, rubric), None
     try:
-        case = _open_case(study, who, desk)
+        case = _open_case(study, who, work)
     except InputError as error:
-        desk.clear()
+        work.clear()
         show_complaint(str(error))
         case = None
     if case is not None:
-        _show_case(study, who, desk, case)
-    elif desk.complaint:
-        show_complaint(desk.complaint)
-        desk.complaint = ""
-    _show_past(study, who, desk)
+        _show_case(study, who, work, case)
+    elif work.complaint:
+        show_complaint(work.complaint)
+        work.complaint = ""
+    _show_past(study, who, work)
 
 
-def _open_case(study: Study, who: Visitor, desk: _Desk) -> cases.QueuedUnit | None:
+def _open_case(study: Study, who: Visitor, work: _Work) -> cases.QueuedUnit | None:
     """Return the item that is decided again, or the next one of the queue; draw how many wait."""
-    if desk.last_label is None:
-        desk.last_label = cases.last_label(study.store)
-    if desk.revised is not None:
-        # By the counting process, as the next.
-        return parts.counted(study, cases.reopen, desk.revised)
-    case, n_waiting = parts.counted(study, cases.open_next, who.name, set(desk.skipped), desk.open)
+    if work.last_label is None:
+        work.last_label = cases.last_label(study.store)
+    if work.revised is not None:
+        return parts.counted(study, cases.reopen, work.revised)
+    case, n_waiting = parts.counted(study, cases.open_next, who.name, set(work.skipped), work.open)
     if not n_waiting:
         st.text(written("oversight.adjudicated"))
         return None
     st.text(written("lead.to_adjudicate", count=n_waiting))
-    desk.open = case.key if case else None
+    work.open = case.key if case else None
     return case
 
 
-def _show_case(study: Study, who: Visitor, desk: _Desk, case: cases.QueuedUnit) -> None:
+def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) -> None:
     """Draw an item's texts, and next to them its labels and the fields of the decision."""
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     kind, labels = people.kind, case.labels
 
-    def marked_by(raters: Sequence[str]) -> str:  # how many, not who
+    def marked_by(raters: Sequence[str]) -> str:  # their number, without names
         return written("evidence.marked_by_some", count=len(raters), labels=len(labels))
 
     texts, decision = st.columns([3, 2])
     with texts:
         marks = cases.counted_marks(study, case.key)
         # Of an id "CLUSTER|..." the lead sees the cluster: the rest may name the subject.
-        number = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
-        show(heading(f"Item{number}"), parts.marked_blocks(study, people.blocks, marks, marked_by))
+        cluster = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
+        show(heading(f"Item{cluster}"), parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
         show(heading(people.title), block(people.question))
         if not kind.listed:
@@ -168,7 +169,7 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: cases.QueuedUnit) 
             st.text("Annotators chose: " + "; ".join(counts))
         for reason in case.reasons:
             show(block(reason, "quote", "Someone wrote"))
-        if case.key == desk.revised:
+        if case.key == work.revised:
             past = cases.past_decisions(study, who.name)
             is_on_item = (past["unit_id"] == case.unit_id) & (past["rubric"] == case.rubric)
             for row in past[is_on_item].to_dict("records"):
@@ -182,11 +183,11 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: cases.QueuedUnit) 
             "number": "" if kind.listed else kind.permitted,
             "several": not kind.is_single,
             "reasons": list(parts.WORDS["usual_reasons"].values()),
-            "complaint": desk.complaint,
+            "complaint": work.complaint,
         }
-        desk.complaint = ""
-        # Called before the next run; the field `decision.decider` then holds what was `sent`.
-        store = lead_callback(study, "decision", _store_decision, desk, roles=_ROLES)
+        work.complaint = ""
+        # The callback runs before the page is drawn again, and reads `sent` in `decision.decider`.
+        store = lead_callback(study, "decision", _store_decision, work, roles=_ROLES)
         _mount(key=_KEY, data=data, on_sent_change=store)
         with st.container(key="keys"):
             show(block(written("lead.keys"), "note"))
@@ -196,36 +197,36 @@ def _show_case(study: Study, who: Visitor, desk: _Desk, case: cases.QueuedUnit) 
             show(drawn_text(people.instructions) if is_leads else block(people.instructions))
 
 
-def _store_decision(study: Study, who: Visitor, desk: _Desk, *, decider: Mapping[str, Any]) -> None:
+def _store_decision(study: Study, who: Visitor, work: _Work, *, decider: Mapping[str, Any]) -> None:
     """Store the decision on the open item, or skip the item."""
     if (sent := read_decision(decider.get("sent"))) is None:
         return
-    key = desk.key
+    key = work.key
     try:
         if key is None or sent.token != _token(key):
             raise InputError(written("lead.unit_changed"))
         if sent.passes:
-            desk.skipped.add(key)
+            work.skipped.add(key)
         else:
-            desk.complaint = cases.decide(
-                study, who.name, *key, sent.label, sent.reason, desk.last_label
+            work.complaint = cases.decide(
+                study, who.name, *key, sent.label, sent.reason, work.last_label
             )
-        desk.clear()
+        work.clear()
     except InputError as error:
-        desk.complaint = str(error)
+        work.complaint = str(error)
 
 
-def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
+def _show_past(study: Study, who: Visitor, work: _Work) -> None:
     """Draw past decisions: all for the lead, else the visitor's, which they may decide again."""
     st.header("Past decisions", anchor=False)
     past = cases.past_decisions(study, "" if who.role == "lead" else who.name)
     if past.empty:
         st.text(written("lead.no_decisions"))
         return
-    given = zip(past["rubric"], past["label"], strict=True)
+    decisions = zip(past["rubric"], past["label"], strict=True)
     past = past.assign(
         number=range(len(past), 0, -1),
-        label=[_title_of(study, rubric, label) for rubric, label in given],
+        label=[_title_of(study, rubric, label) for rubric, label in decisions],
         title=past["rubric"].replace(parts.rubric_titles(study)),
     )
     columns = "number created_at title label reason done_by"
@@ -238,12 +239,12 @@ def _show_past(study: Study, who: Visitor, desk: _Desk) -> None:
     label = "Revise a decision of yours"
     chosen = st.selectbox(label, rows, index=None, placeholder="Choose a decision")
     if st.button("Open it again", disabled=chosen is None) and chosen is not None:
-        desk.revised, desk.last_label = rows[chosen], None
+        work.revised, work.last_label = rows[chosen], None
         st.rerun()
 
 
 def _token(key: Key | DisagreementKey) -> str:
-    """Return a name for an item or disagreement that does not reveal the subject, as ids may do."""
+    """Return a hash that names an item or disagreement: unlike ids it never reveals the subject."""
     return hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:16]
 
 
@@ -251,7 +252,7 @@ def _token(key: Key | DisagreementKey) -> str:
 
 _MOST_ITEMS = 50
 _show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
-_FIRSTS = "items_first"  # in the session: the first row that is shown, by the filters
+_FIRSTS = "items_first"  # key in the session of the first row that is shown, by filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]  # titles of the choices
 
 
@@ -265,8 +266,8 @@ def show_items(study: Study) -> None:
         rubric = st.selectbox("Rubric", list(all_titles), format_func=all_titles.__getitem__)
         decided = st.selectbox("Decided by", list(_DECIDED), format_func=_DECIDED.__getitem__)
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
-    bar = st.container(horizontal=True, vertical_alignment="center", key="pager")
-    with_graders = bar.toggle("Show graders' labels")
+    pager = st.container(horizontal=True, vertical_alignment="center", key="pager")
+    with_graders = pager.toggle("Show graders' labels")
     flags = Counter(
         (flag.unit_id, flag.rubric) for flag in cases.raised_flags(study) if flag.is_open
     )
@@ -285,12 +286,13 @@ def show_items(study: Study) -> None:
     items_table = items_table[matches]
     if order != "sample":  # the table's own order; the other choices are columns
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
-    with bar:
+    with pager:
         first = _first_row(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
     final = zip(rows["rubric"], rows["final_label"], strict=True)
-    columns = f"item given {'graders ' * with_graders}final_label decided_by"
-    columns += " rubric" * (not rubric) + " flags" * bool(rows["flags"].any())
+    columns = "item given graders" if with_graders else "item given"
+    columns += " final_label decided_by" if rubric else " final_label decided_by rubric"
+    columns += " flags" if rows["flags"].any() else ""
     rows = _with_cells(study, rows).assign(
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),
         final_label=[_title_of(study, name, label) for name, label in final],
@@ -304,15 +306,15 @@ def show_items(study: Study) -> None:
 
 
 def _first_row(count: int, filters: tuple[str, ...]) -> int:
-    """Draw which of `count` rows are shown, and the buttons that turn; return the first's index."""
+    """Draw which of `count` rows are shown, and buttons to others; return the first's index."""
     firsts: dict[tuple[str, ...], int] = st.session_state.setdefault(_FIRSTS, {})
     first = firsts.get(filters, 0)
 
-    def button(title: str, other: int) -> None:
-        turn, is_off = partial(firsts.__setitem__, filters, other), not 0 <= other < count
+    def button(title: str, new_first: int) -> None:
+        turn, is_off = partial(firsts.__setitem__, filters, new_first), not 0 <= new_first < count
         st.button(title, on_click=turn, disabled=is_off, type="tertiary")
 
-    button("**Previous** ‹", first - _MOST_ITEMS)  # the word is heard, and the sign is seen
+    button("**Previous** ‹", first - _MOST_ITEMS)  # the word is for screen readers
     st.text(f"{min(first + 1, count):,}-{min(first + _MOST_ITEMS, count):,} of {count:,}")
     button("**Next** ›", first + _MOST_ITEMS)
     return first
@@ -330,7 +332,7 @@ def show_least_agreed(study: Study, *, folded: bool = False) -> None:
 
 
 def _title_of(study: Study, rubric: str, label: str) -> str:
-    """Return a label with its option's name; as it is, if the study has its rubric no longer."""
+    """Return a label with its option's name; unchanged if the study no longer has the rubric."""
     return study.rubrics[rubric].kind.title_of(label) if rubric in study.rubrics else label
 
 
@@ -348,7 +350,7 @@ def _with_cells(study: Study, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_rater(labels: Mapping[str, str]) -> str:
-    """Return labels by rater as HTML; the raters' names are for pointers and screen readers."""
+    """Return labels by rater as HTML; raters' names are tooltips, and for screen readers."""
     texts = [(html.escape(rater), html.escape(label)) for rater, label in sorted(labels.items())]
     return " · ".join(
         f'<span title="{rater}"><span class="evenhand-unseen">{rater}: </span>{label}</span>'
@@ -371,7 +373,7 @@ def _show_item(study: Study, unit: str, rubric: str, labels: Mapping[str, str]) 
 
 
 class DisagreementKey(NamedTuple):
-    """The key of a disagreement."""
+    """The grader's label that differs: its rubric, item and grader."""
 
     rubric: str
     unit_id: str
@@ -379,11 +381,12 @@ class DisagreementKey(NamedTuple):
 
 
 _ALL, _OPEN = "*", ""  # choices of a filter: all, and those without a cause yet
-_PLACE, _SORTED = "disagreement_at", "sorted"  # key in the session; place of the acts, as in `acts`
+_SHOWN = "disagreement_at"  # key in the session
+_SORTED = "sorted"  # `place` of the acts (see `acts`)
 
 
 @dataclass
-class _Place:
+class _Shown:
     """The disagreement on the page; mutable, as acts may not write to the session."""
 
     key: DisagreementKey | None = None
@@ -394,7 +397,7 @@ def show_disagreements(study: Study) -> None:
     if (figures := parts.current_figures(study)) is None:
         _wait(study)
         return
-    parts.latest_figures(study)  # draws when they were made, and requests newer ones
+    parts.latest_figures(study)  # draws when the figures were made, and requests newer ones
     disagreements = [case for case in _cases_in(figures.folder) if case.rubric in study.rubrics]
     earlier = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
     if not disagreements:
@@ -402,17 +405,17 @@ def show_disagreements(study: Study) -> None:
         show_least_agreed(study)
         return
     counts = {"left": sum(_key_of(case) not in earlier for case in disagreements)}
-    summary = st.empty()  # above the choices, which determine its last number
-    chosen = _chosen(study, disagreements, earlier)
+    summary = st.empty()  # above the filters, which determine its last number
+    chosen = _draw_filters(study, disagreements, earlier)
     counts |= {"found": len(disagreements), "chosen": len(chosen)}
     with summary:
         show(block(written("disagreement.left", **counts), "note"))
     if chosen:
         by_key = {_key_of(case): case for case in chosen}
-        place: _Place = st.session_state.setdefault(_PLACE, _Place())
-        place.key = key = place.key if place.key in by_key else next(iter(by_key))
-        draw_neighbours = partial(_show_neighbours, place, key, list(by_key))
-        draw_causes = partial(_show_causes, study, place, key, list(by_key), earlier.get(key))
+        shown: _Shown = st.session_state.setdefault(_SHOWN, _Shown())
+        shown.key = key = shown.key if shown.key in by_key else next(iter(by_key))
+        draw_neighbours = partial(_show_neighbours, shown, key, list(by_key))
+        draw_causes = partial(_show_causes, study, shown, key, list(by_key), earlier.get(key))
         _show_unit(study, by_key[key], draw_neighbours, draw_causes)
 
 
@@ -438,12 +441,14 @@ def _key_of(case: GraderDisagreement | cases.SortedDisagreement) -> Disagreement
     return DisagreementKey(case.rubric, case.unit_id, case.grader)
 
 
-def _chosen(
+def _draw_filters(
     study: Study,
     disagreements: Sequence[GraderDisagreement],
     earlier: dict[DisagreementKey, cases.SortedDisagreement],
 ) -> list[GraderDisagreement]:
-    """Draw the filters; return the disagreements that pass them."""
+    """Draw filters by rubric, grader and cause; return the disagreements that pass them. `earlier`
+    are the causes chosen so far.
+    """
     row, names = st.container(horizontal=True, key="filters"), study.config.names
 
     def choose(label: str, titles: Mapping[str, str]) -> str:
@@ -472,7 +477,7 @@ def _show_unit(
     draw_neighbours: Callable[[], None],
     draw_causes: Callable[[], None],
 ) -> None:
-    """Draw a disagreement's texts; beside them its neighbours' buttons, its labels and causes."""
+    """Draw a disagreement's texts; next to them buttons to other ones, its labels and causes."""
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
@@ -507,12 +512,12 @@ def _show_unit(
 
 def _show_causes(
     study: Study,
-    place: _Place,
+    shown: _Shown,
     key: DisagreementKey,
     chosen: Sequence[DisagreementKey],
     before: cases.SortedDisagreement | None,
 ) -> None:
-    """Draw a button with a key for each cause, and the note."""
+    """Draw the note's field and a button for each cause; once stored, the next of `chosen`."""
     token = _token(key)
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
@@ -520,16 +525,14 @@ def _show_causes(
     def store(
         study: Study, who: Visitor, kind: cases.Kind | Literal[""], **note_by_token: str
     ) -> None:
-        if place.key != key:  # another act has come before
+        if shown.key != key:  # an earlier act has moved on
             raise InputError(written("lead.unit_changed"))
         cases.sort_disagreement(
             study, who.name, kind=kind, note=note_by_token[token], **key._asdict()
         )
-        place.key = chosen[(chosen.index(key) + 1) % len(chosen)]
+        shown.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
-    def storing(kind: cases.Kind | Literal[""]) -> Callable[[], None]:
-        return lead_callback(study, _SORTED, store, kind)
-
+    storing = partial(lead_callback, study, _SORTED, store)  # takes the kind
     label, note = "Note, saved with your choice", before.note if before else ""  # for `store`
     st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off", placeholder=label)
     st.text("Why do they differ?")
@@ -543,14 +546,14 @@ def _show_causes(
     show_outcome(_SORTED)
 
 
-def _show_neighbours(place: _Place, key: DisagreementKey, keys: Sequence[DisagreementKey]) -> None:
-    """Draw the buttons to the disagreements before and after the one on the page, with its place
+def _show_neighbours(shown: _Shown, key: DisagreementKey, keys: Sequence[DisagreementKey]) -> None:
+    """Draw the buttons to the disagreements before and after the one on the page, with its number
     among all `keys` between them.
     """
     number, is_off = keys.index(key), len(keys) == 1
 
     def button(title: str, shortcut: str, step: int) -> None:
-        act = partial(setattr, place, "key", keys[(number + step) % len(keys)])
+        act = partial(setattr, shown, "key", keys[(number + step) % len(keys)])
         st.button(title, f"{title}-{_token(key)}", shortcut=shortcut, disabled=is_off, on_click=act)
 
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):

@@ -18,7 +18,7 @@ import evenhand.analysis
 from docs.list_statistics import rows_page
 from evenhand.analysis import all_rubrics, analyse, rank_graders
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.analysis.statistics import TEXTS, WORDS, Statistic, find_entry, statistics
+from evenhand.analysis.statistics import NOTE_TEXTS, REPORT_TEXTS, Statistic, find_entry, statistics
 from tests.analysis.report.conftest import SCALE, tables
 
 LABELS = {"ann": "yyyynnnn", "ben": "yyynnnnn", "g": "yyyyyynn"}
@@ -95,11 +95,11 @@ def test_every_code_has_a_text_and_every_text_a_code():
                 codes += [each.value for each in node.keywords if each.arg == "reason"]
             found = (each for code in codes for each in ast.walk(code))
             named |= {each.value for each in found if isinstance(each, ast.Constant)}
-    worded, named = TEXTS.keys() | WORDS.keys(), named & words
+    texts, named = NOTE_TEXTS | REPORT_TEXTS, named & words
     named = {each for each in named if re.fullmatch("[a-z]+(_[a-z]+)+", each)}
-    assert named <= worded <= words
+    assert named <= texts.keys() <= words
     assert len(named) > 40
-    assert not [text for text in (TEXTS | WORDS).values() if "_" in text], "words, not codes"
+    assert not [text for text in texts.values() if "_" in text], "words, not codes"
 
 
 @pytest.mark.slow

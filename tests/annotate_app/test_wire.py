@@ -554,7 +554,7 @@ def sentences(code: str) -> dict[str, str]:
         for name, each in node.items() if isinstance(node, dict) else enumerate(node):
             yield from leaves(each, *place, str(name))
 
-    return dict(leaves(language(code).rooms))
+    return dict(leaves(language(code).sections))
 
 
 def fields(text: str) -> set[str]:
@@ -593,7 +593,7 @@ def test_every_sentence_renders(code):
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
 def test_what_english_says_elsewhere_is_translated(code):
-    rooms = language(code).rooms
+    rooms = language(code).sections
     assert rooms["refused"].keys() == set(get_args(Reason))
     for reason in get_args(Reason):
         error = Refused(reason, minutes=10, seconds=9)

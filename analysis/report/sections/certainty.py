@@ -157,7 +157,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
     for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
         for row in overall_kappas:
-            if row.at == varying and row.interval:  # else undefined overall
+            if row.at == varying and row.interval:  # without an interval it is undefined
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [
@@ -172,7 +172,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
 
 def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
     """Name the rater and the subject that change most when rubric or prompt are reworded."""
-    by_size = [row for row in src.largest_first(kappas) if row.interval]  # others are not named
+    by_size = [row for row in src.largest_first(kappas) if row.interval]
     rubric_kappas = [row for row in by_size if row.at == REWORDED]
     subject_kappas = [row for row in by_size if row.at != REWORDED and row.subset != src.ALL]
     prompt_kappas = [row for row in subject_kappas if row.rater == "humans"] or subject_kappas
@@ -285,14 +285,14 @@ def _tuned_table(
     """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
 
     def value_at(key: src.Key, at: str) -> src.Figure | None:
-        """Return the value of the row's objective, `key.at`, at the threshold of repr `at`."""
+        """Return the value of the row's objective (`key.at`) at a threshold (`at`, its repr)."""
         return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
 
     def at_default(key: src.Key) -> src.Figure | None:
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
     def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].exact.estimate))  # `tuned`: set below
+        return value_at(key, repr(tuned[key].exact.estimate))  # from `tuned` below
 
     columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
     columns |= {"at_tuned": at_tuned, "held_out_gain": "threshold_held_out_gain"}
@@ -369,7 +369,7 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
         for point in figures.select(tuning.CURVE, src.ALL_BINARY, raters):
             at = float(point.at)
             mark = _BEST if at == best.exact.estimate else ""
-            mark = _DEFAULT if point.at == default else mark
+            mark = _DEFAULT if point.at == default else mark  # shown if the default is the best
             is_used = at == recommended.exact.estimate
             values.append(point.datum(kind="curve", at=at, mark=mark, used=is_used, **panel))
             points.append(point)
@@ -392,16 +392,16 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
 def _curve_table(
     figures: src.RubricFigures, points: Sequence[src.Figure], **fields: str
 ) -> list[Table]:
-    """Tabulate every point of the curves, with the best or recommended threshold if it is there."""
+    """Tabulate the points of the curves, marking the best and the recommended threshold."""
 
-    def if_there(key: src.Key, *, name: str) -> src.Figure | None:
-        """Return the threshold, best or recommended, if it is the one of a row, its `at`."""
+    def if_in_row(key: src.Key, *, name: str) -> src.Figure | None:
+        """Return the best or the recommended threshold (`name`) in the row of this threshold."""
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.exact.estimate else None
 
     columns: list[str | tuple[str, src.Column]] = [tuning.CURVE]
     for name in (_TUNED, _RECOMMENDED):
-        columns.append((entry_for(name).label, partial(if_there, name=name)))
+        columns.append((entry_for(name).label, partial(if_in_row, name=name)))
     rows = src.rows_of(
         points, lambda row: src.format_number(float(row.at), "threshold"), attrgetter("grader")
     )

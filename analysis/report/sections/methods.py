@@ -75,8 +75,9 @@ def _statistics(source: src.Source) -> tuple[tuple[str, str], ...]:
 # The paragraphs to paste
 
 _CITED = re.compile(r" \[([a-z]+\d{4}(?:, [a-z]+\d{4})*)\]")  # " [rogan1978, cohen1960]"
+# In BibTeX: fields with their values, and entries with their keys.
 _FIELD = re.compile(r"\b(author|year) = \{(.*?)\}(?:,|$)", re.MULTILINE)
-_ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)  # [1]: key
+_ENTRY = re.compile(r"@\w+\{(\w+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 _SENTENCES = {
     "krippendorff_alpha_": "alpha", "icc_a1": "icc", "alt_test_winning_rate": "alt_test",
@@ -182,8 +183,8 @@ def _grading(source: src.Source) -> Iterator[str]:
             fields = {"graders": number_of(len(names), "LLM grader"), "names": listed(names)}
             yield _on_rubric(source, rubric, written(f"methods_text.{key}", **fields))
     for rubric, orders in source.analysis.orders.items():
-        for name, graders in by_orders(orders).items():
-            key = "both_orders" if name == "both_orders" else "one_order"
+        for order, graders in by_orders(orders).items():
+            key = "both_orders" if order == "both_orders" else "one_order"
             text = written(f"methods_text.{key}", graders=listed(graders))
             yield _on_rubric(source, rubric, text)
     for figures in source.rubrics:
@@ -221,7 +222,7 @@ def _decisions(source: src.Source) -> Iterator[str]:
     """Yield the levels at which verdicts were given."""
     levels: dict[str, Deciding] = {}
     for row in source.analysis.rows:
-        if (bounds := row["deciding"]) and bounds.alpha > 0:
+        if (bounds := row["deciding"]) and bounds.alpha > 0:  # 0 or NaN: no bounds at a level
             levels.setdefault(row["rubric"], bounds)  # the level for all items comes first
     if levels:
         uses_holm = source.analysis.decision.across_rubrics == "holm"
@@ -277,7 +278,7 @@ def _result(figures: src.RubricFigures, verdict: Verdict) -> str:
     """State a grader's kappa, human agreement on the same items, and the verdict."""
     source, reference = figures.source, figures.analysis.decision.reference
     kappas = [figures.by_key(tuple(key)) for key in verdict["kappas"]]  # the grader's, people's
-    if reference:  # the verdict rests on one-sided bounds; the plain row has the 95% interval
+    if reference:  # the verdict's row has one-sided bounds; the plain one the 95% interval
         subset = kappas[0].subset if kappas and kappas[0] else src.ALL
         kappas = [figures.get(figures.kappa(subset), reference, verdict["grader"], subset)]
     estimated = [kappa for kappa in kappas if kappa and not kappa.reason]

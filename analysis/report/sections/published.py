@@ -1,7 +1,7 @@
 """Section that compares published figures with the study's own.
 
-A study declares the published figures (`PublishedFigure`); `_matches` pairs each with the study's
-figures of the same quantity, for the table and for published.csv (`published_rows`).
+A study declares the published figures (`PublishedFigure`), called `quoted` below. `_matches` pairs
+each with the study's figures of the same quantity, for the table and for published.csv.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def published_rows(source: src.Source, declared: Replication) -> list[Mapping[st
 
 
 def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) -> Table:
-    """Tabulate each match: the published figure, the study's own, and the raters of this."""
+    """Tabulate each match: the published figure, the study's own, and the raters of the latter."""
     citation = declared.published.citation
     rows: list[Row] = []
     notes: dict[str, str] = {}  # marks of footnotes, by text
@@ -125,17 +125,17 @@ def _study_figures(
     pair_statistic = f"pair_{quoted.statistic}"
     is_on_pairs = quoted.subset in figures.by_subset(pair_statistic)
     statistic = pair_statistic if is_on_pairs else quoted.statistic
-    ats = {statistic: quoted.at}
+    at_of = {statistic: quoted.at}
     if quoted.threshold:
-        ats[f"{statistic}_at_threshold"] = repr(quoted.threshold)
-    keys = [(name, *pair, quoted.subset, at) for pair in rater_pairs for name, at in ats.items()]
+        at_of[f"{statistic}_at_threshold"] = repr(quoted.threshold)
+    keys = [(name, *pair, quoted.subset, at) for pair in rater_pairs for name, at in at_of.items()]
     return [figure for figure in (figures.get(*key) for key in keys) if figure]
 
 
 def _grader_pairs(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[tuple[str, str]]:
-    """Return the pairs of the study's graders, from the families of the published pair if named."""
+    """Return the pairs of the study's graders: those of the published pair's families if named."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
     pairs = combinations(sorted(declared.graders), 2)
     if not published:
@@ -144,7 +144,7 @@ def _grader_pairs(
 
 
 def _is_of_one_subject(quoted: PublishedFigure) -> bool:
-    """Return True for a figure of one subject, such as a rate; its `at` is the subject's name."""
+    """Return True for a figure of one subject, such as a rate: its `at` is the subject's name."""
     return quoted.between == "subjects" and quoted.statistic not in (STABILITY, SPREAD)
 
 

@@ -25,7 +25,7 @@ from evenhand.texts import DASH, in_pieces, written
 _PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
 _CORRECTED_WIN_RATE = "win_rate_ppi"
 _SIDE_DIFFERENCE, _CORRECTED_SHARE = "rate_side_difference_ppi", "prevalence_ppi"
-_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]  # of the shading of rates
+_STEPS = [0.05, 0.15, 0.3, 0.5, 0.75]  # rates at which the shading changes
 _MAX_PARTS = 40  # values of a column that a chart of parts shows
 
 
@@ -203,7 +203,7 @@ def _sides_title(figure: src.Figure, value: str = "") -> str:
 
 @dataclass(frozen=True)
 class _SubjectFigures:
-    """The rates, or the means, of subjects on one rubric. Figures of all units have no subject."""
+    """The rates, or the means, of subjects on one rubric. The subject of all units is ""."""
 
     figures: src.RubricFigures
     statistics: Measure
@@ -238,7 +238,7 @@ class _SubjectFigures:
         return [name for name in self.graders if name not in with_own[1:]]
 
     def raw(self, grader: str) -> dict[str, src.Figure]:
-        """Return a grader's raw figures by subject, "" for all of them together."""
+        """Return a grader's raw figures by subject, "" for all units."""
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
@@ -249,7 +249,7 @@ class _SubjectFigures:
         return {row.at: row for row in rows}
 
     def kind(self, grader: str) -> Literal["corrected", "own", "raw"]:
-        """Return the kind of a grader's figures; "own" is people's, who labelled all its units."""
+        """Return the kind of a grader's figures: "own" if people labelled all units it graded."""
         if self.statistic == self.statistics.raw:
             return "raw"
         rows = src.largest_first(self.by_subject(self.statistics.powered, grader).values())
@@ -261,9 +261,9 @@ class _SubjectFigures:
 
     def rows(self, figures: Iterable[src.Figure]) -> list[src.RowSpec]:
         """Return a row for each figure, titled by its subject, under the grader."""
-        whole = written("rates.all_units")
+        all_units = written("rates.all_units")
         return src.rows_of(
-            figures, lambda row: row.at or whole, lambda row: self.heading(row.grader)
+            figures, lambda row: row.at or all_units, lambda row: self.heading(row.grader)
         )
 
     def label_source(self, grader: str) -> str:
@@ -271,7 +271,7 @@ class _SubjectFigures:
         return written(f"rates.by_{self.kind(grader)}", grader=grader)
 
     def differences(self, grader: str) -> list[tuple[str, str, src.Figure]]:
-        """Return (first subject, second, their difference) for all known, in the rows' order."""
+        """Return (first subject, second, their difference) for all known differences."""
         differences = self.by_subject(self.statistics.difference, grader)
         subjects = self.by_subject(self.statistics.powered, grader)
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
@@ -284,7 +284,7 @@ class _SubjectFigures:
 
 
 def rate_part(figures: src.RubricFigures) -> Part:
-    """Make the part on rates and means of subjects, and their order."""
+    """Make the part on rates and means of subjects, and on subjects' ranks by these."""
     rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
     shares = figures.select_all(_CORRECTED_SHARE)
     if not (rates.graders or means.graders or shares):
@@ -356,7 +356,7 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
     """Tabulate subjects' figures by annotators' sides, such as parties: a table for each column."""
     figures, statistics = measure.figures, measure.statistics
     graders, tables = measure.distinct_graders, []
-    # The `least` of a subject is the smallest of its rates (or means) by the sides of a column.
+    # The `least` figure of a subject is the smallest of those by the sides of a column.
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
@@ -397,7 +397,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
 
 
 def _rate_answer(measure: _SubjectFigures) -> list[object]:
-    """State the rate on all units, or else the highest and lowest subject's, by the best grader."""
+    """State the best grader's rate on all units, or else the highest and lowest subject's."""
     figures, is_raw = measure.figures, measure.statistic == measure.statistics.raw
     people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
     for grader in figures.by_agreement(measure.graders, measure.subset):
@@ -428,6 +428,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
     by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
     parts = chain.from_iterable(figures.parts(rates.statistic).values())
+    # Without remarks that most cells would repeat.
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
     for key, is_by_side in zip(keys, (False, True), strict=True):
         part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]

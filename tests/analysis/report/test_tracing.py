@@ -19,7 +19,7 @@ from evenhand.analysis.report.files import sections_of
 from evenhand.analysis.report.sections.methods import references
 from evenhand.analysis.report.source import Source, format_number
 from evenhand.analysis.results import RESULTS_KEY
-from evenhand.analysis.statistics import TEXTS, WORDS, statistics
+from evenhand.analysis.statistics import NOTE_TEXTS, REPORT_TEXTS, statistics
 from evenhand.analysis.verdicts.judge import limits_of
 from tests.analysis.report.conftest import STUDY, blocks_of, data_tables
 from tests.analysis.report.small_study import SCALE, is_rounded_from, read_results, tables, timed
@@ -231,7 +231,7 @@ def test_every_section_has_an_answer_whose_numbers_are_rows(studies, study, writ
     said += [text for table in shown for _, text in table.footnotes]
     said += [item for each in blocks_of(studies[study], Items) for item in each.items]
     said += [answer.plain for section in found for answer in section.answers]
-    codes = {code for code in (*TEXTS, *WORDS) if "_" in code}
+    codes = {code for code in (*NOTE_TEXTS, *REPORT_TEXTS) if "_" in code}
     assert not [each for each in said if any(code in each for code in codes)]
     assert codes & {remark.text for row in studies[study].rows for remark in row["remarks"]}
 
