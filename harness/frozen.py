@@ -219,15 +219,15 @@ def _small(folder: Path) -> None:
     pd.DataFrame({"ann": sets, "ben": [*sets[1:], "a"], "gpt": sets}).to_csv(
         folder / "sets.csv", index=False
     )
-    orders = [(f"u{n}", "ann", "human", "xy"[n % 2], "") for n in range(12)]
-    orders += [(f"u{n}", "g", "model", *each) for n in range(12) for each in ("xa", "yb")]
-    sides = pd.DataFrame(orders, columns=["unit_id", "rater_id", "rater_kind", "label", "order"])
+    ordered = [(f"u{n}", "ann", "human", "xy"[n % 2], "") for n in range(12)]
+    ordered += [(f"u{n}", "g", "model", *each) for n in range(12) for each in ("xa", "yb")]
+    sides = pd.DataFrame(ordered, columns=["unit_id", "rater_id", "rater_kind", "label", "order"])
     sides["order"] = sides["order"].map({"": "", "a": "ab", "b": "ba"})
     sides.to_csv(folder / "sides.csv", index=False)
     stated = _draw_ratings(PEOPLE | {"sure": 0.9}, 60, per_cluster=1)
     is_labelled = stated["unit_id"].lt("u045") | stated["rater_id"].eq("sure")
-    columns = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
-    stated.loc[is_labelled, columns].to_csv(folder / "stated.csv", index=False)
+    kept = ["unit_id", "rater_id", "rater_kind", "label", "p_positive"]
+    stated.loc[is_labelled, kept].to_csv(folder / "stated.csv", index=False)
     met = [(f"r{n % 4}", f"States {n // 4}.", [5, 3, -2][n // 4]) for n in range(12)]
     criteria = pd.DataFrame(met, columns=["response_id", "criterion", "points"])
     criteria["ann"] = criteria["ben"] = ["met" if n % 5 else "not met" for n in range(12)]

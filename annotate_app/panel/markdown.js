@@ -72,7 +72,7 @@ function inLevels(folds) {
   return folds.sort((one, other) => depth.get(one) - depth.get(other));
 }
 
-// Opens what has room in so many rows; what would leave them half empty opens too, and is told of.
+// Opens what has room in so many rows; what would leave a third of them empty opens too, and is told of.
 function openRows(folds, rows) {
   let left = rows - 1;
   let [isOver, overfull] = [false, false];
@@ -80,7 +80,7 @@ function openRows(folds, rows) {
     const own = fold.childElementCount - 1;
     if (!isOver && own > left) {
       isOver = true;
-      overfull = left > rows / 2;
+      overfull = left > rows / 3;
       fold.open = overfull;
     } else fold.open = !isOver;
     left -= own;

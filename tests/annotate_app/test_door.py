@@ -596,7 +596,7 @@ def test_a_study_made_in_the_browser_is_served_at_once_for_the_lead_who_made_it(
     expect(page.get_by_text(f"It is served at {third.url} now")).to_be_visible(timeout=90_000)
     assert holds(lambda: asked(together, "/third/health")[0] == 200, 60)
     page.get_by_role("link", name="Invite annotators").click()
-    page.wait_for_url(f"{third.url}sessions")
+    page.wait_for_url(f"{third.url}recruitment")
     expect(page.get_by_text("Leading the study")).to_be_visible()
     ways = page.get_by_role("navigation", name="Other studies at this address")
     expect(ways.get_by_role("link")).to_have_text(["first", "second"])
