@@ -71,8 +71,6 @@ def json_nodes(text: str, open_to: int = 2) -> tuple[Node, ...] | None:
 
     >>> json_nodes('{"a": [1.50, "b"]}')[0][2][2:]
     ['{', ['span', {'class': 'is-fold'}, '…}'], ' ', ['span', {'class': 'is-count'}, '1']]
-    >>> json_nodes('{"a": [1.50, "b"]}')[0][-1]
-    ['div', {'class': 'is-close'}, '}']
     """
     if len(text) > _LONGEST_JSON:
         return None

@@ -7,7 +7,7 @@ before it writes anything; `differences` and `effects` compare the study before 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,7 +112,9 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         new_files = {name: text for name, text in existing.items() if text != before.get(name)}
         log_entries = {}
         for name, content in new_files.items():
-            summary = _log_line(change for change in changes if change.file == name)
+            rows = [change for change in changes if change.file == name]
+            log = [f"{row.key}: {_one_line(row.before)} -> {_one_line(row.after)}" for row in rows]
+            summary = _one_line("; ".join(log), _MAX_LINE_CHARACTERS)
             log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), summary)
         note_files(connection, done_by, log_entries)
         for name, content in new_files.items():
@@ -122,12 +124,6 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
                 reason = (error.strerror or str(error)).lower()
                 raise InputError(f"{name} cannot be written: {reason}") from None
     return changes
-
-
-def _log_line(changes: Iterable[Difference]) -> str:
-    """Return the line of the log on the changes of one file."""
-    edits = (f"{edit.key}: {_one_line(edit.before)} -> {_one_line(edit.after)}" for edit in changes)
-    return _one_line("; ".join(edits), _MAX_LINE_CHARACTERS)
 
 
 def _one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:

@@ -310,7 +310,8 @@ class Comparator:
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
         support = Support.of(overlap, jackknife, [grader])
-        label_totals = _label_totals(overlap, jackknife)
+        unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
+        label_totals = unit_weights @ label_counts(coded, overlap.raters)  # of people, (q,)
         label_shares = label_totals / max(label_totals.sum(), 1.0)
         minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
@@ -460,12 +461,6 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
         kappa, people_kappa = (bounds.kappas_of(sums, distance)[0] for sums in (with_grader, among))
         return float(kappa - people_kappa)
-
-
-def _label_totals(overlap: Overlap, jackknife: Resamples) -> Array:
-    """Return the weight of people's labels on the overlap's units, by label (q,)."""
-    unit_weights = jackknife.mass[overlap.coded.clusters].astype(float) * overlap.units
-    return np.asarray(unit_weights @ label_counts(overlap.coded, overlap.raters))
 
 
 def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, label: int) -> float:

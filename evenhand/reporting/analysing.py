@@ -292,9 +292,8 @@ def _replication(study: Study, dataset: Dataset, published: PublishedFigures) ->
         notes.append(written("reproduction.orders_differ"))
     if with_probabilities:
         names = ", ".join(sorted(with_probabilities))
-        thresholds = {figure.threshold for figure in published.figure if figure.threshold}
-        for threshold in sorted(thresholds):
-            notes.append(written("reproduction.cut_here", cut=repr(threshold), graders=names))
+        cuts = sorted({figure.threshold for figure in published.figure if figure.threshold})
+        notes += [written("reproduction.cut_here", cut=repr(cut), graders=names) for cut in cuts]
     return Replication(published, graders, [*notes, *design.differs])
 
 

@@ -72,10 +72,9 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
     verdict: Any = about | {"reason": "a <b>", "holds_for": "", "kappas": keys, "evidence": []}
-    words = TITLES["only_with_correction"].words
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
     table = pages.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
-    cell = f"<b>± {words}</b><small>{{}}a &lt;b&gt;</small>".format
+    cell = f"<b>± {TITLES['only_with_correction'].words}</b><small>{{}}a &lt;b&gt;</small>".format
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": cell("0.77 vs 0.82; "), "refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": cell("")},
@@ -84,8 +83,8 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     unknown = pages.verdict_table(in_part, rows.assign(estimate=[0.77, math.nan]))
     assert unknown["hedging"].tolist() == [cell("").replace("±", "(±)")]
     rows.loc[1, ["statistic", "rater_b"]] = keys[1][1], keys[1][3] = "people_kappa", "some-model"
-    assert [*pages.binary_kappas(rows, in_part)["rater_b"]] == ["some-model", ""]
-    assert pages.binary_kappas(rows, [verdict]).empty
+    both = [pages.binary_kappas(rows, shown)["rater_b"].tolist() for shown in (in_part, [verdict])]
+    assert both == [["some-model", ""], []]
 
 
 def test_every_page_has_its_address():

@@ -422,7 +422,9 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
 def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     """Show the best grader's rates in every part of the sample, then of answers on each side."""
     figures, graders = rates.figures, rates.distinct_graders
-    single_answers = _columns_of_single_answers(figures)
+    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    of_sides = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
+    single_answers = of_sides if "side" in columns else set()  # other rates are of pairs
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
@@ -437,13 +439,6 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
         drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in by_agreement)
         folded += next(filter(None, drawn), tables)  # the first grader's chart, or the tables
     return folded
-
-
-def _columns_of_single_answers(figures: src.RubricFigures) -> set[str]:
-    """Return the columns whose rates are of single answers instead of pairs of answers."""
-    if "side" not in {part.partition("=")[0] for part in figures.parts("rate_raw")}:
-        return set()
-    return {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
 
 
 def _part_table(measure: _SubjectFigures, rows: Sequence[src.Figure], caption: str) -> list[Table]:
