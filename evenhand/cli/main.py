@@ -409,7 +409,7 @@ def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
         except ValueError:
             url = urlsplit("")
         host = url.hostname or ""
-        if host != arguments.host.lower() or not host.isascii():
+        if host != arguments.host.lower() or not host.isascii() or " " in host:
             raise InputError(
                 f"--host {arguments.host!r} is no name of a machine; write this machine's name or "
                 "address on the network, such as 192.168.1.20"
