@@ -40,8 +40,9 @@ _AUXILIARY = {
 }
 """Parts of elements that only Streamlit needs."""
 _DRAWN = re.compile(
-    r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)t?(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)"
-    r"|(?<=lead=)[\w.-]{9,}|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+"
+    r"\d{4}-\d\d-\d\d[T ][\d:.]+(?:\+00:00|Z)?|(?<!\w)t?(?=\d*[a-f])[0-9a-f]{8,64}(?!\w)|"
+    r"(?<=lead=)[\w.-]{9,}|\.?e[yJ]J?[\w-]{20}[\w.-]*|(?<=base64,)[\w+/=]+|(?<=invite=)[\w.-]+|"
+    r"(?<=\br-)\w{10}"  # a code may be digits alone
 )
 """What is read from a clock, drawn at random, a digest, or a picture."""
 _MOST_OPTIONS = 100
