@@ -337,9 +337,9 @@ def show_progress(study: Study) -> None:
     if outlook.wanted:
         share = outlook.done / outlook.wanted
         st.progress(min(share, 1.0), WORDS["tiles"]["share"].format(share=share))
+    st.text(progress.time_left(outlook))
     if is_optional:
         st.text(written("cockpit.decided", left=outlook.labels_left))
-    st.text(progress.time_left(outlook))
     units, more = latest(study, progress.places_without_annotator)
     if more:
         items, annotators = number_of(units, "item"), number_of(more, "more annotator")
@@ -386,7 +386,7 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
+        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}, where it decides"
         table = agreement_table(pd.concat([kappas, binary.assign(rubric=names)]), graders)
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}

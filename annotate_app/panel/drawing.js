@@ -15,6 +15,7 @@ class DrawnPanel {
     this.find(".practice").hidden = !practice;
     this.find(".synthetic").hidden = !synthetic;
     this.find(".editing").hidden = !this.sheet?.earlier;
+    this.find(".skip span").textContent = this.sheet?.earlier ? words.skip_instead : words.skip;
     this.find(".editing span").textContent = this.sheet ? filled(words.editing, { unit: this.sheet.number }) : "";
     this.find(".why").hidden = !this.data.asks.rationale;
     this.find(".together").hidden = !this.hasSides();
@@ -102,7 +103,7 @@ class DrawnPanel {
     const responses = [...material.querySelectorAll(".side .response")];
     if (responses.length < 2) return;
     const jumps = responses.map((response) => {
-      const label = response.querySelector("h2").textContent;
+      const label = response.querySelector("h2").firstChild.textContent;
       const named = { "aria-label": filled(this.words.jump, { label }) };
       const jump = element("button", { type: "button", class: "quiet", dir: "auto", ...named }, label);
       jump.addEventListener("click", () => response.scrollIntoView({ behavior: "instant" }));

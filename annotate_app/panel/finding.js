@@ -46,7 +46,7 @@ class FindingPanel extends WaysPanel {
     const range = this.found[this.foundAt];
     globalThis.CSS?.highlights?.set("found-here", new Highlight(range));
     const holder = range.startContainer.parentElement;
-    const label = holder.closest(".block").querySelector("h2").textContent;
+    const label = holder.closest(".block").querySelector("h2").firstChild.textContent;
     const number = filled(this.words.found, { at: this.foundAt + 1, count });
     this.find(".places").replaceChildren(number, element("span", {}, `, ${label}`));
     for (let fold = holder.closest("details"); fold; fold = fold.parentElement.closest("details")) {

@@ -56,6 +56,7 @@ class Panel extends MarkingPanel {
       ".smaller": () => this.resize(-1),
       ".larger": () => this.resize(1),
       ".fold": () => this.foldQuestion(),
+      ".to-earlier": () => this.openEarlier(),
       ".heard": () => this.hear(),
       ".noted": () => this.forgetLost(this.told.map(({ id }) => id)),
       ".again": () => this.tryNow(),
@@ -212,6 +213,7 @@ class Panel extends MarkingPanel {
     const place = this.find(".lost span");
     if (place.textContent !== text) place.textContent = text; // an alert speaks when it changes
     this.find(".lost").hidden = said.length === 0;
+    this.find(".to-earlier").hidden = !this.told.some(({ status }) => status === "already_labelled");
   }
 
   ofUnit(why, unit = this.sheet.number) {

@@ -44,11 +44,12 @@ function blockView(block, number, words, fill) {
   fill(text, block);
   const label = block.plain ? filled(words.as_source, block) : block.label;
   const steps = block.turns ?? (hasPassages(block) ? block.nodes : []);
-  const keys = steps.length > 1 ? { "data-keys": `${words.find_next} ;  ${words.find_before} :` } : {};
+  const caps = [`${words.find_next} `, element("kbd", {}, ";"), ` ${words.find_before} `, element("kbd", {}, ":")];
+  const keys = steps.length > 1 ? [element("span", { class: "steps", "aria-hidden": "true" }, ...caps)] : [];
   return element(
     "section",
     { class: `block ${block.kind}${block.code ? " code" : ""}` },
-    element("h2", { id, dir: "auto", ...keys }, label),
+    element("h2", { id, dir: "auto" }, label, ...keys),
     text,
   );
 }
