@@ -3,7 +3,8 @@ and comparisons, rows with two answers to one prompt.
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
 rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
-comparisons, in the second half, reduce them to items and add the second answer.
+comparisons, in the second half, reduce them to items and add the second answer. `name` is always
+the file's name, for messages.
 
 An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
 answered by one subject, with its other texts as columns, so that sampling, the annotation page,

@@ -1,7 +1,8 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
 Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
-for each prompt or response. Sections: images, pairs, propositions, responses, Markdown in them.
+for each prompt or response. `name` is always the file's name, for messages. Sections: images,
+pairs, propositions, responses, Markdown in them.
 """
 
 from __future__ import annotations
@@ -117,10 +118,8 @@ def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
     content = _image_bytes(cell, folder)
     try:
         with (
-            warnings.catch_warnings(
-                action="ignore",
-                category=Pictures.DecompressionBombWarning,  # ours is the lower bound
-            ),
+            # Pillow warns from more pixels than are permitted below.
+            warnings.catch_warnings(action="ignore", category=Pictures.DecompressionBombWarning),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
             # An image with transparency takes twice the memory.

@@ -1,7 +1,8 @@
 """The two tables that all parts exchange, `ratings` and `units`: their columns and rules.
 
 `ratings` has a row for each label or grade, `units` one for each item, with whatever describes it.
-Further sections: times as tools write them, marks on decisive words, and grades under attack.
+`source` is always the name of a file or the store, for messages. Further sections: times as tools
+write them, marks on decisive words, and grades under attack.
 """
 
 from __future__ import annotations
