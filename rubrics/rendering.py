@@ -63,8 +63,7 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
         raise ValueError("it is no list of messages")
     if len(messages) > MOST_TURNS:
         raise ValueError(f"it has {len(messages):,} turns; at most {MOST_TURNS:,} can be shown")
-    numbered = enumerate(messages, start=1)
-    turns = tuple(turn for number, message in numbered for turn in _turns(message, number))
+    turns = tuple(turn for n, message in enumerate(messages, 1) for turn in _turns(message, n))
     if not turns:
         raise ValueError("its messages hold no text")
     return turns
@@ -356,9 +355,9 @@ class PeopleText:
 class PromptText:
     """The prompt for a grader. `system` depends on the rubric alone: providers can cache it.
 
-    `cuts` are positions in `user` up to which other units may have the same text. A `verbatim`
-    prompt is a user's own: it is sent as it is, and defines the form of the answer. `images` go
-    with `user`, each with its variable.
+    `cuts` are positions in `user` up to which other units may have the same text, cacheable too. A
+    `verbatim` prompt is a user's own: it is sent as it is, and defines the form of the answer.
+    `images` go with `user`, each with its variable.
     """
 
     system: str

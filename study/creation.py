@@ -122,7 +122,7 @@ def create_study(
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
         atomic_write(temporary / study_toml.FILE_NAME, text.encode())
-        config = study_toml.read_config(temporary)
+        config = study_toml.read_config(temporary)  # with the changed values
         new_folder(temporary / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = temporary / RUBRICS_FOLDER / f"{rubric.name}.toml"

@@ -309,8 +309,7 @@ def _verify(file: Path, contents: Contents) -> None:
         folder = Path(trial) / "trial"
         try:
             restored = restore_study(file, folder)
-            with workspace.open_study(folder):
-                pass  # it raises an error for a study that does not open
+            workspace.open_study(folder).close()  # raises InputError if the study does not open
             if restored != contents:
                 raise InputError("it holds other rows")
         except InputError as error:

@@ -354,6 +354,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
         # An immediate transaction waits for other writers; a deferred one can fail when it writes.
+        # `read` and `write` set the option; without it (`only_user`) a transaction may write.
         is_write = connection.get_execution_options().get("evenhand_write", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
