@@ -1,8 +1,8 @@
-"""A rubric and a unit as texts for annotators (`PeopleText`) and for a prompt (`PromptText`), with
-the same words in both: the last part.
+"""Texts of a rubric and a unit, in the same words for annotators (`PeopleText`) and in a grader's
+prompt (`PromptText`).
 
-Before it come the forms of a unit's text other than plain text: a conversation, as messages in the
-form of OpenAI, Anthropic, Inspect or Langfuse; passages; and an image, as a data URI.
+Sections before these texts read what a cell may hold other than plain text: a conversation, as
+messages of OpenAI, Anthropic, Inspect or Langfuse; a list of passages; an image, as a data URI.
 """
 
 import base64
@@ -63,8 +63,7 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
         raise ValueError("it is no list of messages")
     if len(messages) > MOST_TURNS:
         raise ValueError(f"it has {len(messages):,} turns; at most {MOST_TURNS:,} can be shown")
-    numbered = enumerate(messages, start=1)
-    turns = tuple(turn for number, message in numbered for turn in _turns(message, number))
+    turns = tuple(turn for n, message in enumerate(messages, 1) for turn in _turns(message, n))
     if not turns:
         raise ValueError("its messages hold no text")
     return turns
@@ -121,12 +120,12 @@ def _turns(message: Any, number: int) -> Iterator[Turn]:
     """Yield the turns of the message of this number, from 1: its texts, and calls of tools."""
     if not isinstance(message, Mapping):
         raise ValueError(f"turn {number} is no message")
-    name = message.get("role", message.get("from", message.get("type")))
-    if (role := ROLES.get(str(name).casefold())) is None:
-        raise ValueError(f"turn {number} has the role {str(name)[:40]!r}")
+    role_name = message.get("role", message.get("from", message.get("type")))
+    if (role := ROLES.get(str(role_name).casefold())) is None:
+        raise ValueError(f"turn {number} has the role {str(role_name)[:40]!r}")
     content = message.get("content", message.get("value", message.get("text", "")))
-    name = str(message.get("name") or "") if role == "tool" else ""
-    yield from _parts(content, role, name)
+    tool = str(message.get("name") or "") if role == "tool" else ""
+    yield from _parts(content, role, tool)
     for call in message.get("tool_calls") or ():
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
@@ -134,14 +133,14 @@ def _turns(message: Any, number: int) -> Iterator[Turn]:
             yield Turn("call", arguments, str(function.get("name", "")))
 
 
-def _parts(content: Any, role: str, name: str) -> Iterator[Turn]:
+def _parts(content: Any, role: str, tool: str) -> Iterator[Turn]:
     """Yield the turns in a message's content: texts, calls of tools and their results."""
-    texts: list[str] = []
+    texts: list[str] = []  # of the turn that is still open: a call or a result ends it
     for part in content if isinstance(content, list) else [content]:
         kind = part.get("type", "text") if isinstance(part, Mapping) else "text"
         if kind in ("tool_use", "tool_result"):
             if texts:
-                yield Turn(role, "\n".join(texts), name)
+                yield Turn(role, "\n".join(texts), tool)
                 texts = []
             if kind == "tool_use":
                 yield Turn("call", _tool_text(part.get("input", "")), str(part.get("name", "")))
@@ -152,7 +151,7 @@ def _parts(content: Any, role: str, name: str) -> Iterator[Turn]:
         elif part is not None and str(part):
             texts.append(str(part))
     if texts:
-        yield Turn(role, "\n".join(texts), name)
+        yield Turn(role, "\n".join(texts), tool)
 
 
 def _tool_text(value: Any) -> str:
@@ -188,14 +187,15 @@ def passages_of(cell: str) -> list[tuple[str, str, dict[str, Any]]]:
         record = {"text": entry} if isinstance(entry, str) else entry
         if not isinstance(record, dict) or "role" in record:  # a message
             return []
-        facts = record.get("metadata", record.get("meta"))
-        if isinstance(facts, dict):
-            record = facts | {name: value for name, value in record.items() if value is not facts}
-        texts = [name for name in _PASSAGE_TEXTS if isinstance(record.get(name), str)]
-        sources = [name for name in _PASSAGE_SOURCES if isinstance(record.get(name), str)]
-        if not texts:
+        metadata = record.get("metadata", record.get("meta"))
+        if isinstance(metadata, dict):  # its fields join those of the record, which win
+            record = metadata | {k: v for k, v in record.items() if v is not metadata}
+        text_names = [name for name in _PASSAGE_TEXTS if isinstance(record.get(name), str)]
+        source_names = [name for name in _PASSAGE_SOURCES if isinstance(record.get(name), str)]
+        if not text_names:
             return []
-        passages.append((record.pop(texts[0]), record.pop(sources[0]) if sources else "", record))
+        text = record.pop(text_names[0])
+        passages.append((text, record.pop(source_names[0]) if source_names else "", record))
     return passages
 
 
@@ -245,8 +245,8 @@ class Image:
             content = base64.b64decode(self.data, validate=True)
         except binascii.Error:
             return False
-        is_bare = {"image/png": _is_bare_png, "image/jpeg": _is_bare_jpeg}.get(self.media)
-        return is_bare is not None and is_bare(content)
+        check = {"image/png": _is_bare_png, "image/jpeg": _is_bare_jpeg}.get(self.media)
+        return check is not None and check(content)
 
     @property
     def words(self) -> str:
@@ -355,9 +355,9 @@ class PeopleText:
 class PromptText:
     """The prompt for a grader. `system` depends on the rubric alone: providers can cache it.
 
-    `cuts` are positions in `user` up to which other units may have the same text. A `verbatim`
-    prompt is a user's own: it is sent as it is, and defines the form of the answer. `images` go
-    with `user`, each with its variable.
+    `cuts` are positions in `user` up to which other units may have the same text, cacheable too. A
+    `verbatim` prompt is a user's own: it is sent as it is, and defines the form of the answer.
+    `images` go with `user`, each with its variable.
     """
 
     system: str
@@ -425,10 +425,10 @@ def text_blocks(
                 turns = turns_of(values[name])
                 text = transcript(turns)
         elif block and block.kind == "image":
-            image = image_of(values[name])
-            image = image if image and image.is_bare else None  # as a study keeps images
-            instead = MISSING if text else ""
-            text = image.words if image else instead
+            given = image_of(values[name])
+            image = given if given and given.is_bare else None  # as a study keeps images
+            if text:  # an empty cell stays empty
+                text = image.words if image else MISSING
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
     return tuple(blocks)
 
@@ -469,7 +469,7 @@ def fenced(people: PeopleText) -> list[str]:
     fences = []
     for block in people.blocks:
         tags = "|".join(["prompt", "response", *(["turn"] if block.turns else []), *columns])
-        # Texts come neutralised, but not what was encoded: here the description of an image.
+        # Texts were neutralised before, except where encoded: an image's description in its URI.
         inside = without_tags(neutralised(block.text) if block.image else block.text, tags)
         if block.turns:
             inside = "\n".join(

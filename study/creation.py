@@ -44,7 +44,7 @@ USUAL_SAMPLE = 250  # default number of pairs in the sample
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
-    items (see `study.prompts.items`). `stratify` None means those of `DEFAULT_STRATA` that exist;
+    items (see `study.prompts.items`). `stratify` None means the `DEFAULT_STRATA` that exist;
     `sample` None means `USUAL_SAMPLE`, or all pairs where there are fewer.
     """
 
@@ -122,7 +122,7 @@ def create_study(
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
         atomic_write(temporary / study_toml.FILE_NAME, text.encode())
-        config = study_toml.read_config(temporary)
+        config = study_toml.read_config(temporary)  # with the changed values
         new_folder(temporary / RUBRICS_FOLDER)
         for rubric in plan.rubrics:
             path = temporary / RUBRICS_FOLDER / f"{rubric.name}.toml"
@@ -151,7 +151,8 @@ def _first_settings(
         cluster = plan.items.cluster
     # The prompts on one proposition are the variants of one cluster.
     variants = prompt_files.VARIANTS if cluster == prompt_files.CLUSTER else ()
-    markdown = 0.0 if responses is None else prompt_files.markdown_share(responses["response"])
+    texts = () if responses is None else responses["response"]
+    is_markdown = prompt_files.markdown_share(texts) >= prompt_files.MARKDOWN_FROM
     return study_toml.StudyConfig(
         name=plan.name or folder_name,
         seed=plan.seed,
@@ -162,7 +163,7 @@ def _first_settings(
             rubrics=tuple(rubric.name for rubric in plan.rubrics if not rubric.variant_of),
             raters_per_unit=plan.raters_per_unit,
             # Annotators see responses as users do: rendered where most are in Markdown.
-            display="markdown" if markdown >= prompt_files.MARKDOWN_FROM else "text",
+            display="markdown" if is_markdown else "text",
         ),
         analysis=AnalysisSettings(
             slices=tuple(column for column in strata if column != cluster),
@@ -231,8 +232,7 @@ class PublishedStudy:
     @property
     def summary_line(self) -> str:
         """Name, title, citation, licence and source, in one line."""
-        parts = ("title", "citation", "licence", "source")
-        fields = {part: getattr(self.figures, part) for part in parts}
+        fields = self.figures.model_dump(include={"title", "citation", "licence", "source"})
         return written("reproduce.listed", name=self.name, **fields)
 
     @property
@@ -255,9 +255,9 @@ class PublishedStudy:
 
     def plan(self, prompts: Path, wordings: Path | None, **changes: Any) -> StudyPlan:
         """Return the plan of a replication on these prompts, with the published design. `changes`
-        are other fields of the plan. Leanings of fewer than half of the prompts are left out.
+        are other fields of the plan. Leanings are left out if most of the prompts have none.
         """
-        design, bias = self.design, self.design.settings.analysis
+        design, bias = self.design, self.design.settings.analysis  # with the leanings
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
         settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
@@ -281,7 +281,7 @@ class PublishedStudy:
 
 def checked_file(folder: Path, name: str, max_bytes: int = _MAX_BYTES) -> Path:
     """Return a published study's file. Raises InputError if it is outside, absent or too large."""
-    path = inside(folder, name, key="it", file=DESIGN)  # the message: design.toml: it names ...
+    path = inside(folder, name, key="it", file=DESIGN)  # its message is "design.toml: it names ..."
     if not path.is_file() or path.stat().st_size > max_bytes:
         raise InputError(written("reproduce.no_file", file=path, most=max_bytes))
     return path
@@ -368,8 +368,8 @@ def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
 def _further_waves(
     study: Study, pairs: pd.DataFrame, sample: list[str], more: int, by: PickedBy
 ) -> list[sampling.Wave]:
-    """Return the wave that adds about `more` pairs to the sample. Before the first one by
-    uncertainty comes one for the pairs that were drawn by chance so far.
+    """Return the wave that adds about `more` pairs to the sample; before the first wave by
+    uncertainty, also a wave by chance for the pairs that are in the sample already.
     """
     all_pairs, sampled, waves = pairs["pair_id"].tolist(), set(sample), WAVES.all(study.store)
     if by == "chance":
@@ -451,9 +451,10 @@ def _unit_disagreement(
     shares = by_unit.to_numpy()  # shape (units, categories)
     ranks = np.arange(len(rubric.categories))
     distances = np.abs(np.subtract.outer(ranks, ranks)) / (len(ranks) - 1)
-    # The largest disagreement is that of equal shares of all categories, or of the two outer ones.
-    distances = np.sign(distances) if rubric.level == "nominal" else distances**2
-    largest = 1.0 - 1.0 / len(ranks) if rubric.level == "nominal" else 0.5
+    if rubric.level == "nominal":  # the largest: equal shares of all categories
+        distances, largest = np.sign(distances), 1.0 - 1.0 / len(ranks)
+    else:  # the largest: equal shares of the two outer categories
+        distances, largest = distances**2, 0.5
     disagreement = ((shares @ distances) * shares).sum(axis=1) / largest
     return list(zip(by_unit.index, np.clip(disagreement, 0.0, 1.0).tolist(), strict=True))
 
@@ -474,6 +475,7 @@ def _category_shares(
     if len(categories) == 2 and len(rubric.affirmative) == 1:
         if math.isnan(p_positive):
             p_positive = shares.get(rubric.affirmative[0], 0.0) if shares else threshold
+        # Linear below and above the threshold: 0 stays 0, the threshold becomes 0.5, 1 stays 1.
         if p_positive < threshold or threshold == 1.0:
             share = 0.5 * p_positive / threshold
         else:
@@ -524,8 +526,8 @@ def rewording_of(study: Study) -> Rewording | None:
     query = sa.select(lead_events.c.reason).where(lead_events.c.kind == "rewording")
     logged = study.store.values(query.order_by(lead_events.c.event_id.desc()).limit(1))
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
-    present = declared.model_dump(exclude={"ended"}) if declared else {}
-    has_changed = bool(last_trial) and last_trial != present
+    declared_trial = declared.model_dump(exclude={"ended"}) if declared else {}
+    has_changed = bool(last_trial) and last_trial != declared_trial
     if has_changed and _count_given_out(study, sample) > last_trial["after"]:
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
@@ -545,7 +547,7 @@ def units_by_wording(study: Study, rewording: Rewording) -> tuple[list[str], lis
     """Return the trial's units that people label: those under the old wording, then the new."""
     units: dict[str, list[str]] = {rewording.new.variant_of: [], rewording.new.name: []}
     for unit, pair in study.labelled_units():
-        is_pair = parse_unit_id(unit).side == ""  # it has no side
+        is_pair = parse_unit_id(unit).side == ""  # rubrics with sides are on pairs, others not
         if pair in rewording.by_pair and is_pair == rewording.new.has_sides:
             units[rewording.by_pair[pair].name].append(unit)
     return units[rewording.new.variant_of], units[rewording.new.name]

@@ -55,9 +55,9 @@ from evenhand.study.tables.files import (
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-# Copies of all rows of one database in another, SQLite or PostgreSQL, with proof that none changed.
-# The tables are read from the database itself, so a store of an older schema is copied unchanged.
-
+# ---- copies of a database -----------------------------------------------------------------------
+# All rows of a database, SQLite or PostgreSQL, in another one, with proof that none changed. The
+# tables are read from the database itself, so a store of an older schema is copied unchanged.
 _STUDY_TABLES = {*metadata.tables, "alembic_version"}  # the last one is in stores of before 0.3.0
 _ROWS_PER_CHUNK = 1000
 
@@ -150,7 +150,7 @@ def copy_tables(source: sa.Connection, target: sa.Connection, on_rows: OnRows) -
 
 
 def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
-    """Let PostgreSQL number new events on from the last one of each table."""
+    """Set PostgreSQL's counters, so that it numbers new events after the last of each table."""
     for table in tables.tables.values():
         if (column := table.autoincrement_column) is not None:
             counter = sa.func.pg_get_serial_sequence(table.name, column.name)
@@ -170,9 +170,7 @@ def _chunks(
         yield rows
 
 
-# A copy of the store in one SQLite file
-
-
+# ---- a copy of the store in one SQLite file -----------------------------------------------------
 @dataclass(frozen=True)
 class Contents:
     """Counts of a store's labels and grades, their annotators and graders, pairs and responses."""
@@ -206,7 +204,7 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
     """Return the contents of a store's file, and the number of rows of each table. Raises
     InputError where it is damaged, or is not plainly a store: the file may come from anyone.
     """
-    query = (
+    raters_query = (
         "SELECT (SELECT count(DISTINCT rater_id) FROM labels WHERE rater_kind = 'human'), "
         "(SELECT count(DISTINCT rater_id) FROM grades)"
     )
@@ -217,17 +215,17 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
             fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if fault != "ok":
                 raise InputError(f"the store is damaged: {fault}; restore an earlier backup")
-            rows = {}
+            n_rows = {}
             for table in tables:
-                count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - checked
-                rows[table] = int(connection.execute(count).fetchone()[0])
-            if missing := {"labels", "grades", "pairs", "responses"} - rows.keys():
+                count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - no name has a quote
+                n_rows[table] = int(connection.execute(count).fetchone()[0])
+            if missing := {"labels", "grades", "pairs", "responses"} - n_rows.keys():
                 raise InputError(
                     f"the store is no store of an evenhand study: it has no {min(missing)}"
                 )
-            n_raters, n_graders = connection.execute(query).fetchone()
-            counts = {name: rows[name] for name in ("labels", "grades", "pairs", "responses")}
-            return Contents(**counts, raters=n_raters, graders=n_graders), rows
+            n_raters, n_graders = connection.execute(raters_query).fetchone()
+            counts = {name: n_rows[name] for name in ("labels", "grades", "pairs", "responses")}
+            return Contents(**counts, raters=n_raters, graders=n_graders), n_rows
         except sqlite3.DatabaseError as error:
             raise InputError(f"the store is damaged: {error}; restore an earlier backup") from None
 
@@ -239,15 +237,14 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
     schema = "SELECT type, name, coalesce(sql, '') FROM sqlite_master"
     entries = connection.execute(schema).fetchall()
     for kind, name, sql in entries:
-        is_plain = kind == "index" or sql.upper().startswith("CREATE TABLE")
-        if kind not in ("table", "index") or not is_plain or '"' in name:
+        is_plain_table = kind == "table" and sql.upper().startswith("CREATE TABLE")
+        if not (is_plain_table or kind == "index") or '"' in name:  # a quote would end the name
             raise InputError(f"the store holds the {kind} {name!r}, which no store does; refused")
     return sorted(name for kind, name, _ in entries if kind == "table")
 
 
-# Backups: a study in one archive (the next section has its parts), made while people label, and
-# restored in a new folder
-
+# ---- backups: a study in one archive ------------------------------------------------------------
+# They are made while people label, and restored in a new folder.
 BACKUPS = "backups"  # folder in the study's folder that backups leave out
 _SQLITE_HEADER = b"SQLite format 3\0"
 _SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
@@ -312,8 +309,7 @@ def _verify(file: Path, contents: Contents) -> None:
         folder = Path(trial) / "trial"
         try:
             restored = restore_study(file, folder)
-            with workspace.open_study(folder):
-                pass  # it raises an error for a study that does not open
+            workspace.open_study(folder).close()  # raises InputError if the study does not open
             if restored != contents:
                 raise InputError("it holds other rows")
         except InputError as error:
@@ -327,9 +323,9 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     _check_target(file, folder.resolve())
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
-        files = _study_files(folder)
+        files = _study_files(folder)  # read before and after the snapshot, which they must fit
         take_snapshot(store, snapshot)
-        if _toml_files(_study_files(folder)) != _toml_files(files):  # they must fit the store
+        if _toml_files(_study_files(folder)) != _toml_files(files):
             raise InputError("the study's settings were changed meanwhile; run this again")
         contents, tables = read_snapshot(snapshot)
         entries = {
@@ -382,7 +378,7 @@ def restore_study(
 ) -> Contents:
     """Make a study's folder, with an SQLite store, from a backup. Return its contents. A backup may
     come from anyone, so sections that name hosts are commented out, and `on_hosts` gets their
-    names. Raises InputError, with nothing written, where the folder exists or it is no backup.
+    names. Raises InputError, with nothing written, for a folder with files, or for no backup.
     """
     folder = unused_folder(folder)
     if not file.is_file():
@@ -432,9 +428,8 @@ def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name.endswith(".toml")}
 
 
-# The archive of a backup: a zip of the study's folder, and a list of its files. An archive may come
-# from anyone: reading one writes only into one folder, and no more bytes than the list says.
-
+# ---- the archive: a zip of the study's folder, and a list of its files --------------------------
+# It may come from anyone: reading it writes only into one folder, and no more than the list says.
 LIST = "backup.json"
 STORE = "study.db"
 """The store's name in a backup, whatever it was kept in; so no database's password gets there."""
@@ -551,9 +546,8 @@ def _read_member(
         raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
 
 
-# Moving a study's store to another database, SQLite or PostgreSQL, or to a newer schema. Until the
-# last step the study is unchanged, so a run that is killed has done nothing, or all.
-
+# ---- moving a store to another database, SQLite or PostgreSQL, or to a newer schema -------------
+# Until the last step the study is unchanged, so a run that is killed has done nothing, or all.
 _FILE_URL = "sqlite:///"
 
 
@@ -573,7 +567,7 @@ def move_store(folder: Path, to: str) -> States:
     """
     config = study_toml.read_config(folder)
     new_store = _new_store_name(folder, config.store, to)
-    if "://" in new_store or "$" in new_store:
+    if "://" in new_store or "$" in new_store:  # an address, not the name of a file
         remember(folder, [new_store])  # the operator has typed it, so it is trusted
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
@@ -645,13 +639,13 @@ def _new_store_name(folder: Path, present: str, to: str) -> str:
     if location.startswith(_FILE_URL):
         path = Path(location.removeprefix(_FILE_URL))
         is_in_folder = path.parent.resolve() == folder.resolve()
-        to = path.name if is_in_folder else str(path)
-        location = to
+        to = location = path.name if is_in_folder else str(path)  # a path is refused below
     if location == resolved(present):
         raise InputError("--to names the place where the study's store is already")
     is_name = Path(location).name == location and location[:1] not in ("", ".")
     is_file = is_name and not (folder / location).is_dir()
-    if not location.startswith("postgresql+psycopg://") and not is_file:
+    is_postgresql = location.startswith("postgresql+psycopg://")
+    if not (is_postgresql or is_file):
         raise InputError(
             "--to takes the URL of a PostgreSQL database, or the name of a file in the study's "
             "folder, such as study.db"
@@ -725,8 +719,7 @@ def _add_server_to_names(
         )
 
 
-# The health check
-
+# ---- the health check ---------------------------------------------------------------------------
 OLD_HOURS = 50.0
 """Age at which a backup is old: with nightly backups, more than one night was missed."""
 _MIN_POSTGRESQL = 14

@@ -107,12 +107,12 @@ class Study:
     def labelled_units(self, sampled: pd.DataFrame | None = None) -> list[tuple[str, str]]:
         """Return (unit id, pair id) of the `sampled` units of subjects that people label."""
         units = self.units("sample") if sampled is None else sampled
-        labelled_subjects = set(self.config.annotation.subjects)
+        named = set(self.config.annotation.subjects)  # none named: all are labelled
         columns = (units["unit_id"], units["cluster_id"], units["subject"])
         return [
             (unit, pair)
             for unit, pair, subject in zip(*columns, strict=True)
-            if subject and (not labelled_subjects or subject in labelled_subjects)  # none: all are
+            if subject and (not named or subject in named)
         ]
 
     def unanswered(self, subjects: Iterable[str], scope: str) -> dict[str, list[str]]:
@@ -140,7 +140,8 @@ class Study:
     def values_of(self, questions: Sequence[Question]) -> list[dict[str, str]]:
         """Return the template variables of hundreds of questions at once."""
         units = [parse_unit_id(question.unit_id) for question in questions]
-        texts_of = self.store.texts_of(list(dict.fromkeys(unit[:2] for unit in units)))
+        keys = dict.fromkeys((unit.pair_id, unit.subject) for unit in units)
+        texts_of = self.store.texts_of(list(keys))
         values = []
         for unit, question in zip(units, questions, strict=True):
             cells, responses = texts_of[unit.pair_id, unit.subject]

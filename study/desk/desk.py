@@ -36,7 +36,7 @@ SKIP_REASONS = (
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
-_ANSWERED_TASK = ("rater_id", "unit_id", "rubric", "draw")  # columns of the task of an answer
+_TASK_KEY = ("rater_id", "unit_id", "rubric", "draw")  # columns that identify an answer's task
 DISPLAYS = ("text", "markdown", "opened")
 """Displays: as written, with Markdown rendered, or JSON with every part unfolded."""
 
@@ -95,7 +95,7 @@ def store_submission(
     texts: Mapping[str, str],
 ) -> Receipt:
     """Append an answer to `table`, or a flag to the remarks; return its receipt. `claim` is the
-    task's `Claim`, or its row of the table of claims. Only marks need the `texts` shown.
+    task's `Claim`, or its row of the table of claims. `texts` are those shown; {} without marks.
     """
     submit_id = submission.submit_id
     if isinstance(submission, Flag):
@@ -107,7 +107,7 @@ def store_submission(
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
-        same_task = (table.c[name] == getattr(claim, name) for name in _ANSWERED_TASK)
+        same_task = (table.c[name] == getattr(claim, name) for name in _TASK_KEY)
         stored = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same_task)
         if connection.execute(stored).first():
             return "duplicate"
@@ -144,7 +144,7 @@ def _add_answer(
     if connection.execute(sa.union_all(*same_id)).first():
         return False
     # A unit in view while its rubric changed was answered under the former text.
-    is_current = answer.language and claim.rubric_hash == rubric.hash
+    is_current = bool(answer.language) and claim.rubric_hash == rubric.hash
     task_columns = _task_columns(claim, answer.submit_id)
     event = task_columns | {
         "rater_kind": "human",
@@ -212,8 +212,7 @@ def _task_columns(claim: Any, submit_id: str) -> dict[str, Any]:
     return {"submit_id": submit_id, "created_at": utc_now()} | cells
 
 
-# A rater's flags
-
+# ---- a rater's flags ----------------------------------------------------------------------------
 _MAX_FLAGS = 20  # number of the latest flags on one unit that are shown
 
 
@@ -235,10 +234,11 @@ def rater_flags(
     """
     tasks = {(*claim.key, claim.draw): claim.task_id for claim in task_claims}
     units = {claim.unit_id for claim in task_claims}
-    is_on_units = remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units)
-    withdrawal = flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
-    is_valid = remarks.c.kind == "flag", ~sa.exists().where(*withdrawal)
-    query = sa.select(remarks).where(*is_on_units, *is_valid).order_by(remarks.c.event_id)
+    is_withdrawn = sa.exists().where(
+        flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
+    )
+    query = sa.select(remarks).where(remarks.c.rater_id == rater_id, remarks.c.unit_id.in_(units))
+    query = query.where(remarks.c.kind == "flag", ~is_withdrawn).order_by(remarks.c.event_id)
     flags = [
         RaterFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
@@ -257,8 +257,7 @@ class FlagAnswer:
     answer: str
 
 
-# A rater's progress: the minutes left at their pace, and the limits of a day
-
+# ---- a rater's progress: the minutes left at their pace, and the limits of a day ----------------
 LEAST_ANSWERS = 5  # fewest answers from which a pace is estimated
 _RECENT_ANSWERS = 30  # the pace is that of the last answers, as people grow quicker, and tire
 
@@ -339,9 +338,7 @@ def start_of_day(settings: SessionSettings, now: datetime, later: int = 0) -> da
     return datetime(day.year, day.month, day.day, tzinfo=zone)
 
 
-# Tasks, sheets, and the list of a rater's earlier answers
-
-
+# ---- tasks, sheets, and the list of a rater's earlier answers -----------------------------------
 @dataclass(frozen=True)
 class Task:
     """A question, ready to be shown: `values` are the rubric's variables in the order `order`."""
@@ -372,12 +369,12 @@ class Sheet:
     previous_task_id: str = ""  # of the task answered before these; "" means the last of all
     minutes: int | None = None  # estimated minutes left; None while the pace is not known
     flags: tuple[RaterFlag, ...] = ()  # the rater's flags on these tasks
-    answered_as: int = 0  # number of the first task among the rater's answers; 0: not answered
+    first_number: int = 0  # of the first task among the rater's answers; 0 if not answered
 
     @property
     def number(self) -> int:
         """The number that the first of these tasks has, or will have, among the answers."""
-        return self.answered_as or self.done + 1
+        return self.first_number or self.done + 1
 
 
 PAGE = 30  # answers on a page of the list of earlier answers
@@ -452,7 +449,7 @@ class AnnotationDesk(Desk):
         self._oversight = claims.Oversight()
         self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
-        """The design, after the `size` of the store that it was computed for."""
+        """The sessions' design, with the store's `size` for which it was computed."""
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be used."""
@@ -553,13 +550,13 @@ class AnnotationDesk(Desk):
         an edit: then both stay in the store and the later one counts. An answer to a task whose
         lease is over is stored: work that was done is never lost.
         """
-        texts = self._texts_with_marks(rater_id, submissions)
+        texts = self._marked_texts(rater_id, submissions)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = claims.Changes(connection, self._index)
             return [self._receipt(changes, rater_id, part, texts) for part in submissions]
 
-    def _texts_with_marks(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
+    def _marked_texts(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
         answers = (submission for submission in submissions if isinstance(submission, Answer))
         if not (task_ids := {answer.task_id for answer in answers if answer.evidence}):
@@ -586,12 +583,14 @@ class AnnotationDesk(Desk):
         return receipt
 
     def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:
-        """Return the claim (or row) of the rater's task, also by an id of before 0.3.0, or None."""
-        of_task = schema.claims.c.task_id == task_id, schema.claims.c.rater_id == rater_id
-        if row := connection.execute(sa.select(schema.claims).where(*of_task)).one_or_none():
+        """Return the row or claim of the rater's task; None if there is none."""
+        table = schema.claims
+        query = sa.select(table).where(table.c.task_id == task_id, table.c.rater_id == rater_id)
+        if row := connection.execute(query).one_or_none():
             return row
-        of_rater = self._index.of_rater(rater_id).values()
-        return next((row for row in of_rater if blinded(row.task_id, self._key) == task_id), None)
+        rater_claims = self._index.of_rater(rater_id).values()  # ids of before 0.3.0: see `blinded`
+        matches = (claim for claim in rater_claims if blinded(claim.task_id, self._key) == task_id)
+        return next(matches, None)
 
     # Earlier answers
 
@@ -608,8 +607,8 @@ class AnnotationDesk(Desk):
         """Return True if the rater has task ids from before 0.3.0, so perhaps an old page open."""
         with self.study.store.read() as connection:
             self._index.refresh(connection)
-            of_rater = self._index.of_rater(rater_id).values()
-            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in of_rater)
+            rater_claims = self._index.of_rater(rater_id).values()
+            return any(blinded(claim.task_id, self._key) != claim.task_id for claim in rater_claims)
 
     def earlier(self, rater_id: str, start: int = 0) -> EarlierPage:
         """Return a page of the rater's answers, the latest first, from position `start` on. Where
@@ -618,7 +617,7 @@ class AnnotationDesk(Desk):
         """
         design = self._design()
         with self.study.store.read() as connection:
-            numbered = self._numbered(connection, rater_id, design)
+            numbered = self._numbered_answers(connection, rater_id, design)
             listed = numbered[start : start + PAGE]
             claims_listed = [claim for _, claim in listed]
             answers = stored_answers(connection, rater_id, claims_listed, self.study.rubrics)
@@ -634,24 +633,24 @@ class AnnotationDesk(Desk):
         """Return the sheet of one of the `earlier` answers, by default the last, or None."""
         design = self._design()
         with self.study.store.read() as connection:
-            numbered = self._numbered(connection, rater_id, design)
-            recent = [claim for _, claim in numbered]
-            page_id = blinded(task_id, self._key)  # of an early id (before 0.3.0); others stay
-            matches = (claim for claim in recent if not task_id or claim.task_id == page_id)
+            numbered = self._numbered_answers(connection, rater_id, design)
+            latest_first = [claim for _, claim in numbered]
+            page_id = blinded(task_id, self._key)  # changes ids from before 0.3.0 alone
+            matches = (claim for claim in latest_first if not task_id or claim.task_id == page_id)
             if (chosen := next(matches, None)) is None:
                 return None
-            together = design.one_screen_per_unit
-            reopened = [claim for claim in recent[::-1] if asked_together(claim, chosen, together)]
+            one_screen, in_order = design.one_screen_per_unit, reversed(latest_first)
+            reopened = [claim for claim in in_order if asked_together(claim, chosen, one_screen)]
             answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
-        position = recent.index(reopened[0])
-        previous = (recent[position + 1 :] or reopened)[0]  # before the first answer: itself
+        position = latest_first.index(reopened[0])
+        previous = (latest_first[position + 1 :] or reopened)[0]  # of the first answer: itself
         done, total = self.progress(rater_id)
         number = numbered[position][0]
-        return Sheet(tasks, done, total, previous.task_id, flags=flags, answered_as=number)
+        return Sheet(tasks, done, total, previous.task_id, flags=flags, first_number=number)
 
-    def _numbered(
+    def _numbered_answers(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign
     ) -> list[tuple[int, Claim]]:
         """Return (number from 1, task) of the answers that may be reopened, latest first."""

@@ -29,18 +29,18 @@ def import_ratings(
     """Append a checked `ratings` table to the study, all rows or none; return the numbers of new
     rows, and of rows that the study has already. Raises InputError naming the first row that has a
     unit, rubric or label that the study does not have, or that has neither a label nor a reason; a
-    model's row may have `p_positive` alone. `cost_usd` is the cost of each grade, by model rater.
+    model's row may have `p_positive` alone. `cost_usd` is the cost of each grade, by grader.
     """
     ratings = _with_rubrics(study, ratings, source)
     _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")
-    rows = zip(raters.index + FIRST_ROW, raters["rater_id"], raters["rater_kind"], strict=True)
+    numbers = raters.index + FIRST_ROW
     with study.store.write() as connection:
-        kinds = rater_kinds(connection)
-        for number, rater, kind in rows:
-            if kinds.get(rater, kind) != kind:
+        stored_kinds = rater_kinds(connection)
+        for row, rater, kind in zip(numbers, raters["rater_id"], raters["rater_kind"], strict=True):
+            if (stored_kind := stored_kinds.get(rater, kind)) != kind:
                 raise InputError(
-                    f"{source}, row {number}: rater {rater!r} is {kind} here and {kinds[rater]} in "
+                    f"{source}, row {row}: rater {rater!r} is {kind} here and {stored_kind} in "
                     "the study; give the two raters different ids"
                 )
         stored = {_fingerprint(row) for row in _event_rows(study.ratings())}
@@ -79,9 +79,9 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
     return ratings.assign(rubric_hash=hashes.where(hashes != "", default_hashes))
 
 
-def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) -> pd.DataFrame:
-    """Return ratings, whose ids are folded, with the study's ids of units. If `joins`, a new rater
-    whose name looks like one of the study's is that rater; None raises InputError for such a name.
+def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) -> pd.DataFrame:
+    """Return ratings, whose ids are `folded`, with the study's ids of units. With `unify` a rater
+    whose name looks like one of the study's gets that name; None raises InputError for such a name.
     """
     units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
     with study.store.read() as connection:
@@ -90,9 +90,9 @@ def with_study_names(study: Study, ratings: pd.DataFrame, joins: bool | None) ->
     renamed = {}
     for rater in ratings["rater_id"].unique():
         study_rater = rater_by_form.get(loose(rater), rater)
-        if rater in kinds or study_rater == rater or joins is False:
+        if rater in kinds or study_rater == rater or unify is False:
             continue
-        if joins is None:
+        if unify is None:
             raise InputError(
                 f"the rater {spelled_out(rater)} looks like {spelled_out(study_rater)} of the "
                 "study; say --normalise if they are the same, or --no-normalise if not"
@@ -125,7 +125,7 @@ def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
     """Raise InputError for the first row that does not fit the study."""
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     # A row has a label, a reason for having none, or (by a model) a probability.
-    has_probability = (ratings["rater_kind"] == "model") & (ratings["p_positive"] >= 0)
+    has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
     has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
     is_valid = pd.Series(data=False, index=ratings.index)
     for name, rows in ratings.groupby("rubric"):

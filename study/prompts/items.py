@@ -3,7 +3,8 @@ and comparisons, rows with two answers to one prompt.
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
 rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
-comparisons, in the second half, reduce them to items and add the second answer.
+comparisons, in the second half, reduce them to items and add the second answer. `name` is always
+the file's name, for messages.
 
 An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
 answered by one subject, with its other texts as columns, so that sampling, the annotation page,
@@ -118,27 +119,29 @@ def item_columns(
     that the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
-    # Columns by plain name, "input" for "attributes.input.value"; the `free` ones have no role yet.
+    # Columns by plain name, "input" for "attributes.input.value". All but the named judge's and
+    # cluster's are `free` to get a role by their name, the column with the most usual name first.
     column_of = {_TRACING_AFFIX.sub("", str(col).strip().casefold()): str(col) for col in frame}
     free = {plain: column for plain, column in column_of.items() if column not in (judge, cluster)}
-    candidates = {  # the column with the most usual name first
+    columns_by_role = {
         role: [free[usual_name] for usual_name in names if usual_name in free]
         for role, names in _NAMES_BY_ROLE.items()
     }
-    subject = subject or next(iter(candidates["subject"]), "")
-    id_column = next(iter(candidates["id"]), "")
+    subject = subject or next(iter(columns_by_role["subject"]), "")
+    id_column = next(iter(columns_by_role["id"]), "")
     not_shown = (subject, cluster, judge, id_column)
     others = {plain: column for plain, column in column_of.items() if column not in not_shown}
-    shown = list(show) or _default_texts(frame, candidates, others, question, name)
+    shown = list(show) or _default_texts(frame, columns_by_role, others, question, name)
     _check_unseen(shown, subject, cluster, judge, name)
     shown_as = {
         role: next((column for column in columns if column in shown), "")
-        for role, columns in candidates.items()
+        for role, columns in columns_by_role.items()
     }
-    # Without a usual name the response is the last text that is not named like another role.
-    named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in candidates[role]}
+    # Without a usual name the response is the last text that is not named like another role, or,
+    # if all are named so, the last text, which then loses that other role.
+    named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in columns_by_role[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
-    response = shown_as["response"] or last_shown or shown[-1]  # if all are named like other roles
+    response = shown_as["response"] or last_shown or shown[-1]
     shown_as |= {role: "" for role, column in shown_as.items() if column == response}
     first_row = frame.iloc[0]  # it shows the form of all cells of a column
     passages = [column for column in shown if column != response and passages_of(first_row[column])]
@@ -276,7 +279,9 @@ def each_turn(
             cells = {TURN_ID: f"{item_id}-t{index + 1}", CONVERSATION_ID: item_id}
             cells[TURN] = turns[index].text
             cells[conversation] = as_messages(turns[:index]) if index else ""
-            turn_rows.append(cells | ({columns.judge: label} if columns.judge else {}))
+            if columns.judge:
+                cells[columns.judge] = label
+            turn_rows.append(cells)
             source_rows.append(row)
     if not turn_rows:
         raise InputError(f"{name}: no conversation has a turn of the assistant")
@@ -290,7 +295,7 @@ def each_turn(
 
 
 def _labels_of_turns(frame: pd.DataFrame, row: int, judge: str, n: int, name: str) -> list[str]:
-    """Return a judge's labels of a conversation's `n` turns, read from a JSON list."""
+    """Return a judge's labels of the assistant's `n` turns, read from the JSON list of this row."""
     if not judge:
         return [""] * n
     cell = str(frame[judge][row])
@@ -413,12 +418,12 @@ def check_subjects(cells: pd.Series, name: str) -> None:
 
 
 def _is_json(cell: str) -> bool:
-    """Return True if a cell is a JSON object, or a list with at least one value not empty or 0."""
+    """Return True if a cell is a JSON object, or a list of values that are not all empty or 0."""
     try:
         value = json.loads(cell) if cell.lstrip()[:1] in ("{", "[") else None
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) or (isinstance(value, list) and any(map(bool, value)))
+    return isinstance(value, dict) or (isinstance(value, list) and any(value))
 
 
 def _block_kind(column: str, columns: ItemColumns) -> Literal["conversation", "image", "json", ""]:
@@ -498,7 +503,7 @@ def _label(column: str) -> str:
     ('Retrieved contexts', 'RAG answer', 'Input')
     """
     words = _TRACING_AFFIX.sub("", column).replace("_", " ").strip()
-    return words[:1].upper() + words[1:120]  # 120 characters at most
+    return words[:1].upper() + words[1:120]  # as long as a block's label may be
 
 
 def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
 Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
-for each prompt or response. Sections: images, pairs, propositions, responses, Markdown in them.
+for each prompt or response. `name` is always the file's name, for messages. Sections: images,
+pairs, propositions, responses, Markdown in them.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _MAX_STORED_BYTES = 700_000  # of an image; a larger one is encoded with a lower
 MOST_WORK = 1_500_000_000  # most pixels to decode in the images of one table; see `_decoding_work`
 _MAX_PIXELS_PER_BYTE = 500  # more may be hostile: a small file that takes long to decode
 _SUSPICIOUS_FACTOR = 10  # number of times that each pixel of such an image counts
+_JPEG_FACTOR = 0.25  # the same for a JPEG, which is decoded at a lower resolution
 MOST_KEPT = 256 * 1024**2  # most bytes of the images of one table as they are stored
 
 
@@ -111,15 +113,13 @@ def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple
 @contextmanager
 def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
     """Open an image's header; yield it and its size in bytes. Raises ValueError for a bad one."""
-    from PIL import Image as Pictures
+    from PIL import Image as Pictures  # an `Image` is one that a study stores
 
     content = _image_bytes(cell, folder)
     try:
         with (
-            warnings.catch_warnings(
-                action="ignore",
-                category=Pictures.DecompressionBombWarning,  # ours is the lower bound
-            ),
+            # Pillow warns from more pixels than are permitted below.
+            warnings.catch_warnings(action="ignore", category=Pictures.DecompressionBombWarning),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
             # An image with transparency takes twice the memory.
@@ -137,9 +137,9 @@ def _decoding_work(cell: str, folder: Path) -> int:
     """Return the work to decode an image, in pixels."""
     with _open_image(cell, folder) as (picture, n_bytes):
         pixels = picture.width * picture.height
-        factor = _SUSPICIOUS_FACTOR if pixels > _MAX_PIXELS_PER_BYTE * n_bytes else 1
-        # A JPEG is decoded at a lower resolution; reading a byte takes as long as a pixel.
-        return int((0.25 if picture.format == "JPEG" else 1) * factor * pixels) + n_bytes
+        factor = _SUSPICIOUS_FACTOR if pixels > _MAX_PIXELS_PER_BYTE * n_bytes else 1.0
+        factor *= _JPEG_FACTOR if picture.format == "JPEG" else 1
+        return int(factor * pixels) + n_bytes  # reading a byte takes as long as a pixel
 
 
 def stored_image(cell: str, folder: Path) -> Image:
@@ -161,7 +161,8 @@ def stored_image(cell: str, folder: Path) -> Image:
         small.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
         small = ImageOps.exif_transpose(small)
     small.info.clear()  # a comment or a profile would be written again
-    if mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255):
+    has_transparent_parts = mode == "RGBA" and small.getchannel("A").getextrema() != (255, 255)
+    if has_transparent_parts:
         # A whole photograph takes long: a sixteenth of the pixels shows whether it might fit.
         sixteenth = _encoded(small.reduce(4), "PNG", compress_level=3)  # a quarter of each side
         if len(sixteenth) <= _MAX_STORED_BYTES / 4:  # not / 16: fewer pixels compress less well
@@ -211,11 +212,8 @@ def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
 
 # ---- pairs of opposing prompts ------------------------------------------------------------------
 LENGTH_COLUMNS = ("response_words", "response_a_words", "response_b_words")
-RESERVED = (
-    *("sample_position", "unit_id", "cluster_id", "subject", "side", "response"),
-    table_columns.INCLUSION,
-    *LENGTH_COLUMNS,
-)
+_UNIT_COLUMNS = ("sample_position", "unit_id", "cluster_id", "subject", "side", "response")
+RESERVED = (*_UNIT_COLUMNS, table_columns.INCLUSION, *LENGTH_COLUMNS)
 """Columns that the table of units adds."""
 RESPONSE_ID = "response_id"
 CRITERIA = (RESPONSE_ID, "criterion", "points")
@@ -298,7 +296,7 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 raise InputError(f"{where}: {column} is empty; fill it in or take the row out")
         if prompt_a == prompt_b:
             raise InputError(f"{where}: prompt_a and prompt_b are the same; a pair needs two sides")
-        if first_row := row_of_id.get(pair_id):  # 1 or more
+        if first_row := row_of_id.get(pair_id):  # no row has the number 0
             raise InputError(
                 f"{where}: pair_id {pair_id!r} stands in row {first_row} too; give it another"
             )
@@ -503,7 +501,7 @@ def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str
     """
     for column in shown:
         if column in units and f"{column}_words" not in units:
-            counts = [str(len(text.split()) or "") for text in units[column]]
+            counts = [str(len(text.split())) if text.strip() else "" for text in units[column]]
             units = units.assign(**{f"{column}_words": counts})
     cells = (responses[column] for column in ("pair_id", "subject", "side", "response"))
     words = {  # "0" for an empty response, which is a response all the same

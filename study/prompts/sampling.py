@@ -22,7 +22,7 @@ from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
 
 
 def digest(seed: int | bytes, *parts: str) -> str:
-    """Return 64 hexadecimal digits fixed by the parts and the seed or key (bytes: RFC 2104)."""
+    """Return 64 hexadecimal digits fixed by the parts and a seed, or a key (HMAC, RFC 2104)."""
     if isinstance(seed, bytes):
         return hmac.digest(seed, "\x1f".join(parts).encode(), "sha256").hex()
     return hashlib.sha256("\x1f".join([str(seed), *parts]).encode()).hexdigest()
@@ -34,7 +34,7 @@ def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
     >>> [seeded_number(1, 6, "die", str(throw)) for throw in range(5)]
     [3, 1, 5, 4, 5]
     """
-    return int(digest(seed, *parts)[:8], 16) % below  # of 32 bits: even for a small `below`
+    return int(digest(seed, *parts)[:8], 16) % below  # of 32 bits: nearly uniform
 
 
 # ---- the sample with equal probabilities within strata ------------------------------------------
@@ -90,10 +90,10 @@ def draw_sample(
     shuffled = pairs["pair_id"].iloc[np.random.default_rng(seed).permutation(len(pairs))]
     cells = pairs[list(strata)].itertuples(index=False, name=None) if strata else [()] * len(pairs)
     cell_of = dict(zip(pairs["pair_id"], cells, strict=True))
-    sampled = set(already)
-    n_left = _cell_sizes(list(cell_of.values()), size, [cell_of[pair] for pair in already])
-    for pair in already:
-        n_left[cell_of[pair]] -= 1
+    sampled, sampled_cells = set(already), [cell_of[pair] for pair in already]
+    n_left = _cell_sizes(list(cell_of.values()), size, sampled_cells)  # counted down
+    for cell in sampled_cells:
+        n_left[cell] -= 1
     # A group is sampled as a whole: the criteria of one response, else one pair.
     group_ids = pairs[RESPONSE_ID if {*CRITERIA} <= {*pairs} else "pair_id"].to_numpy()
     groups = pairs["pair_id"].groupby(group_ids).agg(list)
@@ -149,7 +149,7 @@ def _controlled_rounding(
     cell_excess, cell_lack, margin_excess = n_cells, 2 * n_cells, 3 * n_cells  # the first ones
     margin_lack = margin_excess + n_margins
     n_variables = margin_lack + n_margins
-    # Equations: the total; for each cell size - excess + lack = share; the same for each margin.
+    # Equations: the total; for each cell scale * size - excess + lack = exact; margins likewise.
     equations = lil_array((1 + n_cells + n_margins, n_variables))
     equations[0, :n_cells] = 1
     for i in range(n_cells):
@@ -201,20 +201,19 @@ class Wave:
 def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str, float]:
     """Return each pair's probability of being picked by any of the waves.
 
-    `labelled` is the share of each wave's pairs that people have labelled so far, all of them if
-    empty: as a wave is labelled in random order, part of it is a smaller wave.
+    `labelled` has the share of each wave's pairs that people have labelled so far; if empty, all
+    are. As a wave is labelled in random order, part of it is a smaller wave.
 
     >>> first = Wave(by="chance", chances={"p1": 0.5, "p2": 0.5}, taken=["p1"])
     >>> second = Wave(by="uncertainty", chances={"p1": 0.2, "p2": 0.6}, taken=["p2"])
     >>> inclusion([first, second])
     {'p1': 0.6, 'p2': 0.8}
     """
-    shares = labelled or [1.0] * len(waves)
     not_picked: dict[str, float] = {}
-    for wave, share in zip(waves, shares, strict=True):
+    for wave, share in zip(waves, labelled or [1.0] * len(waves), strict=True):
         for pair, chance in wave.chances.items():
             not_picked[pair] = not_picked.get(pair, 1.0) * (1.0 - share * chance)
-    return {pair: 1.0 - missing for pair, missing in not_picked.items()}
+    return {pair: 1.0 - chance for pair, chance in not_picked.items()}
 
 
 def chances_for(
@@ -229,7 +228,7 @@ def chances_for(
     where `more` pairs cannot be picked that way.
     """
     floor = 1.0 / (MAX_RATIO**2 - 1.0)  # so that sqrt((floor + 1) / floor) is MAX_RATIO
-    root_scores = np.sqrt([floor + scores[pair] for pair in scores])
+    root_scores = np.sqrt([floor + score for score in scores.values()])
     prior = np.array([before[pair] for pair in scores])
     max_more = float(np.maximum(MAX_CHANCE - prior, 0.0).sum())
     if more > max_more:
@@ -259,7 +258,7 @@ def draw_pairs(chances: Mapping[str, float], rng: np.random.Generator) -> list[s
             continue
         other, other_chance = pending
         total = other_chance + chances[pair]
-        # A duel decides one of the two: it is out if both chances fit into one, else taken.
+        # A duel decides one of the two: out if their chances sum to less than 1, else taken.
         if total < 1.0:
             pending = (other if rng.random() * total < other_chance else pair), total
         else:

@@ -66,7 +66,7 @@ class BiasSettings(sections.Section):
     def orientation(self, table: pd.DataFrame) -> pd.Series:
         """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
         sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
-        return sign_a.where(sign_a == -sign_b, 0)  # 0: both sides have one leaning, or none
+        return sign_a.where(sign_a == -sign_b, 0)  # 0 unless the leanings are opposite
 
 
 class AnalysisSettings(BiasSettings):
@@ -185,7 +185,7 @@ def with_changes(
             near = nearest(name, names)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
-    return sections.changed(settings, changes), sections.changed(decision, changes)  # each its own
+    return sections.changed(settings, changes), sections.changed(decision, changes)  # its keys only
 
 
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
@@ -233,7 +233,7 @@ class PublishedFigure(sections.Section):
     of: str = Field(min_length=1)
     """Raters whose figure it was."""
     graders: tuple[str, ...] = ()
-    """Families of these graders: the study's graders of the same are comparable; (): all."""
+    """Model families whose graders in the study are comparable; if empty, all graders are."""
     value: str
     unit: str = ""
     differs: str = ""
@@ -304,15 +304,15 @@ def shipped_studies() -> dict[str, Path]:
     return {folder.name: folder for folder in folders}
 
 
-def read_published(named: str, folder: Path) -> PublishedFigures:
-    """Return the figures that study.toml names: those of a study that comes with evenhand, or of a
-    file in the study's folder. Raises InputError where the file is bad.
+def read_published(published: str, folder: Path) -> PublishedFigures:
+    """Return the figures that `published` in study.toml names: those of a study that comes with
+    evenhand, or of a file in the study's folder. Raises InputError where the file is bad.
     """
     shipped = shipped_studies()
-    path = shipped[named] / "published.toml" if named in shipped else folder / named
+    path = shipped[published] / "published.toml" if published in shipped else folder / published
     if not path.is_file():
         raise InputError(
-            f"study.toml: published is {named!r}; name {', '.join(shipped)}, or a TOML file in "
+            f"study.toml: published is {published!r}; name {', '.join(shipped)}, or a TOML file in "
             "the study's folder"
         )
     # Bytes that are no UTF-8, as in an author's name, become U+FFFD: figures are read all the same.

@@ -1,4 +1,4 @@
-"""Base classes and types of the settings, and their faults in one sentence."""
+"""Base classes and types of the settings, and a sentence for an invalid value (`fault_of`)."""
 
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -38,10 +38,11 @@ class Section(BaseModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:  # called by pydantic for each section
         for key, entry in settings_words().get(cls.__name__, {}).items():
-            field, description = cls.model_fields[key], entry
-            if not isinstance(entry, str):  # {"says": description, ...: more about the key}
-                description, field.json_schema_extra = entry["says"], entry
-            field.description = description
+            field = cls.model_fields[key]
+            if isinstance(entry, str):
+                field.description = entry
+            else:  # {"says": the description, and more about the key}
+                field.description, field.json_schema_extra = entry["says"], entry
 
 
 class Declared(Section):
@@ -102,7 +103,7 @@ _PATTERN_WORDS = {
     r"^[A-Za-z0-9._-]{1,64}$": "be 1 to 64 letters, digits, dots, hyphens or underscores",
     r"^[a-z][a-z0-9_]{0,39}$": "be a lower-case letter, then up to 39 of a to z, 0 to 9 and _",
 }
-"""Patterns of texts, in words."""
+"""Rules in words, by pattern: pydantic's message would show the pattern itself."""
 
 REMOVED = {
     "ensembles": "was removed: reports no longer show several graders combined into one",

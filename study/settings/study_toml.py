@@ -471,9 +471,9 @@ def changed_text(text: str, changes: Changes) -> str:
 
 
 def with_values(text: str, changes: Changes) -> str:
-    """Return the text of a TOML file with changed values; comments and layout stay. The section
-    "thresholds.NAME" is within another, "" means the keys before any section. A missing section is
-    added at the end. None removes a key or a whole section.
+    """Return the text of a TOML file with changed values; comments and layout stay. A dot separates
+    a section from one within it ("thresholds.NAME"); "" stands for the keys before any section. A
+    missing section is added at the end. None removes a key or a whole section.
     """
     import tomlkit
 
@@ -486,7 +486,7 @@ def with_values(text: str, changes: Changes) -> str:
         path = section.split(".", 1) if section else []
         for depth, name in enumerate(path, start=1):
             if name not in table:
-                table[name] = tomlkit.table(is_super_table=depth < len(path))  # no header
+                table[name] = tomlkit.table(is_super_table=depth < len(path))  # outer: no header
             table = table[name]
         _set_values(table, values)
     return tomlkit.dumps(document)
@@ -497,16 +497,16 @@ def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
     import tomlkit
 
     values = tomllib.loads(text)
-    hosts = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
-    if not hosts:
+    host_sections = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
+    if not host_sections:
         return text, []
     document = tomlkit.parse(text)
-    for key in hosts:
+    for key in host_sections:
         document.remove(key)
-    lines = [heading, *tomlkit.dumps(hosts).splitlines()]
+    lines = [heading, *tomlkit.dumps(host_sections).splitlines()]
     comments = "".join(f"# {line}".rstrip() + "\n" for line in lines)
-    names = [f"[providers.{name}]" for name in hosts.get("providers", ())]
-    names += ["[oidc]"] if "oidc" in hosts else []
+    names = [f"[providers.{name}]" for name in host_sections.get("providers", ())]
+    names += ["[oidc]"] if "oidc" in host_sections else []
     return f"{tomlkit.dumps(document).rstrip()}\n\n{comments}", names
 
 
@@ -553,9 +553,9 @@ def _set_values(table: Any, values: Mapping[str, Any]) -> None:
                 table[key] = tomlkit.inline_table()
             _replace_values(table[key], value)
         elif key not in table or table[key] != value:
-            # A TOML text of several lines loses a line's end at its beginning.
-            is_multiline = isinstance(value, str) and "\n" in value[1:] and "\r" not in value
-            is_multiline = is_multiline and not value.startswith("\n")
+            has_lines = isinstance(value, str) and "\n" in value[1:]
+            # TOML drops a line break with which a text of several lines begins.
+            is_multiline = has_lines and not value.startswith("\n") and "\r" not in value
             table[key] = tomlkit.string(value, multiline=True) if is_multiline else value
 
 

@@ -75,7 +75,7 @@ class Database:
         self._patience = patience
         self._lock = threading.RLock()
         self._open_write: sa.Connection | None = None  # of the thread that holds the lock
-        limit = silent
+        limit = silent  # seconds without an answer before the server is given up; None: no limit
         if silent is not None:  # long work: each statement that ends is an answer
             sa.event.listen(engine, "after_cursor_execute", lambda *_: self.report_answer())
         elif patience < PATIENCE:  # with the default patience a server may take its time
@@ -257,7 +257,7 @@ class Database:
             )
         with self.read() as connection:
             columns = sa.inspect(connection).get_multi_columns()
-        names = {table: {fact["name"] for fact in facts} for (_, table), facts in columns.items()}
+        names = {table: {col["name"] for col in cols} for (_, table), cols in columns.items()}
         for table in metadata.tables.values():
             if missing := set(table.columns.keys()) - names.get(table.name, set()):
                 raise InputError(
@@ -298,7 +298,7 @@ class _Watch:
     def _check(self) -> None:
         """End a turn that has waited too long; runs in a thread until `is_closed` is set."""
         while not self.is_closed.wait(min(1.0, self._limit / 4)):
-            outermost = self._last_answers[:1]
+            outermost = self._last_answers[:1]  # a copy: the turn may end at any time
             if outermost and time.monotonic() - outermost[0] > self._limit:
                 for connection in list(self._connections):  # a waiting thread fails at once
                     with (
@@ -318,7 +318,7 @@ _AWAY_CODES = (
 )  # fmt: skip
 _AWAY_NAMES = {
     "OperationalError", "InterfaceError",  # DB-API 2.0 (PEP 249)
-    "IdleInTransactionSessionTimeout",  # reported too late: see `_IDLE`
+    "IdleInTransactionSessionTimeout",  # of `_IDLE`, reported at the next statement
 }  # fmt: skip
 # libpq's connection settings: without them TCP waits long for a host that is gone.
 _CLIENT_LIMITS = {
@@ -354,6 +354,7 @@ def _sqlite_engine(file: Path, patience: float, *, alone: bool = False) -> sa.En
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
         # An immediate transaction waits for other writers; a deferred one can fail when it writes.
+        # `read` and `write` set the option; without it (`only_user`) a transaction may write.
         is_write = connection.get_execution_options().get("evenhand_write", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 

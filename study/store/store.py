@@ -135,7 +135,7 @@ class Store(Database):
     def texts_of(
         self, answered: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
-        """Return (pair's cells, responses by side) for each (pair_id, subject), a few hundred."""
+        """Return (pair's cells, responses by side) of a few hundred keys (pair_id, subject)."""
         ids = {pair for pair, _ in answered}
         subjects = {subject for _, subject in answered}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
@@ -249,8 +249,8 @@ def all_labels_were_assigned(store: Store) -> bool:
     """Return True if the study's pages asked for every label by a person, so that no label decided
     which units a person was given. Imported labels have no `shown_hash`.
     """
-    imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
-    return store.values(imported) == [0]
+    n_imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
+    return store.values(n_imported) == [0]
 
 
 TOTALS_COLUMNS = (
@@ -266,12 +266,12 @@ def grade_totals(store: Store) -> pd.DataFrame:
     """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
 
     Some columns count the latest attempt at each question: `labelled`; `unscored`, with
-    `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, whose tokens
-    were mostly not options, and `without_probabilities`, which were requested. All other columns
-    count all attempts; `units` are those asked about. `tokens_input` includes those read from
-    the provider's cache, `tokens_cached`. `models` is a JSON object: the models that answered, by
-    the names they gave, with their numbers of replies. Tokens and `cost_usd` are NaN where they are
-    not known: a server without usage, a model without a price. Offline graders cost 0.
+    `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, with most of
+    the probability on tokens that are no options, and `without_probabilities`, though requested.
+    All other columns count all attempts; `units` are those asked about. `tokens_input` includes
+    `tokens_cached`, those read from the provider's cache. `models` is a JSON object of the
+    numbers of replies, by the names that the models gave. Tokens and `cost_usd` are NaN where they
+    are not known: a server without usage, a model without a price. Offline graders cost 0.
     """
     is_current = is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
@@ -354,7 +354,7 @@ def _merged_versions(replies: Mapping[str, int]) -> dict[str, int]:
 
 
 def total_spent(store: Store) -> float:
-    """Return the US dollars known to be spent on grades and responses, or held for lost replies."""
+    """Return the known US dollars spent on grades and responses, or set aside for lost replies."""
     with store.read() as connection:
         return math.fsum(
             connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
@@ -372,7 +372,7 @@ REMARKS_COLUMNS = (
 )  # fmt: skip
 WITHDRAWN = "withdrawn"  # kind of event: a rater withdraws their flag
 ANSWERED = "answered"  # kind of event: the lead answers the rater who raised a flag
-_ENGLISH = ("", "en")
+_ENGLISH = ("", "en")  # "": not recorded
 
 
 def answers_table(store: Store) -> pd.DataFrame:

@@ -44,7 +44,6 @@ def check_table(columns: Sized, rows: int, name: str) -> None:
 
 # The decoded size of a file is checked before it is read: Parquet stores a repeated text once, so a
 # few hundred kilobytes on disk may hold gigabytes.
-
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
 CELL = 32
@@ -335,8 +334,8 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     are_numbers = any(header == [*map(str, range(n, n + len(header)))] for n in (0, 1))
     if len(rows) < _FEWEST_ROWS or are_numbers:
         return
-    looks_like_data = {_looks_like(cell, rows[cell].tolist()) for cell in header}
-    if True in looks_like_data and False not in looks_like_data:
+    answers = {_looks_like(cell, rows[cell].tolist()) for cell in header}  # None: unclear
+    if True in answers and False not in answers:
         raise InputError(
             f"{name}: its first row ({', '.join(header)[:_QUOTED]}) holds data and no names of "
             "columns; write a first row that names them, or read them as column1, column2 and so "
@@ -346,7 +345,7 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
 
 def _likely_columns(header: Sequence[str], rows: pd.DataFrame) -> str:
     """Return the option that names the three columns of ratings, by their numbers of values: there
-    are more items than raters, and more raters than labels. "" where these do not tell.
+    are more items than raters, and more raters than labels. "" unless there are three such numbers.
     """
     n_values = [len({cell, *rows[cell]}) for cell in header]
     if len(n_values) != 3 or len({*n_values}) != 3:
@@ -356,7 +355,7 @@ def _likely_columns(header: Sequence[str], rows: pd.DataFrame) -> str:
 
 
 def _looks_like(header: str, cells: list[str]) -> bool | None:
-    """Return True if a header has the form of the cells below, False if not, None without one."""
+    """Return True if a header looks like the cells below it, False if not, None if unclear."""
     filled = [cell for cell in cells if cell]
     if not header or not filled:
         return None
@@ -685,7 +684,7 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
         if parquet:
             yield from _row_groups_in(piece, parquet.metadata)
         else:
-            yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)
+            yield replace(piece, rows=file.seek(0, os.SEEK_END) // _ROW_BYTES + 1)  # by size
 
 
 def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
@@ -760,8 +759,8 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
 
 
 def _bytes_of_row(metadata: Any, piece: Piece, names: Sequence[str]) -> float:
-    """Return the bytes of a row with these columns, 1 or more: as the footer has them, of the row
-    group with the longest rows. Raises InputError as `check_part` does.
+    """Return the average bytes of a row with these columns, by the footer, in the row group where
+    they are most; 1 at least. Raises InputError as `check_part` does.
     """
     row_bytes = 1.0
     for group in map(metadata.row_group, piece.groups):

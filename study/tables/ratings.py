@@ -1,7 +1,8 @@
 """The two tables that all parts exchange, `ratings` and `units`: their columns and rules.
 
 `ratings` has a row for each label or grade, `units` one for each item, with whatever describes it.
-Further sections: times as tools write them, marks on decisive words, and grades under attack.
+`source` is always the name of a file or the store, for messages. Further sections: times as tools
+write them, marks on decisive words, and grades under attack.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """Return a row per rater, with the columns constant for each rater (of 2 to `most` values)."""
+    """Return a row per rater: the columns constant for each; with `most`, of 2 to `most` values."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     if most is not None:
         extra = [name for name in extra if 1 < frame[name].nunique() <= most]
@@ -94,7 +95,7 @@ def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
 
 
 def _constant_columns(frame: pd.DataFrame, key: str, columns: list[str]) -> pd.DataFrame:
-    """Return a row for each value of the key, with the columns that are constant for all values."""
+    """Return a row for each value of the key, with the columns that are constant for each value."""
     first = frame.groupby(key, sort=False)[columns].transform("first")
     constant = [column for column in columns if (frame[column] == first[column]).all()]
     return frame[[key, *constant]].drop_duplicates(key).reset_index(drop=True)
@@ -195,7 +196,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         ("prob_method", ~table["prob_method"].isin(PROB_METHODS), methods),
     ):
         _refuse(bad, table[column], column, source, rule)
-    filled = table.loc[table["probabilities"] != "", "probabilities"]
+    given = table.loc[table["probabilities"] != "", "probabilities"]
 
     def is_object(text: str) -> bool:
         try:
@@ -203,7 +204,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         except ValueError:
             return False
 
-    _refuse(~filled.map(is_object).astype(bool), filled, "probabilities", source, "a JSON object")
+    _refuse(~given.map(is_object).astype(bool), given, "probabilities", source, "a JSON object")
     if repeat := first_repeat(table, RATING_KEY):
         row, first = repeat
         raise InputError(
@@ -244,10 +245,10 @@ def instant_of(text: str) -> datetime | None:
     text = text.strip()
     try:
         if _EPOCH.fullmatch(text):
-            whole = text.partition(".")[0]
+            whole, _, decimals = text.partition(".")
             per_second = next(n for digits, n in _PER_SECOND.items() if len(whole) <= digits)
             seconds, rest = divmod(int(whole), per_second)
-            fraction = float(f"0{text[len(whole) :]}") if "." in text else 0.0
+            fraction = float(f"0.{decimals or 0}")
             microseconds = (rest + fraction) * 1_000_000 / per_second
             past = timedelta(seconds=seconds, microseconds=microseconds)
             return datetime.fromtimestamp(0, UTC) + past

@@ -38,7 +38,7 @@ _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return id, time and choice of a grader's replies, by prompt (`Question.prompted`)."""
+    """Return id, time and choice's index of a grader's replies, by prompt (`Question.prompted`)."""
     key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
@@ -74,8 +74,8 @@ def raw_replies(
     store: Store, wanted: Sequence[GradeKey], accepted: Mapping[str, Collection[str]]
 ) -> dict[GradeKey, list[str]]:
     """Return the latest reply to every order and draw of each `wanted` grade, under a rubric's text
-    in `accepted` (rubric -> hashes). Equal replies are listed once, empty ones not at all. A reply
-    with a reason is only that reason, with a note where the sides were swapped.
+    in `accepted` (rubric -> hashes). Equal replies are listed once, empty ones not at all. Of a
+    reply with a reason only the reason is returned, with a note where the sides were swapped.
     """
     keys = set(wanted)
     latest: dict[tuple[GradeKey, str, int], str] = {}  # by grade, order and draw
@@ -119,8 +119,8 @@ def finished_trials(
 
 def was_audited(store: Store) -> bool:
     """Return True if any grader of the study has answered in an audit."""
-    table = attacked_grades
-    answered = sa.select(table.c.event_id).where(table.c.unscored_reason.not_in(TRANSIENT_REASONS))
+    columns = attacked_grades.c
+    answered = sa.select(columns.event_id).where(columns.unscored_reason.not_in(TRANSIENT_REASONS))
     return bool(store.rows(answered.limit(1)))
 
 
@@ -208,7 +208,7 @@ class BatchRequest:
     """A request of a chunk as it was sent, and the id under which the provider answers it. It names
     its question, as the study may drop or edit a rubric meanwhile. `more` are the further draws
     that it asks for, each with its grade's key; `trial` is its attack in an injection audit
-    (attack, target, side, suite).
+    (attack, target, side, suite). The store has the fields in this order: add new ones last.
     """
 
     custom_id: str
@@ -242,7 +242,8 @@ class Chunk:
     created_at: str = field(default_factory=utc_now)
 
 
-_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")  # of tables too
+_CHUNK_COLUMNS = ("chunk", "rater_id", "base_url", "at_most_usd", "created_at")
+"""Fields of `Chunk` that are columns of the table `batches`."""
 
 
 class BatchJournal:
