@@ -44,8 +44,9 @@ def check_variable(
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
     host = urlsplit(to).netloc.rpartition("@")[2] or "a server"
     fields = {"file": file.name, "key": key, "variable": variable, "to": host}
-    message = "trust.plain" if is_allowed else "trust.variable"  # allowed, but not unencrypted
-    raise InputError(written(message, command=command, **fields))
+    raise InputError(
+        written("trust.plain" if is_allowed else "trust.variable", command=command, **fields)
+    )
 
 
 def confirm(declaration: object) -> None:

@@ -347,7 +347,7 @@ def show_progress(study: Study) -> None:
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Recruitment", written("several.invite")).show()
     columns = "rubric done wanted free hours_left units open median_seconds"
-    headings = {"wanted": "Planned labels", "done": "Given", "free": "Not assigned"}
+    headings = {"wanted": "Planned labels", "done": "Given", "free": "Not yet assigned"}
     titles = rubric_titles(study)
     with st.container(key="stacked-rubrics"):
         show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
@@ -386,11 +386,12 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}, where it decides"
+        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
         table = agreement_table(pd.concat([kappas, binary.assign(rubric=names)]), graders)
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
+        caption += f"; {DASH} where no verdict rests on it" * (not binary.empty)
         with above:
             show_table(table, caption, titles)
     st.header("Precision so far", anchor=False)

@@ -143,8 +143,8 @@ def item_columns(
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown or shown[-1]
     shown_as |= {role: "" for role, column in shown_as.items() if column == response}
-    first_row = frame.iloc[0]  # it shows the form of all cells of a column
-    passages = [column for column in shown if column != response and passages_of(first_row[column])]
+    filled = frame.where(frame != "").bfill().fillna("").iloc[0]  # each column's first text
+    passages = [column for column in shown if column != response and passages_of(filled[column])]
     hidden = [
         column
         for column in map(str, frame)
@@ -162,9 +162,9 @@ def item_columns(
         cluster=cluster,
         id=id_column,
         judge=judge,
-        conversations=tuple(column for column in shown if is_conversation(first_row[column])),
+        conversations=tuple(column for column in shown if is_conversation(filled[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
-        json=tuple(column for column in shown if _is_json(first_row[column])),
+        json=tuple(column for column in shown if _is_json(filled[column])),
         passages=tuple(passages),
         hidden=tuple(hidden),
     )
