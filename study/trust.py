@@ -44,9 +44,8 @@ def check_variable(
     command = f"evenhand doctor {folder} --trust" if is_study else "the same command with --trust"
     host = urlsplit(to).netloc.rpartition("@")[2] or "a server"
     fields = {"file": file.name, "key": key, "variable": variable, "to": host}
-    raise InputError(
-        written("trust.plain" if is_allowed else "trust.variable", command=command, **fields)
-    )
+    text = written("trust.plain" if is_allowed else "trust.variable", command=command, **fields)
+    raise InputError(text)
 
 
 def confirm(declaration: object) -> None:
