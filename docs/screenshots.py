@@ -270,7 +270,8 @@ def _make_study(home: Path, kind: str) -> None:
     rest = {"number": NUMBER, "several": SEVERAL}.get(kind, YES_NO)
     if kind in BLOCKS:
         name, more = BLOCKS[kind]
-        rest += f'[[blocks]]\ncolumn = "response"\nlabel = "Response"\nkind = "{name}"\n{more}\n'
+        label = "Conversation" if kind == "conversation" else "Response"
+        rest += f'[[blocks]]\ncolumn = "response"\nlabel = "{label}"\nkind = "{name}"\n{more}\n'
     level = 'level = "nominal"\n' if kind == "several" and "level" not in rest else ""
     rubric = RUBRIC.format(
         name="quality", question="Does it answer?", variables='"response"', rest=level + rest
