@@ -157,5 +157,5 @@ def texts_of(analysis: Analysis, text: str = "word") -> dict[str, Any]:
         "texts": {unit: {"Prompt a": text, "Response b": text} for unit in units},
         "remarks": {unit: {"ann": text} for unit in units},
         "replies": {each: [text] for each in about},
-        "sorted": dict.fromkeys(about[:2], ("rubric_unclear", text)),
+        "sortings": dict.fromkeys(about[:2], ("rubric_unclear", text)),
     }
