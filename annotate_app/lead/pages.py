@@ -386,12 +386,12 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        names = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
-        table = agreement_table(pd.concat([kappas, binary.assign(rubric=names)]), graders)
+        of_binary = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
+        table = agreement_table(pd.concat([kappas, binary.assign(rubric=of_binary)]), graders)
+        table = table.where((table != DASH) | ~table["rubric"].isin(of_binary), "not used")
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
-        caption += f"; {DASH} where no verdict rests on it" * (not binary.empty)
         with above:
             show_table(table, caption, titles)
     st.header("Precision so far", anchor=False)

@@ -175,7 +175,7 @@ def test_each_figure_hands_over_a_picture_that_opens_alone(opened):
     assert ROLES["series-1"] in text, "light, on a dark page too"
     said = " ".join(node.text or "" for node in root.iter("{http://www.w3.org/2000/svg}text"))
     assert "kappa with annotators, and the human ceiling (synthetic)" in said
-    assert "Hollow points: baselines." in said
+    assert "Hollow points: baselines with constant or random labels." in said
 
 
 def test_each_table_hands_over_the_csv_that_is_written_too(opened, found):

@@ -55,8 +55,10 @@ def test_places_and_time_left(eight):
     (row,) = lead.rubric_progress(eight).to_dict("records")
     assert (row["done"], row["open"], row["free"]) == (3, 1, 12)
     assert (row["median_seconds"], row["hours_left"]) == (20, pytest.approx(13 * 20 / 3600))
-    said = "13 of 16 planned labels are missing (5 minutes of work): 2 annotators labelled"
-    assert lead.time_left(lead.forecast(eight)) == f"{said} in the last 24 hours."
+    said = "13 of 16 planned labels are missing (5 minutes of work at the median pace): 2"
+    assert (
+        lead.time_left(lead.forecast(eight)) == f"{said} annotators labelled in the last 24 hours."
+    )
     raters = lead.rater_progress(eight).set_index("rater_id")
     assert raters.loc["r1", ["state", "answers", "open"]].tolist() == ["working", 2, 1]
     assert raters.loc["r2", ["state", "answers", "open"]].tolist() == ["away", 1, 0]
@@ -119,9 +121,9 @@ def test_the_work_and_its_end_in_words():
     end = lead.Forecast(1, 9, 42.3, 3, soon).end
     assert end == f"3 annotators will need until {soon:%A %H}:00 UTC"
     until = lead.Forecast(1, 2000, 42.3, 1, datetime(2100, 5, 1, tzinfo=UTC))
-    said = "1,999 of 2,000 planned labels are missing (42 hours of work): 1 annotator will need"
-    assert lead.time_left(until) == f"{said} until 1 May 2100."
-    said = "(60 minutes of work): 2 annotators labelled in the last 24 hours."
+    said = "1,999 of 2,000 planned labels are missing (42 hours of work at the median pace): 1"
+    assert lead.time_left(until) == f"{said} annotator will need until 1 May 2100."
+    said = "(60 minutes of work at the median pace): 2 annotators labelled in the last 24 hours."
     assert lead.time_left(lead.Forecast(1, 9, 1.0, 2)).endswith(said)
     assert lead.time_left(lead.Forecast(9, 9)) == "Every label has been given."
 
