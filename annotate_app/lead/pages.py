@@ -388,7 +388,6 @@ def show_agreement(study: Study) -> None:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
         of_binary = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
         table = agreement_table(pd.concat([kappas, binary.assign(rubric=of_binary)]), graders)
-        table = table.where((table != DASH) | ~table["rubric"].isin(of_binary), "not used")
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
@@ -442,15 +441,16 @@ def deciding_kappas(results: pd.DataFrame, ordered: str) -> pd.DataFrame:
 
 
 def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> pd.DataFrame:
-    """Return the rows of results.csv with kappas behind passes that hold for binary labels only: of
-    each such grader, and of annotators with one another (`rater_b` is "") once per rubric.
+    """Return the rows of results.csv with kappa on the binary label where a pass holds for it only:
+    those behind such passes, then those of other graders; annotators' has "" as `rater_b`.
     """
     passes = [verdict for verdict in verdicts if verdict["holds_for"] == "binary"]
     keys = {tuple(key) for verdict in passes for key in verdict["kappas"]}
     rows = results[results[list(RESULTS_KEY)].agg(tuple, axis=1).isin(keys)]
-    # Annotators' kappa on a grader's held-out items is named by the grader.
     raters = rows["rater_b"].mask(rows["statistic"] == "people_kappa", "")
-    return rows.assign(rater_b=raters).drop_duplicates(["rubric", "rater_b"])
+    others = results[results["rubric"].isin(rows["rubric"]) & (results["rater_a"] == "humans")]
+    others = others.query("statistic == 'cohen_kappa' and subset == @ALL_BINARY and at == ''")
+    return pd.concat([rows.assign(rater_b=raters), others]).drop_duplicates(["rubric", "rater_b"])
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
