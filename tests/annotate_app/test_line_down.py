@@ -137,7 +137,7 @@ def test_postgresql_crashes_under_an_annotator_a_lead_and_a_newcomer(
     newcomer.get_by_text(language("de").say("page.waiting_text")).wait_for()
     person.wait_for_chip("failed")
     turn_to(lead, "Recruitment")
-    lead.get_by_text(written("lead_door.away_text")).wait_for()
+    lead.get_by_text(written("lead_door.away_text")).first.wait_for()
     assert person.page.text_content(".material") == ahead  # one unit further, and no more
     tells_nothing(person.page, lead, newcomer)
     assert not newcomer.get_by_text(language("en").say("page.away_title")).is_visible()
