@@ -470,6 +470,7 @@ grid-absent: check grid.csv --wide '{rater}_{rubric}' --human r1,r3
 grid-gaps: check gaps.csv --wide '{rater}_{rubric}' --human r1,r2 --resamples 20
 grid-none: check grid.csv --wide '{rater}-{rubric}'
 grid-guessed: check grid.csv --human r1 --model r2 --resamples 20
+grid-everybody: check grid.csv --human '*' --model r2 --resamples 20
 everybody: check scores.csv --human '*' --model gpt --level interval --resamples 20
 criteria: check criteria.csv --resamples 20
 sets: check sets.csv --human ann,ben --model gpt
@@ -497,6 +498,7 @@ new-two: new two --items two.csv --judge judge
 new-steps: new steps --items two.csv --question 'Which is kinder?' --steps 2 --show prompt,notes
 new-faulty: new faulty --items items.csv --question 'Is it right?' --options yes,no --steps 3
 new-usual: new usual --items two.csv --question 'Which is kinder?'
+new-prompt: new prompt --items items.csv --question 'Is it right?' --options yes,no --show prompt
 new-shown: new shown --items two.csv --rubric preference --judge judge
 new-unshown: new unshown --items asked.csv --rubric preference
 new-seed: new seed --items items.csv --question 'Is it right?' --options yes,no --seed -1
