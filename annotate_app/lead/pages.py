@@ -444,13 +444,13 @@ def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> p
     """Return the rows of results.csv with kappa on the binary label where a pass holds for it only:
     those behind such passes, then those of other graders; annotators' has "" as `rater_b`.
     """
-    passes = [verdict for verdict in verdicts if verdict["holds_for"] == "binary"]
-    keys = {tuple(key) for verdict in passes for key in verdict["kappas"]}
-    rows = results[results[list(RESULTS_KEY)].agg(tuple, axis=1).isin(keys)]
+    keys = {tuple(key) for v in verdicts if v["holds_for"] == "binary" for key in v["kappas"]}
+    binary = results[(results["subset"] == ALL_BINARY) & (results["rater_a"] == "humans")]
+    rows = binary[[key in keys for key in zip(*map(binary.get, RESULTS_KEY), strict=True)]]
     raters = rows["rater_b"].mask(rows["statistic"] == "people_kappa", "")
-    others = results[results["rubric"].isin(rows["rubric"]) & (results["rater_a"] == "humans")]
-    others = others.query("statistic == 'cohen_kappa' and subset == @ALL_BINARY and at == ''")
-    return pd.concat([rows.assign(rater_b=raters), others]).drop_duplicates(["rubric", "rater_b"])
+    plain = binary.query("statistic == 'cohen_kappa' and at == ''")
+    rest = plain[plain["rubric"].isin(rows["rubric"])]
+    return pd.concat([rows.assign(rater_b=raters), rest]).drop_duplicates(["rubric", "rater_b"])
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:

@@ -68,7 +68,7 @@ def test_a_decision_is_read_and_what_has_another_form_is_nothing():
 
 
 def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
-    keys = [["hedging", "cohen_kappa", "humans", rater, "all", ""] for rater in ("some-model", "")]
+    keys = [["hedging", "cohen_kappa", "humans", to, "all|binary", ""] for to in ("some-model", "")]
     rows = pd.DataFrame([dict(zip(RESULTS_KEY, key, strict=True)) for key in keys])
     about = {"rubric": "hedging", "grader": "some-model", "verdict": "only_with_correction"}
     verdict: Any = about | {"reason": "a <b>", "holds_for": "", "kappas": keys, "evidence": []}
