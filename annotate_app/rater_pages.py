@@ -377,7 +377,7 @@ def _feedback(page: _StepPage) -> None:
         if not answer.is_right:
             accepted = page.say("session.or").join(answer.accepted)
             lines.append(page.say("session.right_answer", answer=accepted))
-        show(block(page.say(f"session.{kind}"), kind, answer.title), block("\n".join(lines)))
+        show(block(page.say(f"session.{kind}"), kind, answer.question), block("\n".join(lines)))
     if feedback.explanation:
         show(drawn_text(feedback.explanation, lang=annotation.language))
     read = drawn_blocks(feedback.blocks, page.reader, annotation.display)

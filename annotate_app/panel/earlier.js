@@ -59,7 +59,7 @@ class ListingPanel extends LookingPanel {
       element("time", { class: "past-time", datetime: row.at }, at),
       part("title", row.title),
       ...(row.flagged ? [part("flagged", words.earlier_flagged)] : []),
-      part("text", row.excerpt),
+      ...row.excerpt.split("\n").map((side) => part("text", side)),
     );
     open.addEventListener("click", () => {
       this.find(".sheet").close();

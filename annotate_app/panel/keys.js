@@ -184,11 +184,23 @@ class KeyedPanel extends FindingPanel {
     show();
   }
 
-  // The guidelines of the question at hand, over the texts.
+  // The guidelines of the question at hand: unfolded where they stand if all of them have room there,
+  // and folded again, else over the texts.
   toggleGuidelines() {
     if (this.find(".sheet").open) return this.find(".sheet").close();
     const asked = this.questions[Math.min(this.at, this.sheet.questions.length - 1)];
     const question = isGuided(asked) ? asked : this.sheet.questions.find(isGuided);
+    const guide = this.find(".guides").children[this.sheet.questions.filter(isGuided).indexOf(question)];
+    const summary = guide.firstChild;
+    if (summary.matches(":focus") && guide.open) {
+      guide.open = false;
+      return this.toTexts();
+    }
+    guide.open = true;
+    if (matchMedia("(min-width: 1100px)").matches && guide.offsetHeight < this.find(".question").clientHeight) {
+      guide.scrollIntoView({ block: "nearest" });
+      return summary.focus({ focusVisible: true });
+    }
     const title = heading([this.words.guidelines, question.title].filter(Boolean).join(": "));
     title.tabIndex = -1;
     title.autofocus = true; // reading begins at the top, not at the button below

@@ -76,7 +76,7 @@ class WaysPanel extends DrawnPanel {
   }
 
   drawWays() {
-    this.find(".material").style.setProperty("--size", this.size());
+    this.root.style.setProperty("--size", this.size());
     this.drawSize(".smaller", this.words.smaller_text, SIZES[0]);
     this.drawSize(".larger", this.words.larger_text, SIZES.at(-1));
     for (const differ of this.root.querySelectorAll(".differ")) {

@@ -378,7 +378,7 @@ class Sheet:
 
 
 PAGE = 30  # answers on a page of the list of earlier answers
-_EXCERPT_CHARACTERS, _TEXT_CHARACTERS = 160, 60  # the most of an excerpt, and of each text in it
+_LINE_CHARACTERS, _TEXT_CHARACTERS = 160, 80  # the most of a line of an excerpt, and of a text
 
 
 @dataclass(frozen=True)
@@ -401,10 +401,14 @@ class EarlierPage:
 
 
 def excerpt(people: PeopleText) -> str:
-    """Return the beginnings of an item's texts, in the order in which they are read."""
-    texts, most = [block.text for block in people.blocks], _TEXT_CHARACTERS
-    beginnings = " · ".join(text[:most] + "…" * (len(text) > most) for text in texts)
-    return beginnings[:_EXCERPT_CHARACTERS]
+    """Return the beginnings of an item's texts as they are read, a line for each side."""
+    sides: dict[str, list[str]] = {}
+    for block in people.blocks:
+        is_cut = len(block.text) > _TEXT_CHARACTERS
+        beginning = " ".join(block.text[:_TEXT_CHARACTERS].split()) + "…" * is_cut
+        sides.setdefault(block.side, []).append(beginning)
+    lines = (f"{side.upper()}: " * bool(side) + " · ".join(texts) for side, texts in sides.items())
+    return "\n".join(line[:_LINE_CHARACTERS] for line in lines)
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]  # by task id, then by the rubric's variable

@@ -72,7 +72,7 @@ Log = Sequence[store.Event]  # the events of one rater's session, in their order
 class QuestionFeedback:
     """Feedback on one question of a practice unit; the answers by their options' names."""
 
-    title: str
+    question: str
     given: str
     accepted: tuple[str, ...]
     is_right: bool
@@ -130,12 +130,11 @@ class PracticeDesk(desk.Desk):
         tasks = [self._task(rater_id, question, step.attempt) for question in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
         question_feedback = []
-        for question in step.screen:
+        for task, question in zip(tasks, step.screen, strict=True):
             if accepted := self.units.accepted(question.key):
-                rubric = question.rubric.in_language(language)
-                answer = answers[(*question.key, step.attempt)]
-                given, names = rubric.kind.name_of(answer), map(rubric.kind.name_of, accepted)
-                feedback = QuestionFeedback(rubric.title, given, tuple(names), answer in accepted)
+                text, answer = task.people_in(language), answers[(*question.key, step.attempt)]
+                given, names = text.kind.name_of(answer), map(text.kind.name_of, accepted)
+                feedback = QuestionFeedback(text.question, given, tuple(names), answer in accepted)
                 question_feedback.append(feedback)
         explanation = self.units.units[step.screen[0].unit_id].explanation
         return Feedback(tuple(blocks.values()), tuple(question_feedback), explanation)

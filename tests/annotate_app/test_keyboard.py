@@ -223,6 +223,10 @@ def test_no_line_is_too_long_and_letters_grow_by_a_key_and_the_browser_remembers
 
 def test_the_guidelines_are_drawn_and_open_by_a_key(entered):
     page = entered("reads")
+    for is_open in (True, False):  # where they stand
+        page.keyboard.press("#")
+        assert page.locator(".guides details").evaluate("node => node.open") is is_open
+    page.set_viewport_size({"width": 1000, "height": 800})  # over the texts
     page.keyboard.press("#")
     sheet = page.get_by_role("dialog", name="Guidelines: Faithful")
     assert sheet.get_by_role("listitem").all_inner_texts() == ["what it says", "what it leaves out"]

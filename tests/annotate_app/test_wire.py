@@ -425,7 +425,7 @@ def test_who_looks_back_gets_their_own_answer_and_the_list_and_the_end_has_no_sh
         (row,) = back["earlier"]["rows"]
         assert (row["number"], row["flagged"], back["earlier"]["found"]) == (1, False, 1)
         assert (row["task"], row["answer"]) == (task.task_id, "Response A")
-        assert row["at"].startswith("20") and row["excerpt"].startswith("Prompt ")
+        assert row["at"].startswith("20") and row["excerpt"].startswith("A: Prompt ")
         other = payload.page_data(desk, "r2", {}, payload.Navigation("n", "list", task.task_id))
         assert other["drafts"] != back["drafts"]
         assert other["earlier"] == {"rows": [], "start": 0, "found": 0}

@@ -168,6 +168,7 @@ def test_feedback_says_what_was_right_and_why(sessions):
     feedback = sessions.practice.feedback("r", sessions.next_step("r"))
     names = [option.name for option in task.rubric.options]
     (told,) = feedback.questions
+    assert told.question == task.people.question
     assert (told.given, told.accepted, told.is_right) == (names[0], tuple(names[3:]), False)
     assert feedback.explanation == "It gives nothing of what was asked for."
     assert feedback.blocks[1].text == "I would rather not."
