@@ -114,10 +114,10 @@ def drawn_rubric(rubric: Rubric, reader: Language) -> str:
     for option in rubric.kind.listed:
         examples = [reader.say("session.example", text=text) for text in option.examples]
         options.append((option.name, [option.description, *examples]))
-    title = own_words(people.title)
+    titles = filter(None, (reader.say("panel.guidelines"), own_words(people.title)))
     return (
-        heading(title or people.question, 1, lang)
-        + (heading(people.question, lang=lang) if title else "")
+        heading(": ".join(titles), 1, lang)
+        + heading(people.question, lang=lang)
         + drawn_text(own_words(people.instructions), lang=lang)
         + heading(reader.say("session.options"))
         + (items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)))

@@ -378,7 +378,7 @@ class Sheet:
 
 
 PAGE = 30  # answers on a page of the list of earlier answers
-_LINE_CHARACTERS, _TEXT_CHARACTERS = 160, 80  # the most of a line of an excerpt, and of a text
+_LINE_CHARACTERS, _TEXT_CHARACTERS = 240, 120  # the most of a line of an excerpt, and of a text
 
 
 @dataclass(frozen=True)
