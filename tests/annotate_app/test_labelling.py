@@ -276,7 +276,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     axe(page, "consent")
     page.reload()
     page.get_by_role("button", name="I agree and want to take part").click()
-    leading.heading(page, "Length")
+    leading.heading(page, "Guidelines: Length")
     page.get_by_text("The response on the left is shorter.").wait_for()
     axe(page, "rubric")
     leading.go_on(page)
@@ -409,7 +409,8 @@ def test_a_step_says_that_the_server_is_away_and_loses_no_click(
     page = new_page(server.url + leading.participant(server.folder, "patient"))
     leading.heading(page, "Before you begin")
     away = page.get_by_text("No answer from the server")
-    for button, then in (("Continue", "Your consent"), ("I agree and want to take part", "Length")):
+    agree, guidelines = "I agree and want to take part", "Guidelines: Length"
+    for button, then in (("Continue", "Your consent"), (agree, guidelines)):
         away.wait_for(state="hidden")
         server.kill()
         away.wait_for()
