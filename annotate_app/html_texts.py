@@ -56,7 +56,7 @@ def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
         else html.escape(text)
         for text, note in pieces
     )
-    return f'{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div>'
+    return f'<div>{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div></div>'
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:

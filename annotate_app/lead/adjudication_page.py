@@ -101,8 +101,7 @@ class _Work:
     revised: Key | None = None
     skipped: set[Key] = field(default_factory=set)
     complaint: str = ""
-    last_label: int | None = None
-    """Event id of the latest label when the item was opened."""
+    last_label: int | None = None  # event id of the latest label when the item was opened
 
     @property
     def key(self) -> Key | None:
@@ -498,9 +497,8 @@ def _show_unit(
         by_label: dict[str, list[str]] = {title_of(label): [] for _, label in given}
         for rater, label in given:
             by_label[title_of(label)].append(": ".join(filter(None, (rater, reasons.get(rater)))))
-        labels = ((label, ["; ".join(raters)]) for label, raters in by_label.items())
         show(heading("Grader", 3), items([(title_of(case.label), [name])]))
-        show(heading(f"Annotators ({len(given)})", 3), items(labels))
+        show(heading(f"Annotators ({len(given)})", 3), items(by_label.items()))
         for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
         draw_causes()
@@ -547,9 +545,7 @@ def _show_causes(
 
 
 def _show_neighbours(shown: _Shown, key: DisagreementKey, keys: Sequence[DisagreementKey]) -> None:
-    """Draw the buttons to the disagreements before and after the one on the page, with its number
-    among all `keys` between them.
-    """
+    """Draw the buttons to the disagreements before and after `key`, with its number between."""
     number, is_off = keys.index(key), len(keys) == 1
 
     def button(title: str, shortcut: str, step: int) -> None:

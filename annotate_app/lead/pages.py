@@ -50,7 +50,7 @@ from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.reporting.report import agreement_of_pairs, count_look
+from evenhand.reporting.report import BELOW, agreement_of_pairs, count_look
 from evenhand.reporting.workers import run_apart
 from evenhand.study import Study
 from evenhand.study.access import LINK_PARAMETER, Role
@@ -72,8 +72,7 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-_FAILED = {"do_not_use", "disagrees_with_reference"}
-"""Verdicts on a grader that does not pass."""
+_FAILED = {"do_not_use", "disagrees_with_reference"}  # verdicts on a grader that does not pass
 
 
 @st.fragment(run_every="5s")
@@ -391,16 +390,19 @@ def show_agreement(study: Study) -> None:
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
+        legend = {"below": bool(graders), "binary": not binary.empty}
         with above:
-            show_table(table, caption, titles)
+            show_table(table, caption, titles, html_columns=[*titles][1:])
+            show(*(block(WORDS["agreement"][name], "note") for name in legend if legend[name]))
+    with above:
+        st.header("Graders compared with human agreement", anchor=False)
+        show_charts(figures.forests)
+        show(block(" ".join(figures.report["study"]["notes"]), "note"))
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"
     half_width = st.number_input(label, 0.01, 0.5, value=0.05, step=0.01)
     noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
     st.text("\n".join(precision_sentences(kappas, half_width, noun)))
-    st.header("Graders compared with human agreement", anchor=False)
-    show_charts(figures.forests)
-    show(block(" ".join(figures.report["study"]["notes"]), "note"))
 
 
 def _show_pairs(study: Study) -> None:
@@ -454,13 +456,14 @@ def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> p
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
-    """Return a row per rubric with annotators' kappa, and the kappa of each of the `graders` with
-    annotators, each with its 95% CI, in columns named as `rater_b`. `kappas` are rows of
-    `deciding_kappas`.
+    """Return a row per rubric of `deciding_kappas`: annotators' kappa, and that of each of the
+    `graders` with annotators, each with its 95% CI as HTML, in columns named as `rater_b`.
     """
     rows = kappas[kappas["rater_b"].isin(["", *graders])]
-    figures = zip(rows["estimate"], rows["low"], rows["high"], strict=True)
-    cells = [f"{kappa:z.2f} ({low:z.2f} to {high:z.2f})" for kappa, low, high in figures]
+    lows = rows["rubric"].map(rows[rows["rater_b"] == ""].set_index("rubric")["low"])  # annotators'
+    marks = (rows["high"] < lows).map({True: f' <b class="evenhand-below">{BELOW}</b>', False: ""})
+    figures = zip(rows["estimate"], rows["low"], rows["high"], marks, strict=True)
+    cells = [f"{at:z.2f} ({low:z.2f} to {high:z.2f}){mark}" for at, low, high, mark in figures]
     table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")
     return table[[*dict.fromkeys(rows["rater_b"])]].reset_index().fillna(DASH)
 

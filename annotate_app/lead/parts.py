@@ -54,8 +54,7 @@ from evenhand.texts import DASH, readable_name, written
 # meanwhile. So one further process of low priority counts, with its own connection to the store.
 
 Counted = TypeVar("Counted")
-_PROCESS = StandBy()
-"""The counting process: no cache of Streamlit's, as a visitor may clear those."""
+_PROCESS = StandBy()  # which counts: no cache of Streamlit's, as a visitor may clear those
 
 
 def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
@@ -83,8 +82,7 @@ def _kept(
     return counted(_study, _count, *arguments)  # arguments named _... are not in the cache's key
 
 
-stand_by = _PROCESS.prepare
-"""Starts the process ahead of its use, when somebody logs in who will need it."""
+stand_by = _PROCESS.prepare  # ahead of its use, when somebody logs in who will need it
 
 _log = logging.getLogger(__name__)
 
@@ -373,18 +371,18 @@ def page_of(title: str, field: str, value: str) -> str:
 
 
 def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
-    """Draw charts of the report (`svg`, `alt`, `caption`, `note`) in the page's colours."""
-    figures, scheme = [], st.context.theme.type or "light"
+    """Draw forest plots (`rubric`, `svg`, `alt`, `note`) in the page's colours, by rubric."""
+    sections, scheme = dict[str, str](), st.context.theme.type or "light"
+    legend = charts[0]["note"] if charts else ""  # which the other notes repeat
     for chart in charts:
         svg = svg_in_scheme(chart["svg"], scheme).replace("κ", "kappa")  # as the page calls it
         drawn = base64.b64encode(svg.encode()).decode()
-        caption, note, alt = (html.escape(chart[name]) for name in ("caption", "note", "alt"))
-        figures.append(
-            f"<figure><figcaption>{caption}</figcaption>"
-            f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
-            "</figure>"
-        )
-    html_texts.show(f'<div class="evenhand-charts">{"".join(figures)}</div>')
+        alt, note = (html.escape(chart[name].removeprefix(legend)) for name in ("alt", "note"))
+        figure = f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
+        before = sections.get(chart["rubric"], html_texts.heading(chart["rubric"], 3))
+        sections[chart["rubric"]] = f"{before}<figure>{figure}</figure>"
+    drawn = "".join(f"<section>{section}</section>" for section in sections.values())
+    html_texts.show(html_texts.block(legend, "note"), f'<div class="evenhand-charts">{drawn}</div>')
 
 
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------

@@ -123,8 +123,7 @@ def _exclude_or_readmit(
 
 # ---- one annotator ------------------------------------------------------------------------------
 
-_MOST_ROWS = 50
-"""Latest answers on the page; the export has all."""
+_MOST_ROWS = 50  # latest answers on the page; the export has all
 
 
 def _show_rater(study: Study, rater: str) -> None:
@@ -155,8 +154,7 @@ def _show_rater(study: Study, rater: str) -> None:
 
 # ---- flags that annotators raised on items ------------------------------------------------------
 
-_MOST_FLAGS = 20
-"""Flags on the page; the next ones follow once these are resolved."""
+_MOST_FLAGS = 20  # on the page; the next ones follow once these are resolved
 
 
 def show_flags(study: Study) -> None:

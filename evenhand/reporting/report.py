@@ -59,6 +59,7 @@ _MOST_RATERS = 40  # annotators in a table of their agreement with one another, 
 QUALITY_FILE = "quality.csv"
 DISAGREEMENTS_FILE = "disagreements.json"
 FORESTS_FILE = "forests.json"
+BELOW = "▼"  # marks a grader whose interval lies wholly below that of annotators
 
 
 def study_figures(
@@ -86,15 +87,19 @@ def study_figures(
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
     forests = [
-        chart  # one for each label view, as the page shows as many in a row as fit
+        (figures.title, chart)  # one for each label view, as the page sets them side by side
         for figures in Source(analysis, context).rubrics
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
     ]
+    for datum in (datum for _, chart in forests for datum in chart.spec["data"]["values"]):
+        bounds = datum["high"], datum["ceiling_low"]
+        if datum["kind"] == "grader" and None not in bounds and bounds[0] < bounds[1]:
+            datum["label"] += f" {BELOW}"
     drawings = [
-        {"caption": chart.caption, "note": chart.note, "alt": chart.alt}
+        {"rubric": rubric, "note": chart.note, "alt": chart.alt}
         | {"svg": inline_svg(dict(chart.spec), chart.alt)}
-        for chart in (forests if can_draw() else ())
+        for rubric, chart in (forests if can_draw() else ())
     ]
     atomic_write(out / FORESTS_FILE, json.dumps(drawings).encode())
     widest = with_ids(sort_disagreements(analysis.disagreements), analysis.ids)
