@@ -42,8 +42,7 @@ def scrolled(person: Annotator) -> list[int]:
 
 
 def sure(person: Annotator) -> list[str]:
-    chosen = person.page.locator(".confidence .option:has(:checked) .name")
-    return chosen.all_text_contents()
+    return person.page.locator(".confidence .option:has(:checked) .name").all_text_contents()
 
 
 def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_texts):

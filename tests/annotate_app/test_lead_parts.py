@@ -194,7 +194,7 @@ def test_figures_follow_the_labels(make_study):
     with open_study(folder) as study:
         (row,) = study_quality(study).to_dict("records")
     assert kappa_cell(row) == ""  # whom nobody labels beside
-    assert kappa_cell(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i>-0.25')
+    assert kappa_cell(row | {"agreement": -0.25}).endswith('--high: 0.00%"></i> 1</small>-0.25')
     first = made(maker, label(folder, "NA", "LRCLRCLRCLRR"))
     assert first.complaint == ""
     assert first.quality["rater_id"].tolist() == ["NA", "ann"]
