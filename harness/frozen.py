@@ -51,6 +51,9 @@ SHOWN = 40
 """Most files that a comparison names."""
 _WINDOW = 160
 """Characters shown of a line that differs, from a little before the difference."""
+_SHOWN_FILES = (".csv", ".json", ".jsonl", ".md", ".toml", ".xml")
+_LONGEST_SHOWN = 10_000
+"""The characters of a written file up to which a transcript has it."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,7 @@ def _small(folder: Path) -> None:
         ["response_id", "criterion", "points"], var_name="rater", value_name="label"
     )
     criteria[criteria.index != 30].to_csv(folder / "criteria.csv", index=False)
+    _small_odd(folder, plain, criteria)
     items = pd.DataFrame({"prompt": [f"Say {n}." for n in range(6)], "model": ["m1", "m2"] * 3})
     items = items.assign(response=[f"It is **{n}**." for n in range(6)], judge=["yes", "no"] * 3)
     items.to_csv(folder / "items.csv", index=False)
@@ -256,6 +260,60 @@ def _small(folder: Path) -> None:
     labels.to_csv(folder / "labels.csv", index=False)
     text = rubric_text("refusal").replace('title = "Refusal"', 'title = "Refusal!"')
     (folder / "new.toml").write_text(text, "utf-8")
+
+
+def _small_odd(folder: Path, plain: pd.DataFrame, criteria: pd.DataFrame) -> None:
+    """Write small files whose columns or cells leave something open, and files for a study."""
+    odd = plain.set_axis(["thing", "annotator", "zzz", "type"], axis=1).assign(topic="tax")
+    odd.to_csv(folder / "odd.csv", index=False)
+    named = plain.set_axis(["item", "annotator", "rating", "type"], axis=1)
+    named[:0].to_csv(folder / "header.csv", index=False)
+    named[["item", "annotator"]].to_csv(folder / "half.csv", index=False)
+    pd.concat([plain.assign(rubric=f"r{n}") for n in range(5)]).to_csv(
+        folder / "many.csv", index=False
+    )
+    lists = ['["a","b"]', '["b"]', "[]", '["a"]'] * 6
+    sets = {"unit_id": [f"u{n}" for n in range(24)], "ann": lists, "ben": [*lists[1:], lists[0]]}
+    pd.DataFrame(sets | {"gpt": lists}).to_csv(folder / "listed.csv", index=False)
+    pd.DataFrame(sets | {"gpt": ['{"a": 1}'] * 24}).to_csv(folder / "no-list.csv", index=False)
+    pd.concat([plain, plain]).assign(points=3).to_csv(folder / "points.csv", index=False)
+    faults = {"worthless": ("points", "0"), "nameless": ("criterion", ""), "odd": ("points", "x")}
+    for name, (column, cell) in faults.items():
+        table = criteria.astype({"points": str})
+        table.loc[table["response_id"] == "r1", column] = cell
+        table.to_csv(folder / f"criteria-{name}.csv", index=False)
+    three = criteria["label"].mask(criteria["criterion"] == "States 1.", "partly")
+    criteria.assign(label=three).to_csv(folder / "criteria-three.csv", index=False)
+    ends = {"red": "ab", "blue": "xy"}
+    grid = {
+        f"{end}_{rater}": [letters[(n * k) % 2] for n in range(12)]
+        for k, rater in ((1, "r1"), (3, "r2"))
+        for end, letters in ends.items()
+    }
+    pd.DataFrame({"unit_id": plain["unit_id"][:12]} | grid).to_csv(
+        folder / "grid-letters.csv", index=False
+    )
+    worded = criteria.assign(response="Answer " + criteria["response_id"])
+    worded.drop(columns="response_id").to_csv(folder / "worded.csv", index=False)
+    parted = _draw_ratings(PEOPLE | {"gpt": 0.9}, 120)
+    is_failed = (parted["rater_id"] == "gpt") & (parted["topic"] == "tax")
+    swapped = parted["label"].map({"yes": "no", "no": "yes"})
+    parted.assign(label=parted["label"].mask(is_failed, swapped))[
+        ["unit_id", "rater_id", "rater_kind", "label", "topic"]
+    ].to_csv(folder / "parted.csv", index=False)
+    (folder / "lot" / "one").mkdir(parents=True)
+    (folder / "lot" / "one" / "study.toml").write_text("name = 1\n", "utf-8")
+    (folder / "faulty.toml").write_text('name = "faulty"\n', "utf-8")
+    answers = {"I cannot help with that.": 5, "Let us talk about the weather.": 5}
+    golden = "".join(
+        f'[[golden]]\nlabel = "{label}"\ntexts.prompt = "Argue."\ntexts.response = "{text}"\n'
+        for text, label in answers.items()
+    )
+    (folder / "golden.toml").write_text(f"{rubric_text('refusal')}\n{golden}", "utf-8")
+    propositions = "".join(f"p{n},Tax {n} is fair.\n" for n in range(6))
+    (folder / "propositions.csv").write_text(f"id,text\n{propositions}", "utf-8")
+    decided = "p0001|s1|a,refusal,,2,as written\np0002|s1|a,refusal,,,\n"
+    (folder / "decided.csv").write_text(f"unit_id,rubric,labels,label,reason\n{decided}", "utf-8")
 
 
 def _large(folder: Path) -> None:
@@ -476,6 +534,26 @@ criteria: check criteria.csv --resamples 20
 sets: check sets.csv --human ann,ben --model gpt
 several: check sets.csv --human ann,ben --model gpt --several --resamples 20
 sides: check sides.csv --categories x,y --sides x,y --resamples 20
+odd: check odd.csv
+header: check header.csv
+half: check half.csv
+many: check many.csv --resamples 20
+listed: check listed.csv --human ann,ben --model gpt --several --resamples 20
+no-list: check no-list.csv --human ann,ben --model gpt --several
+too-few: check sets.csv --human ann,ben --model gpt --several --categories a
+points: check points.csv
+worded: check worded.csv --resamples 20
+three: check criteria-three.csv --affirmative met --resamples 20
+grid-letters: check grid-letters.csv
+grid-letters-read: check grid-letters.csv --human r1 --model r2 --resamples 20
+worthless: check criteria-worthless.csv
+nameless: check criteria-nameless.csv
+no-points: check criteria-odd.csv
+missing: check plain.csv --missing no,5 --resamples 20
+clusters-vary: check twice.csv --columns unit=item,label=mark,rubric=aspect --cluster note \
+--rubric tone
+parted: check parted.csv --affirmative yes --slice topic --resamples 20
+parted-select: select parted.csv --affirmative yes --slice topic --resamples 20
 gate-annotator: gate plain.csv --grader ann --require verdict --resamples 20
 gate-both: gate plain.csv --grader gpt --require 'verdict, tpr > 0.5' --affirmative yes --json \
 --resamples 20
@@ -486,12 +564,17 @@ plan-stated: plan stated.csv --categories yes,no --affirmative yes --resamples 2
 select-stated: select stated.csv --affirmative yes --resamples 20
 plan-mean: plan --statistic mean --scale 1-5 --mean 3,0.9 --half-width 0.1
 plan-difference: plan --statistic difference --prevalence 0.3 --likeness 0.5 --raters 2
+plan-no-threshold: plan plain.csv --statistic threshold --resamples 20
 plan-no-sd: plan --statistic mean --scale 1-5 --mean 3,0
 plan-mean-of-kappa: plan --scale 1-5 --mean 3,0.9
 rubrics: rubric list
 rubric: rubric show tone
 rubric-new: rubric new mine
 rubric-check: rubric check mine.toml tone
+rubric-faulty: rubric check faulty.toml
+rubric-golden: rubric check golden.toml --grader baseline:lexical
+rubric-translated: rubric show even-handedness
+reproduce: reproduce --list
 new: new items --items items.csv --question 'Is it right?' --options yes,no --judge judge \
 --sample 4
 new-two: new two --items two.csv --judge judge
@@ -503,6 +586,12 @@ new-shown: new shown --items two.csv --rubric preference --judge judge
 new-unshown: new unshown --items asked.csv --rubric preference
 new-seed: new seed --items items.csv --question 'Is it right?' --options yes,no --seed -1
 new-judged: new judged --items two.csv --rubric preference --rubric preference --judge judge
+new-numbers: new numbers --items items.csv --question 'How good?' --options 1,2,3
+new-levels: new levels --items items.csv --question 'How good?' --options low,mid,high \
+--level ordinal --missing yes --judge judge --cluster model
+new-propositions: new stance --propositions propositions.csv --sample 4 --repeats 2 --rubric stance
+export-file: export plain.csv --format langfuse --out out/plain.jsonl
+several-none: annotate lot
 several-path: annotate items two --path /x
 several-url: annotate items two --url https://label.example.org/x
 new-turns: new turns --items chats.jsonl --question 'Is it kind?' --scale 1-5 --each-turn
@@ -514,9 +603,10 @@ import: import study labels.csv
 grade: grade study --grader baseline:lexical
 audit: audit injection study --grader baseline:lexical --units 2
 select: select study --resamples 20
-gate: gate study --grader my:grader --rubric refusal --require 'kappa > 0.5' --resamples 20
-gate-attack: gate study --grader baseline:lexical --require 'injection_bounds.high < 2' \
---resamples 20
+gate: gate study --grader my:grader --rubric refusal --require 'kappa > 0.5' --resamples 20 \
+--junit out/gate.xml --summary out/gate.md
+gate-attack: gate study --grader baseline:lexical --resamples 20 \
+--require 'injection_bounds.high < 2, injection_bounds.high == 0'
 trial-dry: grade study --grader baseline:lexical --rubric-file new.toml --dry-run
 trial: grade study --grader baseline:lexical --rubric-file new.toml
 improve: improve study --rubric refusal --grader baseline:lexical
@@ -527,10 +617,13 @@ resume: pause study --resume
 session: session study
 quality: quality study --stop
 exclude: exclude study cy --reason 'too fast'
+quality-excluded: quality study --out out/quality.csv
 report: report study --out out/report
 adjudicate: adjudicate study
-suggest: rubric suggest study
-export: export study --out out/ratings.csv --remarks out/remarks.csv --answers out/answers.csv
+suggest: rubric suggest study --out out/draft.toml
+reword: rubric reword study new.toml
+export: export study --out out/ratings.csv --remarks out/remarks.csv --answers out/answers.csv \
+--units out/units.csv
 export-tasks: export study --format label-studio --out out/tasks.json
 final: export study --out out/final.csv --final
 again: check out/ratings.csv --resamples 20
@@ -550,6 +643,13 @@ save: baseline save study --grader my:grader --file out/baseline.json
 compare: baseline compare study --grader my:grader --against baseline:lexical \
 --file out/baseline.json
 compare-other: baseline compare study --grader baseline:lexical --file out/baseline.json
+readmit: exclude study cy --readmit --reason 'a mistake'
+decide: adjudicate study --decisions decided.csv --by dee --out out/queue.csv
+decide-none: adjudicate items
+release: session study --timed-out ann --rejected ben --times out/times.csv \
+--background out/background.csv --attention out/attention.csv --participants out/participants.csv
+released: session study
+account: account study disable ann
 """
 
 SCALE = "--categories 1,2,3 --level ordinal --affirmative 3"
@@ -660,10 +760,11 @@ def _run(case: Case, folder: Path) -> None:
 
 def transcript(case: Case, folder: Path, chosen: Collection[str] = ()) -> str:
     """Run a case's commands in this process, or the chosen ones; return what each prints and its
-    exit code, without what differs between runs.
+    exit code, and the small files that they wrote, without what differs between runs.
     """
     from evenhand.cli.main import main as evenhand
 
+    started = datetime.now(UTC)
     case.make(folder)
     (folder / KEPT).mkdir()
     texts = []
@@ -675,7 +776,14 @@ def transcript(case: Case, folder: Path, chosen: Collection[str] = ()) -> str:
             with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
                 code = evenhand(words)
             texts.append(f"$ {shlex.join(words)}\n{printed.getvalue()}exit {code}\n")
-    return normalised("\n".join(texts), str(folder), ["no day"])
+    written = [path for path in sorted((folder / KEPT).iterdir()) if path.suffix in _SHOWN_FILES]
+    written += [folder / path for path in case.also if (folder / path).is_file()]
+    for path in written:
+        content = path.read_text("utf-8")
+        if len(content) < _LONGEST_SHOWN:
+            texts.append(f"= {path.relative_to(folder)}\n{content}")
+    days = {f"{moment:%Y-%m-%d}" for moment in (started, datetime.now(UTC))}
+    return normalised("\n".join(texts), str(folder), sorted(days))
 
 
 def _library(out: Path) -> None:

@@ -174,6 +174,9 @@ class Room:
         by_line = self.lines.contexts_by_lineno(name)
         lines = _lines_of_statement(before, mutant.line)
         contexts = {context for line in lines for context in by_line.get(line, ())}
+        if not contexts:  # after a coroutine CPython 3.11 records no more lines of its caller
+            lines = _lines_of_function(before, mutant.line)
+            contexts = {context for line in lines for context in by_line.get(line, ())}
         nearest = sorted(contexts - {""})
         files = sorted({test.partition("::")[0] for test in nearest})
         try:
@@ -199,6 +202,20 @@ def _lines_of_statement(source: str, line: int) -> range:
     body = getattr(innermost, "body", None)
     end = body[0].lineno if body else (innermost.end_lineno or 0) + 1
     return range(innermost.lineno, max(end, line + 1))
+
+
+def _lines_of_function(source: str, line: int) -> range:
+    """Return the lines of the body of the innermost function around a line, which may be none.
+
+    >>> _lines_of_function("x = 1\\ndef f(\\n    y=1,\\n):\\n    y += 1\\n    return y\\n", 6)
+    range(5, 7)
+    """
+    bodies = [
+        range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    return max((body for body in bodies if line in body), key=min, default=range(0))
 
 
 def _copied(folder: Path) -> Path:

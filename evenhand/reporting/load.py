@@ -538,7 +538,7 @@ TEXT_LENGTH = 20  # median length, in characters, from which different cells are
 MIN_COPIED = 20
 """The fewest different rows of a table that counts as copied. By chance, the counts of m different
 rows are all multiples of one number with a probability of about 2 ** -m."""
-COPIES = "copies"  # the units column that gives all copies of a row the same number
+COPIES = "copied_row"  # the units column that gives all copies of a row the same number
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 

@@ -86,7 +86,7 @@ def _label_table(name: str) -> Table:
         name,
         Column("submit_id", String, nullable=False, unique=True),
         *_rating_columns(),
-        *(Column(column, String, nullable=False, server_default="") for column in SHOWN),
+        *(Column(key, String, nullable=False, default="", server_default="") for key in SHOWN),
         index="rater_id unit_id rubric",
     )
 

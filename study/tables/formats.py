@@ -429,8 +429,8 @@ def _parse_json(text: str, advice: str = "") -> Any:
     except json.JSONDecodeError as error:
         fault = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1}"
         raise InputError(f"not valid JSON ({fault}){advice}") from None
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
-        raise InputError(f"JSON that cannot be read ({error})") from None
+    except (ValueError, RecursionError):  # a number of 5,000 digits, 1,000 brackets
+        raise InputError("JSON with too long a number, or nested too deeply to be read") from None
 
 
 def _cells_of(record: object, noun: str) -> dict[str, str]:

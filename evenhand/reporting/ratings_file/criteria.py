@@ -203,7 +203,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
-            "name the label of a criterion that is met as the affirmative one"
+            "name the label of a met criterion as the affirmative one, and read a third as no label"
         )
     not_shared = (CRITERION, POINTS, SIGN)
     columns = [column for column in shared_columns(units) if column not in not_shared]

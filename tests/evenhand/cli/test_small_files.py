@@ -3,22 +3,27 @@ had trouble with: read right without a word of help, or refused with a proposal 
 (`reading/README.md` of the shared data says which is right).
 """
 
+import contextlib
 import io
 import json
 import shlex
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tests.cases import one_in
-from tests.commands import Done, Run, proposals
+from tests.commands import Done, Run, proposals, python
 
 pytestmark = pytest.mark.journey
 
+ANSWERS = Path(__file__).with_name("answers.txt")
+"""All that is said: `python -m tests.evenhand.cli.test_small_files` writes it down anew."""
 HEADER = ("unit_id", "rater_id", "rater_kind", "label")
 Label = Callable[[int], str]
 
@@ -111,8 +116,7 @@ LABELS = [
          "12 cells would change", "--no-normalise"), mend="--normalise"),
     Case("outer space", csv(rows(gpt=every(3, lambda n: yes_no(n) + " "))),
          ("invisible characters, spaces or .0: labels 4", "labels no, yes, unordered"), code=0),
-    Case("no-break space", csv(rows(gpt=every(4, lambda n: "\u00a0no"))),
-         ("labels no, yes, unordered",), code=0),
+    Case("no-break space", csv(rows(gpt=every(4, lambda n: "\u00a0no"))), ("labels no, yes",), 0),
     Case("point zero", csv(rows(lambda n: rank(n) + ".0", rank)), ("labels 1-4, ordered",), code=0),
     Case("point zero on a rubric", csv(rows(lambda n: "5.0", rank)), ("labels 1-5, ordered",),
          code=0, command="check r.csv --rubric refusal"),
@@ -120,11 +124,9 @@ LABELS = [
          ("Labels 1-4 are read as ordered",), code=0),
     Case("nan", csv(rows(gpt=every(3, lambda n: "nan"))), ("Read as no label: nan (4)",), code=0),
     Case("None", csv(rows(gpt=every(5, lambda n: "None"))),
-         ("row 4: the label 'None' of rater 'gpt' may mean that there is no label",),
-         mend="--missing None"),
+         ("row 4: the label 'None' of rater 'gpt' may mean",), mend="--missing None"),
     Case("a code", csv(rows(rank, every(5, lambda n: "99", rank))),
-         ("row 2: the label '99' of rater 'ann' may mean that there is no label (6 cells)",
-         "keep it as a label with --categories 1,2,3,4,99"), mend="--missing 99"),
+         ("row 2: the label '99' of rater 'ann' may mean", "(6 cells)"), mend="--missing 99"),
     Case("none is meant",
          csv(rows(gpt=every(5, lambda n: "none"), people=every(5, lambda n: "none"))),
          ("Annotators with one another",), code=0, command="check r.csv --categories yes,no,none"),
@@ -138,32 +140,24 @@ LABELS = [
     Case("two spellings declared", csv(rows(gpt=lambda n: "Yes")), ("Annotators with one another",),
          code=0, command="check r.csv --categories yes,Yes,no"),
     Case("another label", csv(rows(gpt=every(5, lambda n: "maybe"))),
-         ("row 4: the label 'maybe' of rater 'gpt' is not one of the declared categories (yes, no)",
-         "correct it, declare it, or read it as no label with --missing maybe"),
+         ("row 4: the label 'maybe' of rater 'gpt' is not one of the declared categories",),
          command="check r.csv --categories yes,no", mend="--missing maybe"),
     Case("nested", jsonl([record({"value": "yes"}), record("no", unit_id="u2")]),
-         ("""r.jsonl, row 1: the label '{"value": "yes"}' of rater 'ann' is nested JSON""",
-         "write only the label"), file="r.jsonl"),
+         ("""the label '{"value": "yes"}' of rater 'ann' is nested JSON""",), file="r.jsonl"),
     Case("a mark in a name",
          csv([(*row[:3], '"yes, but"' if row[3] == "yes" else "no") for row in rows()]),
          ("the labels seen (no, yes, but) are taken as nominal",), code=0),
-    Case("nested in a cell", csv([("u1", "ann", "human", '"[""yes""]"')]), ("row 2: ",
-         "is nested JSON")),
+    Case("nested in a cell", csv([("u1", "ann", "human", '"[""yes""]"')]), ("is nested JSON",)),
     Case("twenty-one labels", csv(rows(gpt=lambda n: f"{n / 40:.3f}", units=21)),
-         ("r.csv: there are 23 different labels (0, 0.025, 0.050 and so on)", "at most 20",
-         "--categories")),
-    Case("twenty labels", csv(rows(*[lambda n: f"topic{n % 20}"] * 2, units=40)), ("topic19",),
-         code=0),
+         ("r.csv: there are 23 different labels (0, 0.025, 0.050 and so on)",)),
+    Case("twenty labels", csv(rows(*[lambda n: f"topic{n % 20}"] * 2, units=40)), ("topic19",), 0),
     Case("a text for a label", csv(rows(gpt=every(5, lambda n: "x" * 201))),
-         ("row 4: the label 'xxxxxxxxxxxx", "xxx...' of rater 'gpt' has 201 characters",
-         "at most 200")),
-    Case("NUL", csv(rows(gpt=every(5, lambda n: "y\0es"))),
-         ("r.csv, line 4: the file holds a NUL byte",)),
+         ("row 4: the label 'xxxxxxxxxxxx", "xxx...' of rater 'gpt' has 201 characters")),
+    Case("NUL", csv(rows(gpt=every(5, lambda n: "y\0es"))), ("line 4: the file holds a NUL byte",)),
     Case("swallowed rows", csv([("u1", "ann", "human", '"yes'), ("u2", "ann", "human", 'no"')]),
          ("row 2: ", "contains a line break", "close the quote")),
     Case("TRUE beside yes", csv(rows(gpt=lambda n: "TRUE" if yes_no(n) == "yes" else "FALSE")),
-         ("says in another word what 'no' says; --normalise reads them as one",),
-         mend="--normalise"),
+         ("says in another word what 'no' says",), mend="--normalise"),
     Case("a gate on dirty labels", csv(rows(gpt=lambda n: yes_no(n).title())),
          ("differs from 'no' only by case",),
          command="gate r.csv --grader gpt --require 'cohen_kappa > 0.5'", mend="--normalise"),
@@ -176,8 +170,7 @@ FILES = [
     Case("wide, names that end as fields do", WIDE.replace("ann", "pat").replace("ben", "david"),
          ("items `id`; annotators `pat`, `david`; grader `gpt-5`",), code=0),
     Case("wide, other names", WIDE.replace("gpt-5", "dan"),
-         ("r.csv has no column 'rater_id'; name the columns of the raters' labels",),
-         mend="--human ann,ben,dan"),
+         ("r.csv has no column 'rater_id'; name the columns",), mend="--human ann,ben,dan"),
     Case("wide, named", WIDE, ("Annotators with one another",), code=0,
          command="check r.csv --human ann,ben --model gpt-5"),
     Case("raters by rubrics",
@@ -205,39 +198,29 @@ FILES = [
     Case("no kind, no names",
          csv([(f"u{n}", f"r{who}", yes_no(n)) for n in range(12) for who in "123"], NO_KIND),
          ("has no column 'rater_kind'; say who the raters are",), mend="--human r1,r2,r3"),
-    Case("unknown names", "a,b\n1,x\n2,y\n", ("the column 'unit_id' is missing (it has a, b)",
-         "--columns unit=COLUMN,rater=COLUMN",
-         "if each rater has a column of labels, name these with --human and --model")),
+    Case("unknown names", "a,b\n1,x\n2,y\n", ("the column 'unit_id' is missing (it has a, b)",)),
     Case("spaces in the header", csv(rows(), ("unit_id", " rater_id", " rater_kind", " label")),
          ("the column name ' rater_id' begins or ends with a space",)),
-    Case("workbook named CSV", workbook(), ("r.csv is a workbook of Excel",
-         "CSV UTF-8 (Comma delimited)")),
-    Case("Parquet named CSV", parquet(),
-         ("r.csv is a Parquet file; give it the extension .parquet",)),
-    Case("UTF-16", PLAIN.encode("utf-16"),
-         ("r.csv, line 1: the file is UTF-16; save the file as UTF-8",)),
+    Case("workbook named CSV", workbook(), ("r.csv is a workbook of Excel",)),
+    Case("Parquet named CSV", parquet(), ("r.csv is a Parquet file",)),
+    Case("UTF-16", PLAIN.encode("utf-16"), ("r.csv, line 1: the file is UTF-16",)),
     Case("open quote",
          csv([*rows()[:1], ("u0", "ben", "human", '"yes'), ("u2", "ann", "human", "no")]),
          ("r.csv, row 3: a quoted cell does not end", "close the quote")),
     Case("quote within a quote", csv([("u1", "ann", "human", '"he said "yes""')]),
          ("r.csv, row 2: a quoted cell does not end", "inside a quoted cell twice")),
     Case("broken JSON", jsonl([record("yes")]) + '{"unit_id": "u2" "label": "no"}\n',
-         ("r.jsonl, line 2: not valid JSON (expecting ',' delimiter at character 18)",),
-         file="r.jsonl"),
+         ("r.jsonl, line 2: not valid JSON (expecting ',' delimiter",), file="r.jsonl"),
     Case("JSON over lines", json.dumps(record("yes"), indent=1),
-         ("r.jsonl, line 1: not valid JSON (it goes on over several lines)", "on one line"),
-         file="r.jsonl"),
-    Case("JSON list", json.dumps([record("yes")]), ("No verdict: there is no grader to evaluate.",),
-         code=0, file="r.json"),
-    Case("JSON too deep", "[" * 100_000, ("r.jsonl, line 1: JSON that cannot be read",),
-         file="r.jsonl"),
+         ("line 1: not valid JSON (it goes on over several lines)",), file="r.jsonl"),
+    Case("JSON list", json.dumps([record("yes")]), ("No verdict",), 0, "r.json"),
+    Case("JSON too deep", "[" * 100_000, ("JSON with too long a number",), file="r.jsonl"),
     Case("JSONL named CSV", jsonl([record("yes")]), ("r.csv holds JSON", "the extension .jsonl")),
     Case("a header alone", csv([]), ("has a header but no ratings",)),
     Case("no label at all", csv(rows(*[lambda n: ""] * 2)), ("no rating has a label",)),
     Case("person and model", csv([*rows(), ("u99", "ann", "model", "yes")]),
          ("r.csv, row 38: rater 'ann' is model here and human in row 2", "different ids")),
-    Case("kind with a capital", PLAIN.replace("human", "Human"), ("row 2: rater_kind is 'Human'",
-         "human, model or adjudicator")),
+    Case("kind with a capital", PLAIN.replace("human", "Human"), ("rater_kind is 'Human'",)),
 ]  # fmt: skip
 
 GATES = [
@@ -339,12 +322,16 @@ VERDICTS = (
 CASES = [*LABELS, *FILES, *GATES]
 
 
-def answer(run: Run, case: Case, options: str = "") -> Done:
+def answer(run: Callable[..., Done], case: Case, options: str = "") -> Done:
     """What evenhand says of the file, typed in its folder."""
     content = case.content if isinstance(case.content, bytes) else case.content.encode()
     Path(case.file).write_bytes(content)
     command = case.command or f"check {case.file}"
     return run(*shlex.split(f"{command} {options}"), "--resamples", "20")
+
+
+def answered(case: Case, done: Done) -> str:
+    return f"# {case.name}\n{done.stdout}{done.stderr}exit {done.returncode}\n\n"
 
 
 CORE = ("good", "inverted", "one answer", "rows are missing", "one annotator an item")
@@ -361,6 +348,7 @@ def test_a_small_file_gets_its_answer(run: Run, case: Case) -> None:
     assert done.returncode == case.code, said
     for words in (*case.says, case.mend):
         assert words in said
+    assert answered(case, done) in ANSWERS.read_text("utf-8")
     if case.code == 2:
         assert "kappa" not in done.stdout  # no figures before the fault
         assert len(done.stderr.splitlines()) == 1
@@ -454,3 +442,12 @@ def test_what_a_refusal_proposes_works(check, file: str) -> None:
     for each in proposed:
         again = check(file, f"{options} {each}")
         assert (again.returncode, again.stderr) == (0, ""), each
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        said = (
+            answered(case, answer(partial(python, "-m", "evenhand"), case))
+            for case in [*CASES, *VERDICTS]
+        )
+        ANSWERS.write_text("".join(said), "utf-8")

@@ -216,6 +216,7 @@ def test_a_row_that_cannot_be_reduced_is_refused(column, cells, said):
     frame.loc[at[:1] if cells else at, column] = cells
     table = pa.Table.from_pandas(frame, preserve_index=False)
     refused(said, reduce_part, [table], reduction(facts_of(table)))
+    assert reduce_part([None, table[:0]], reduction(facts_of(table))) == {}
 
 
 def contents(table: Reduced) -> tuple[object, ...]:

@@ -78,7 +78,7 @@ def test_only_a_complete_set_has_a_score():
     dataset = from_table(labelled_criteria(6).drop(index=[0, 5]), ScaleOptions(rubric="score"))
     labels = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
     assert labels[labels == ""].index.tolist() == [("r0", "ann")]
-    assert any("score: 2 labels of criteria are missing" in note for note in dataset.notes)
+    assert any("score: Labels of criteria missing: 2" in note for note in dataset.notes)
 
 
 def changed(table, column, cell):

@@ -97,6 +97,7 @@ def test_rules_are_read_or_refused():
     assert len(gates.parse_rule("coverage > 0, verdict ,kappa|binary.low>.5")[1]) == 2
     for text in ("", "verdict,", "verdicts", "verdict == pass"):
         refused("is not a valid condition; write verdict, or", gates.parse_rule, text)
+    refused("--engine reads files", gates.gate, pd.DataFrame(), "g", engine="dask")
 
 
 # A baseline

@@ -103,7 +103,7 @@ def test_helper_columns_are_no_items(table, usual):
 
 
 @pytest.mark.parametrize(
-    "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copies"])
+    "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copied_row"])
 )
 def test_names_with_a_meaning_of_their_own_may_be_raters(table, usual, name):
     assert verdict(table.rename(columns={"ben": name}), human=["ann", name]) == usual
