@@ -462,6 +462,7 @@ def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFr
     rows = kappas[kappas["rater_b"].isin(["", *graders])]
     lows = rows["rubric"].map(rows[rows["rater_b"] == ""].set_index("rubric")["low"])  # annotators'
     marks = (rows["high"] < lows).map({True: f' <b class="evenhand-below">{BELOW}</b>', False: ""})
+    marks += rows["statistic"].str.endswith("_held_out").map({True: " *", False: ""})
     figures = zip(rows["estimate"], rows["low"], rows["high"], marks, strict=True)
     cells = [f"{at:z.2f} ({low:z.2f} to {high:z.2f}){mark}" for at, low, high, mark in figures]
     table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")

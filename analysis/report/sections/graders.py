@@ -177,7 +177,7 @@ def _forest_data(figures: src.RubricFigures, subset: str) -> list[charts.Datum]:
     kinds |= dict.fromkeys(BASELINES, "baseline")
     rows = [(_PEOPLE, people, "")]
     rows += [(kinds[name], figures.get(kappa, "humans", name, subset), name) for name in kinds]
-    title = f"{entry_for(kappa).label} {src.SUBSET_NAMES[subset]}"
+    title = f"{entry_for(kappa).name} ({src.SUBSET_NAMES[subset]})"
     values: list[charts.Datum] = []
     for kind, figure, name in rows:
         if figure is not None:
