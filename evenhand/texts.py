@@ -124,8 +124,7 @@ def escaped_json(text: str) -> str:
     """Return an equivalent JSON text with invisible characters as JSON's escapes (UTF-16)."""
 
     def escaped(match: re.Match[str]) -> str:
-        hex_digits = match[0].encode("utf-16-be", "surrogatepass").hex()
-        return re.sub("....", r"\\u\g<0>", hex_digits)
+        return re.sub("....", r"\\u\g<0>", match[0].encode("utf-16-be", "surrogatepass").hex())
 
     return _INVISIBLE.sub(escaped, text)
 

@@ -70,8 +70,7 @@ if TYPE_CHECKING:
 # guesses. A first try from any address is always checked. Old attempts are deleted. An attempt has
 # a row for each of its senders: the address, and the browser if it is known.
 
-FAILURE_PERIOD = timedelta(hours=1)
-"""Time for which a wrong password counts."""
+FAILURE_PERIOD = timedelta(hours=1)  # for which a wrong password counts
 LOGIN_PERIOD = timedelta(days=30)
 """Time after a login for which its address and browser count as the account owner's."""
 

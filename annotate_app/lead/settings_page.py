@@ -214,8 +214,7 @@ def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study
         options = list(dict.fromkeys([*closed, *present]))
         hint = "None chosen" if closed else "Type one, then Enter"
         extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not closed}
-        chosen = st.multiselect(label, options, list(present), shown_as, key=key, **extra)
-        return tuple(chosen)
+        return tuple(st.multiselect(label, options, list(present), shown_as, key=key, **extra))
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
         return st.selectbox(label, choices, choices.index(present), key=key, format_func=shown_as)

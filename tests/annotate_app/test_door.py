@@ -623,5 +623,4 @@ def test_links_and_files_of_a_leads_page_are_of_its_study(lead, together):
     assert asked(together, path)[0] == 403  # without the browser's cookie
     cookie = "; ".join(f"{each['name']}={each['value']}" for each in page.context.cookies())
     assert asked(together, path, Cookie=cookie)[0] == 200
-    elsewhere = path.replace("/second/", "/first/", 1)
-    assert asked(together, elsewhere, Cookie=cookie)[0] == 403
+    assert asked(together, path.replace("/second/", "/first/", 1), Cookie=cookie)[0] == 403

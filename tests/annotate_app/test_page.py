@@ -47,8 +47,7 @@ HOSTILE = [
 
 
 def hostile(number: int, side: str) -> str:
-    place = 2 * (number - 1) + (side == "b")
-    return f"Unit {number}{side}\n" + HOSTILE[place]
+    return f"Unit {number}{side}\n" + HOSTILE[2 * (number - 1) + (side == "b")]
 
 
 # What may stand in a text, and with which attributes.

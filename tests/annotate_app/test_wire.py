@@ -625,8 +625,7 @@ def test_every_sentence_is_used_and_every_use_has_one():
     keys = {counted(key, known) for key in known}
     assert said <= keys
     in_rooms = {key for key in keys if key.partition(".")[0] in rooms}
-    by_kind = {"session.right", "session.wrong"}
-    assert keys == said | in_rooms | by_kind
+    assert keys == said | in_rooms | {"session.right", "session.wrong"}
 
 
 def test_every_word_of_the_panel_is_used_in_it():

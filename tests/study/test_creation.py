@@ -384,8 +384,7 @@ def test_each_unit_has_one_wording_for_all_and_each_rater_meets_both(tried):
     assert all(set(pairs[fresh[at : at + 2]]) == set(pairs) for at in (0, 2, 4, 6))
     by_rater = own.groupby("rater_id")["rubric"].value_counts().unstack()
     assert (by_rater["refusal"] == by_rater["refusal-2"]).all()
-    before = ratings[~ratings["pair"].isin(fresh)]
-    assert set(before["rubric"]) == {"refusal"}
+    assert set(ratings[~ratings["pair"].isin(fresh)]["rubric"]) == {"refusal"}
     hashes = ratings.drop_duplicates("rubric").set_index("rubric")["rubric_hash"]
     assert hashes["refusal-2"] == reworded()[0].hash
     assert hashes["refusal"] == tried.rubrics["refusal"].hash
