@@ -46,13 +46,13 @@ instructions = "Compare the two responses by their length alone."
 [[options]]
 key = "L"
 name = "Response A"
-description = "The response on the left is shorter."
+description = "Response A has fewer words."
 swapped = "R"
 
 [[options]]
 key = "R"
 name = "Response B"
-description = "The response on the right is shorter."
+description = "Response B has fewer words."
 swapped = "L"
 
 [[options]]

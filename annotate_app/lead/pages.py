@@ -390,10 +390,10 @@ def show_agreement(study: Study) -> None:
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
         caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
-        legend = {"below": bool(graders), "binary": not binary.empty}
+        legend = {"below": bool(graders), "binary": not binary.empty, "tuned": not binary.empty}
         with above:
-            show_table(table, caption, titles, html_columns=[*titles][1:])
             show(*(block(WORDS["agreement"][name], "note") for name in legend if legend[name]))
+            show_table(table, caption, titles, html_columns=[*titles][1:])
     with above:
         st.header("Graders compared with human agreement", anchor=False)
         show_charts(figures.forests)

@@ -378,7 +378,7 @@ class Sheet:
 
 
 PAGE = 30  # answers on a page of the list of earlier answers
-_MOST = 120  # characters of a text in an excerpt
+_MOST = 160  # characters of a text in an excerpt
 
 
 @dataclass(frozen=True)

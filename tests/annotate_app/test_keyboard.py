@@ -455,7 +455,7 @@ def what_an_answer_means_can_be_had(page) -> None:
     expect(shown).to_have_text(["The response on the right is shorter."])
     places = page.locator(".option").evaluate_all(TOPS)
     page.locator(".option").first.click()
-    assert shown.all_text_contents() == ["The response on the left is shorter."]
+    assert shown.all_text_contents() == ["Response A has fewer words."]
     assert page.locator(".option").evaluate_all(TOPS) == places  # what is chosen moves none
 
 

@@ -277,7 +277,7 @@ def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     page.reload()
     page.get_by_role("button", name="I agree and want to take part").click()
     leading.heading(page, "Guidelines: Length")
-    page.get_by_text("The response on the left is shorter.").wait_for()
+    page.get_by_text("Response A has fewer words.").wait_for()
     axe(page, "rubric")
     leading.go_on(page)
     page.get_by_text("Practice: after each answer").wait_for()

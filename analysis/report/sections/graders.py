@@ -151,7 +151,7 @@ def forest(
     has_baseline = any(datum["kind"] == "baseline" for datum in values)
     graders = list(dict.fromkeys(name for subset in subsets for name in figures.graders(subset)))
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
-    x = charts.axis_through_zero(datum[name] for datum in values for name in bounds)
+    x = charts.axis_through_zero([1.0, *(datum[name] for datum in values for name in bounds)])
     panels = []
     for title, plot_values in src.group_by(values, lambda datum: datum["plot"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.

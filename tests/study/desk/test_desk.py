@@ -651,7 +651,7 @@ def test_earlier_answers_are_listed_and_no_others_can_be_opened(make_study):
     assert [row.number for row in rows] == list(range(35, 0, -1))
     assert (len(listed.rows), listed.total, rest.start) == (30, 35, 30)
     assert [row.task.stored_answer.option_key for row in rows[:3]] == ["B", "A", "C"]
-    assert all(0 < len(line) <= 240 for row in rows for line in row.excerpt.splitlines())
+    assert all(0 < len(line) <= 320 for row in rows for line in row.excerpt.splitlines())
     assert all(row.task.stored_answer.created_at.startswith("20") for row in rows)
     assert desk.earlier("r1", start=1000).rows == ()
     for each in (done[10], done[0]):
