@@ -68,8 +68,7 @@ class Suite:
     def version(self) -> str:
         """Version of the prompt and a short hash of the attack texts: `PROMPT_VERSION-HASH`."""
         texts = [_LONG_LENGTH, _FILLER, *(f"{entry.name}: {entry.text}" for entry in self.attacks)]
-        texts_hash = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
-        return f"{PROMPT_VERSION}-{texts_hash[:8]}"
+        return f"{PROMPT_VERSION}-{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:8]}"
 
     def suffix(self, rubric: Rubric, attack: str, target: str, place: str) -> str:
         """Return the text to append to a unit's text at `place`: a break, harmless filler, and

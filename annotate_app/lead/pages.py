@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, SUBSET_NAMES, rater_title
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
@@ -310,13 +310,14 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
     graders = judge.best_first(judge.rank_graders(results, verdicts))
     rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
-        title, grader = TITLES[verdict["verdict"]], verdict["grader"]
+        kind, title = verdict["verdict"], TITLES[verdict["verdict"]]
         icon = f"({title.icon})" if verdict["holds_for"] else title.icon  # a pass in part
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, people's
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""  # z: no -0.00
         why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
-        rows[grader][verdict["rubric"]] = f"<b>{icon} {title.words}</b><small>{why}</small>"
+        cell = f'<b class="is-{kind}">{icon} {title.words}</b><small>{why}</small>'
+        rows[verdict["grader"]][verdict["rubric"]] = cell
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 
 
@@ -385,15 +386,15 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        of_binary = binary["rubric"].replace(rubrics) + f" {SUBSET_NAMES[ALL_BINARY]}"
+        of_binary = binary["rubric"].replace(rubrics) + f" {WORDS['agreement']['binary']}"
         table = agreement_table(pd.concat([kappas, binary.assign(rubric=of_binary)]), graders)
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
-        caption = f"Cohen's kappa with annotators (95% CI; {ordered} weights for ordered answers)"
-        legend = {"below": bool(graders), "binary": not binary.empty, "tuned": not binary.empty}
+        words, shown = WORDS["agreement"], [*titles][1:]
         with above:
-            show(*(block(WORDS["agreement"][name], "note") for name in legend if legend[name]))
-            show_table(table, caption, titles, html_columns=[*titles][1:])
+            show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=shown)
+            if not binary.empty:
+                show(block(words["tuned"], "note"))
     with above:
         st.header("Graders compared with human agreement", anchor=False)
         show_charts(figures.forests)
@@ -464,7 +465,7 @@ def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFr
     marks = (rows["high"] < lows).map({True: f' <b class="evenhand-below">{BELOW}</b>', False: ""})
     marks += rows["statistic"].str.endswith("_held_out").map({True: " *", False: ""})
     figures = zip(rows["estimate"], rows["low"], rows["high"], marks, strict=True)
-    cells = [f"{at:z.2f} ({low:z.2f} to {high:z.2f}){mark}" for at, low, high, mark in figures]
+    cells = [f"{at:z.2f} [{low:z.2f}, {high:z.2f}]{mark}" for at, low, high, mark in figures]
     table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")
     return table[[*dict.fromkeys(rows["rater_b"])]].reset_index().fillna(DASH)
 
