@@ -76,8 +76,7 @@ def test_a_setting_is_in_force_at_once_in_every_process(folder, changing, annota
     look(page, "Every item is assigned until it has 4 annotators")
     assert read_config(folder).annotation.raters_per_unit == 3  # nothing is written before
     save(page)
-    text = (folder / "study.toml").read_text("utf-8")
-    assert f"{COMMENT}raters_per_unit = 4\n" in text
+    assert f"{COMMENT}raters_per_unit = 4\n" in (folder / "study.toml").read_text("utf-8")
     expect(page.get_by_label("Annotators per item")).to_have_value("4")
     # In the other process, for somebody in the middle of their work who does not reload.
     expect(person.page.get_by_text("How sure are you?")).to_have_count(0)

@@ -74,7 +74,8 @@ def test_the_table_of_verdicts_has_both_kappas_where_they_are_known():
     verdict: Any = about | {"reason": "a <b>", "holds_for": "", "kappas": keys, "evidence": []}
     other = verdict | {"rubric": "refusal", "grader": "another", "kappas": []}
     table = pages.verdict_table([verdict, other], rows.assign(estimate=[0.77, 0.82]))
-    cell = f"<b>± {TITLES['only_with_correction'].words}</b><small>{{}}a &lt;b&gt;</small>".format
+    words = TITLES["only_with_correction"].words
+    cell = f'<b class="is-only_with_correction">± {words}</b><small>{{}}a &lt;b&gt;</small>'.format
     assert table.to_dict("records") == [
         {"grader": "some-model", "hedging": cell("0.77 vs 0.82; "), "refusal": DASH},
         {"grader": "another", "hedging": DASH, "refusal": cell("")},
