@@ -303,8 +303,9 @@ class DrawnPanel {
   drawChip() {
     if (!this.data) return;
     const chip = this.find(".chip");
-    const state = this.drafts.unsent().length > 0 ? this.stateOfSending() : this.stateOfLine();
-    const said = this.words[state];
+    const count = this.drafts.unsent().length;
+    const state = count > 0 ? this.stateOfSending() : this.stateOfLine();
+    const said = filled(this.words[state], { count });
     if (chip.textContent === said) return; // a live region speaks when it changes, only then
     chip.dataset.state = state;
     chip.textContent = said;
