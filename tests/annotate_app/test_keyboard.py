@@ -452,7 +452,7 @@ def what_an_answer_means_can_be_had(page) -> None:
     page.evaluate("() => new Promise((done) => setTimeout(done))")  # the click gives the focus back
     page.locator(".option input").first.focus()
     page.keyboard.press("ArrowDown")
-    expect(shown).to_have_text(["The response on the right is shorter."])
+    expect(shown).to_have_text(["Response B has fewer words."])
     places = page.locator(".option").evaluate_all(TOPS)
     page.locator(".option").first.click()
     assert shown.all_text_contents() == ["Response A has fewer words."]
