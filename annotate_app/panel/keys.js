@@ -196,11 +196,14 @@ class KeyedPanel extends FindingPanel {
       guide.open = false;
       return this.toTexts();
     }
-    guide.open = true;
-    if (matchMedia("(min-width: 1100px)").matches && guide.offsetHeight < this.find(".question").clientHeight) {
+    const before = guide.open;
+    const isBeside = matchMedia("(min-width: 1100px)").matches; // else the panel has no room
+    guide.open = before || isBeside;
+    if (isBeside && guide.offsetHeight < this.find(".question").clientHeight) {
       guide.scrollIntoView({ block: "nearest" });
       return summary.focus({ focusVisible: true });
     }
+    guide.open = before;
     const title = heading([this.words.guidelines, question.title].filter(Boolean).join(": "));
     title.tabIndex = -1;
     title.autofocus = true; // reading begins at the top, not at the button below

@@ -378,7 +378,7 @@ class Sheet:
 
 
 PAGE = 30  # answers on a page of the list of earlier answers
-_MOST = 160  # characters of a text in an excerpt
+_TEXT_CHARACTERS = 160  # the most of a text in an excerpt
 
 
 @dataclass(frozen=True)
@@ -404,10 +404,10 @@ def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts as they are read, a line for each side."""
     sides: dict[str, list[str]] = {}
     for block in people.blocks:
-        text = " ".join(block.text[: 2 * _MOST].split())
-        sides.setdefault(block.side, []).append(text[:_MOST] + "…" * (len(text) > _MOST))
+        text, most = " ".join(block.text[: 2 * _TEXT_CHARACTERS].split()), _TEXT_CHARACTERS
+        sides.setdefault(block.side, []).append(text[:most] + "…" * (len(text) > most))
     lines = (f"{side.upper()}: " * bool(side) + " · ".join(texts) for side, texts in sides.items())
-    return "\n".join(line[: 2 * _MOST] for line in lines)
+    return "\n".join(line[: 2 * _TEXT_CHARACTERS] for line in lines)
 
 
 TextsByTask = Mapping[str, Mapping[str, str]]  # by task id, then by the rubric's variable
