@@ -80,7 +80,21 @@ key = "no"
 name = "No"
 description = "It leaves something out."
 """
-SEVERAL = "several = true\n" + YES_NO.replace('affirmative = ["yes"]\n', "")
+SEVERAL = """several = true
+level = "nominal"
+[[options]]
+key = "reason"
+name = "Gives the reason"
+description = "Why it rains, not only that it does."
+[[options]]
+key = "example"
+name = "Gives an example"
+description = "A place or a day, as one would tell a friend."
+"""
+QUESTIONS = {
+    "number": "How well does it explain why it rains? 0: not at all. 100: as well as can be.",
+    "several": "What does the response do?",
+}
 NUMBER = "[number]\nlow = 0\nhigh = 100\nstep = 1\n"
 BLOCKS = {
     "conversation": ("conversation", ""),
@@ -272,10 +286,8 @@ def _make_study(home: Path, kind: str) -> None:
         name, more = BLOCKS[kind]
         label = "Conversation" if kind == "conversation" else "Response"
         rest += f'[[blocks]]\ncolumn = "response"\nlabel = "{label}"\nkind = "{name}"\n{more}\n'
-    level = 'level = "nominal"\n' if kind == "several" and "level" not in rest else ""
-    rubric = RUBRIC.format(
-        name="quality", question="Does it answer?", variables='"response"', rest=level + rest
-    )
+    question = QUESTIONS.get(kind, "Does it answer?")
+    rubric = RUBRIC.format(name="quality", question=question, variables='"response"', rest=rest)
     (files / "quality.toml").write_text(rubric, "utf-8")
     # Everybody who comes, once for each width and scheme, has all of the units.
     words = ["new", str(home / kind), "--items", str(files / "items.csv"), "--raters", "50"]

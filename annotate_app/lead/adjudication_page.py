@@ -20,7 +20,15 @@ from streamlit.components.v2 import component
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
+from evenhand.annotate_app.html_texts import (
+    block,
+    drawn_text,
+    heading,
+    items,
+    links_to_sides,
+    show,
+    show_complaint,
+)
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
@@ -456,9 +464,9 @@ def _draw_filters(
     titles, by_grader = parts.rubric_titles(study), Counter(case.grader for case in disagreements)
     rubrics = {case.rubric: titles[case.rubric] for case in disagreements}
     graders = {name: f"{names.get(name, name)} ({n:,})" for name, n in by_grader.most_common()}
-    rubric = choose("Rubric", {_ALL: "All"} | rubrics)
-    grader = choose("Grader", {_ALL: "All"} | graders)
-    kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
+    rubric = choose("Rubric", {_ALL: "All rubrics"} | rubrics)
+    grader = choose("Grader", {_ALL: "All graders"} | graders)
+    kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All causes"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in cases.KINDS})
     causes = {key: decision.kind for key, decision in earlier.items()}
     return [
@@ -473,7 +481,7 @@ def _draw_filters(
 def _show_unit(
     study: Study,
     case: GraderDisagreement,
-    draw_neighbours: Callable[[], None],
+    draw_neighbours: Callable[[str], None],
     draw_causes: Callable[[], None],
 ) -> None:
     """Draw a disagreement's texts; next to them buttons to other ones, its labels and causes."""
@@ -491,7 +499,7 @@ def _show_unit(
         marks = quoted_marks(study, [case]).get(key, [])
         show(parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
-        draw_neighbours()
+        draw_neighbours(links_to_sides({text.side for text in people.blocks}))
         show(block(people.question, "note"))
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
         by_label: dict[str, list[str]] = {title_of(label): [] for _, label in given}
@@ -544,8 +552,10 @@ def _show_causes(
     show_outcome(_SORTED)
 
 
-def _show_neighbours(shown: _Shown, key: DisagreementKey, keys: Sequence[DisagreementKey]) -> None:
-    """Draw the buttons to the disagreements before and after `key`, with its number between."""
+def _show_neighbours(
+    shown: _Shown, key: DisagreementKey, keys: Sequence[DisagreementKey], links: str
+) -> None:
+    """Draw buttons to the disagreements before and after `key`, its number, and HTML: `links`."""
     number, is_off = keys.index(key), len(keys) == 1
 
     def button(title: str, shortcut: str, step: int) -> None:
@@ -556,3 +566,5 @@ def _show_neighbours(shown: _Shown, key: DisagreementKey, keys: Sequence[Disagre
         button("Previous", "P", -1)
         st.text(f"{number + 1:,} of {len(keys):,}")
         button("Next", "N", 1)
+        if links:
+            show(links)

@@ -11,7 +11,8 @@ class Decider {
     const until = { signal: this.hearing.signal };
     // Capturing on the window comes before Streamlit's own keys: r reruns, c clears caches.
     window.addEventListener("keydown", (event) => this.onKey(event), { ...until, capture: true });
-    this.find("form").addEventListener("submit", (event) => this.onSubmit(event), until);
+    this.form = this.find("form");
+    this.form.addEventListener("submit", (event) => this.onSubmit(event), until);
     this.find(".pass").addEventListener("click", () => this.pass(), until);
   }
 
@@ -21,7 +22,7 @@ class Decider {
 
   update({ data, setTriggerValue }) {
     this.trigger = setTriggerValue;
-    this.sent = false; // the server knows of it, or it never arrived
+    this.form.ariaBusy = "false"; // the server knows of what was sent, or it never arrived
     if (this.token !== data.token) {
       this.token = data.token;
       this.options = data.options;
@@ -131,8 +132,8 @@ class Decider {
 
   // Once, until the page is drawn anew.
   send(what) {
-    if (this.sent) return;
-    this.sent = true;
+    if (this.form.ariaBusy === "true") return;
+    this.form.ariaBusy = "true";
     this.trigger("sent", { token: this.token, ...what });
   }
 

@@ -423,7 +423,8 @@ def marked_blocks(
         noted = [(part, note(raters) if raters else "") for part, raters in parts]
         return html_texts.marked_block(noted, text.label)
 
-    return html_texts.side_by_side([(text.side, block_with_marks(text)) for text in texts])
+    blocks = [(text.side, block_with_marks(text)) for text in texts]
+    return html_texts.side_by_side(blocks, is_linked=True)
 
 
 def unit_blocks(study: Study, unit_id: str, rubric_name: str) -> str:

@@ -83,7 +83,8 @@ def shown(page: Page, other_than: str = "") -> str:
     for _ in range(100):
         # While the page is drawn anew, the unit before and the next stand there side by side.
         unit = "" if decision.count() > 1 else f"{decision.inner_text()}: {text.inner_text()}"
-        if unit not in ("", other_than):
+        is_busy = page.locator(".decider[aria-busy=true]").count()  # with the unit before
+        if unit not in ("", other_than) and not is_busy:
             return unit
         page.wait_for_timeout(50)
     raise TimeoutError(f"still {other_than}")
