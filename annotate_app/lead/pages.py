@@ -310,13 +310,14 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
     graders = judge.best_first(judge.rank_graders(results, verdicts))
     rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
-        kind, title = verdict["verdict"], TITLES[verdict["verdict"]]
-        icon = f"({title.icon})" if verdict["holds_for"] else title.icon  # a pass in part
+        title = TITLES[verdict["verdict"]]
+        is_part = bool(verdict["holds_for"])
+        icon, style = (f"({title.icon})", "part") if is_part else (title.icon, verdict["verdict"])
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, people's
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""  # z: no -0.00
         why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
-        cell = f'<b class="is-{kind}">{icon} {title.words}</b><small>{why}</small>'
+        cell = f'<b class="is-{style}">{icon} {title.words}</b><small>{why}</small>'
         rows[verdict["grader"]][verdict["rubric"]] = cell
     return pd.DataFrame([*rows.values()]).fillna(DASH)
 

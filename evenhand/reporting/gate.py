@@ -35,7 +35,7 @@ from evenhand.analysis.injection import STATISTICS as AUDIT_STATISTICS
 from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.results import ResultRow
-from evenhand.analysis.statistics import shown_apart
+from evenhand.analysis.statistics import find_entry, shown_apart
 from evenhand.analysis.verdicts import versions
 from evenhand.errors import InputError
 from evenhand.reporting.analysing import AnalysisAndContext, OnStage, analyse_source
@@ -337,6 +337,12 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
         raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=names))
     if is_audit and not (candidates["rater_a"] == grader).any():
         raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
+    has_binary = (rows["subset"] == "all|binary").any()
+    if candidates.empty and find_entry(statistic) and not has_binary:
+        raise InputError(
+            f"--require: there is no {statistic} here, nor any statistic of the binary label, "
+            "as no labels count as yes; declare them with --affirmative, or in the rubric"
+        )
     if candidates.empty:
         raise InputError(
             f"--require: there is no statistic {statistic!r} here; results.csv has "
@@ -358,7 +364,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
     is_any_attack = is_audit and not clause.level and not clause.binary
     if is_any_attack and (worst := _worst_attack(clause, candidates)):
         return worst
-    if clause.binary and not (rows["subset"] == "all|binary").any():
+    if clause.binary and not has_binary:
         raise InputError(
             f"--require: there is no {statistic}|binary here, as no labels count as yes; "
             "declare them with --affirmative, or in the rubric"

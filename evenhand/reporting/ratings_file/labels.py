@@ -631,6 +631,14 @@ def declared_scales(
         notes = [written("reading.normalised", changed=n_joined, labels=len(ratings)), *notes]
     if is_corrected:
         ratings = pd.concat(corrected_tables).loc[ratings.index]  # in their first order
+    has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
+    with_probabilities = set(ratings.loc[has_probability, "rater_id"])
+    for grader in sorted(options.thresholds.keys() - with_probabilities):
+        graders = listed(sorted(with_probabilities)) or "none"
+        raise InputError(
+            f"no rating of {grader!r} has a probability, so its threshold would change nothing; "
+            f"raters with probabilities: {graders}"
+        )
     return ScaledRatings(ratings, scales, notes=notes)
 
 
