@@ -40,7 +40,7 @@ from evenhand.texts import written
 # early never decide the next item.
 
 LONGEST_REASON = 4000
-_KEY = "decision.decider"
+_KEY = "decision.decider"  # the callback gets its value as `decider` (see `acts`)
 _HERE = Path(__file__).parent
 _mount = component(
     "evenhand_decider",
@@ -93,8 +93,8 @@ _WORK = "adjudication"
 
 @dataclass
 class _Work:
-    """A visitor's work: the `open` item of the queue, or a decided one to be `revised`; and the
-    `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
+    """What a visitor works on: the `open` item of the queue, or a decided one to be `revised`; and
+    the `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
     """
 
     open: Key | None = None
@@ -192,8 +192,8 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
             show(block(written("lead.keys"), "note"))
         with st.expander("Instructions"):
             # Only the lead's own text is drawn with its links, not one with an item's values.
-            is_leads = people.instructions == study.rubrics[case.rubric].instructions
-            show(drawn_text(people.instructions) if is_leads else block(people.instructions))
+            has_no_values = people.instructions == study.rubrics[case.rubric].instructions
+            show(drawn_text(people.instructions) if has_no_values else block(people.instructions))
 
 
 def _store_decision(study: Study, who: Visitor, work: _Work, *, decider: Mapping[str, Any]) -> None:
@@ -249,7 +249,7 @@ def _token(key: Key | DisagreementKey) -> str:
 
 # ---- items --------------------------------------------------------------------------------------
 
-_MOST_ITEMS = 50
+_MOST_ITEMS = 50  # shown at a time
 _show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
 _FIRSTS = "items_first"  # key in the session of the first row that is shown, by filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]  # titles of the choices
@@ -286,7 +286,7 @@ def show_items(study: Study) -> None:
     if order != "sample":  # the table's own order; the other choices are columns
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
     with pager:
-        first = _first_row(len(items_table), (searched, rubric, decided, order))
+        first = _draw_pager(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
     final = zip(rows["rubric"], rows["final_label"], strict=True)
     columns = "item given graders" if with_graders else "item given"
@@ -304,14 +304,14 @@ def show_items(study: Study) -> None:
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
 
 
-def _first_row(count: int, filters: tuple[str, ...]) -> int:
+def _draw_pager(count: int, filters: tuple[str, ...]) -> int:
     """Draw which of `count` rows are shown, and buttons to others; return the first's index."""
     firsts: dict[tuple[str, ...], int] = st.session_state.setdefault(_FIRSTS, {})
     first = firsts.get(filters, 0)
 
     def button(title: str, new_first: int) -> None:
-        turn, is_off = partial(firsts.__setitem__, filters, new_first), not 0 <= new_first < count
-        st.button(title, on_click=turn, disabled=is_off, type="tertiary")
+        move, is_off = partial(firsts.__setitem__, filters, new_first), not 0 <= new_first < count
+        st.button(title, on_click=move, disabled=is_off, type="tertiary")
 
     button("**Previous** ‹", first - _MOST_ITEMS)  # the word is for screen readers
     st.text(f"{min(first + 1, count):,}-{min(first + _MOST_ITEMS, count):,} of {count:,}")
@@ -446,7 +446,7 @@ def _draw_filters(
     earlier: dict[DisagreementKey, cases.SortedDisagreement],
 ) -> list[GraderDisagreement]:
     """Draw filters by rubric, grader and cause; return the disagreements that pass them. `earlier`
-    are the causes chosen so far.
+    has the decisions on their causes so far.
     """
     row, names = st.container(horizontal=True, key="filters"), study.config.names
 
@@ -520,14 +520,11 @@ def _show_causes(
     if before:
         st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
 
-    def store(
-        study: Study, who: Visitor, kind: cases.Kind | Literal[""], **note_by_token: str
-    ) -> None:
+    # The name of the note's field is the token, so that each disagreement has another field.
+    def store(study: Study, who: Visitor, kind: cases.Kind | Literal[""], **notes: str) -> None:
         if shown.key != key:  # an earlier act has moved on
             raise InputError(written("lead.unit_changed"))
-        cases.sort_disagreement(
-            study, who.name, kind=kind, note=note_by_token[token], **key._asdict()
-        )
+        cases.sort_disagreement(study, who.name, kind=kind, note=notes[token], **key._asdict())
         shown.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
     storing = partial(lead_callback, study, _SORTED, store)  # takes the kind
