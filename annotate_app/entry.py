@@ -139,7 +139,7 @@ def ticket_of(study: Study, admission: access.Admission) -> str:
 
 
 def keep_login(study: Study, admission: access.Admission | None = None) -> None:
-    """Keep the login of an annotator with an account in this window, also after a reload."""
+    """Let the browser keep the login of an annotator with an account, or give back the kept one."""
     may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
     if _ANNOTATOR_LOGIN.held() or _ANNOTATOR_LOGIN.is_leaving() or may_log_in:
         _ANNOTATOR_LOGIN.show(study)

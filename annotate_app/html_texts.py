@@ -50,13 +50,10 @@ def lang_attribute(code: str | None) -> str:
 
 def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
     """Return a quoted text from its pieces, (text, note); a piece with a note is marked."""
-    inside = "".join(
-        f"<mark>{html.escape(text)}</mark><small>{html.escape(note)}</small>"
-        if note
-        else html.escape(text)
-        for text, note in pieces
-    )
-    return f'<div>{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div></div>'
+    safe = [(html.escape(text), html.escape(note)) for text, note in pieces]
+    marked = (f"<mark>{text}</mark><small>{note}</small>" if note else text for text, note in safe)
+    quote = f'<div class="evenhand-quote" dir="auto">{"".join(marked)}</div>'
+    return f"<div>{label_above(label)}{quote}</div>"
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:

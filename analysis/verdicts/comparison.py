@@ -192,7 +192,7 @@ class ScoreBounds:
         return float(bounds.chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Return the factor by which the sample must grow for a lower bound above `null`, or inf."""
+        """Return the factor by which a sample must grow for a lower bound above `null`, or inf."""
         sample, statistic = self.sample, self.statistic
         if not float(sample.estimate) > null or not alpha > 0:
             return math.inf
@@ -422,8 +422,8 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     A person with tables of their own is left out by leaving out these tables. For a person who
     shares a table, its sums are computed again without that person's labels.
     """
-    people, pairs = overlap.raters, list(combinations(range(len(overlap.individual)), 2))
-    if len(people) < 3:
+    pairs = list(combinations(range(len(overlap.individual)), 2))
+    if len(overlap.raters) < 3:
         return math.nan
 
     def total_sums(overlap: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:

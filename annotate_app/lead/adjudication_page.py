@@ -267,15 +267,16 @@ def show_items(study: Study) -> None:
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     pager = st.container(horizontal=True, vertical_alignment="center", key="pager")
     with_graders = pager.toggle("Show graders' labels")
-    flags = Counter(
-        (flag.unit_id, flag.rubric) for flag in cases.raised_flags(study) if flag.is_open
-    )
+
+    open_flags = (flag for flag in cases.raised_flags(study) if flag.is_open)
+    flags = Counter((flag.unit_id, flag.rubric) for flag in open_flags)
     items_table = parts.latest(study, cases.final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
     items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
         graded = parts.latest(study, cases.grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
+
     ids = items_table["item_id"].str.casefold()
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
     if rubric:
@@ -285,6 +286,7 @@ def show_items(study: Study) -> None:
     items_table = items_table[matches]
     if order != "sample":  # the table's own order; the other choices are columns
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
+
     with pager:
         first = _draw_pager(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
@@ -381,7 +383,7 @@ class DisagreementKey(NamedTuple):
 
 _ALL, _OPEN = "*", ""  # choices of a filter: all, and those without a cause yet
 _SHOWN = "disagreement_at"  # key in the session
-_SORTED = "sorted"  # `place` of the acts (see `acts`)
+_SORTED = "sorted"  # name of the acts (see `acts`)
 
 
 @dataclass
@@ -403,10 +405,10 @@ def show_disagreements(study: Study) -> None:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    counts = {"left": sum(_key_of(case) not in earlier for case in disagreements)}
+    n_left = sum(_key_of(case) not in earlier for case in disagreements)  # without a cause
     summary = st.empty()  # above the filters, which determine its last number
     chosen = _draw_filters(study, disagreements, earlier)
-    counts |= {"found": len(disagreements), "chosen": len(chosen)}
+    counts = {"left": n_left, "found": len(disagreements), "chosen": len(chosen)}
     with summary:
         show(block(written("disagreement.left", **counts), "note"))
     if chosen:

@@ -47,7 +47,7 @@ _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
 _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
-_MADE = "new_study_made"  # place of the outcome (see `acts`)
+_MADE = "new_study_made"  # name of the act whose outcome is shown (see `acts`)
 _REQUESTS = "new_study_requests"
 """Key of the requests to create a study. The button only adds one; the next run of the page, which
 knows all fields, carries it out. A new input or click may end a run at any call of Streamlit's, so
@@ -385,7 +385,6 @@ def _show_preview(preview: StudyPreview) -> None:
         columns = ("rubric", "units", "raters", "judgments", "hours")
         rows = [[getattr(work, name) for name in columns] for work in load]
         parts.show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
-        pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
-        st.text(written("lead.new_hours", **pace))
+        st.text(written("lead.new_hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
         st.text(_in_page(sentence))
