@@ -22,8 +22,7 @@ def main(port: int, patience: float = 8.0) -> int:
         except urllib.error.HTTPError:
             return 1  # it answers that it cannot work
         except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
-            cause = getattr(error, "reason", error)  # a URLError wraps its cause
-            if not isinstance(cause, TimeoutError):
+            if not isinstance(getattr(error, "reason", error), TimeoutError):  # a URLError's cause
                 return 1
     for process in _serving_processes(port):
         os.kill(process, signal.SIGKILL)

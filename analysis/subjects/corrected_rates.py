@@ -658,8 +658,8 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
 
 
 def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return a note on what a PPI++ figure rests on, from masks (units,): on people's labels only,
-    if no unit is unlabelled (`rest`); on how many strata, or few labels in a part of the sample.
+    """Return a note on the basis of a PPI++ figure, from masks (units,): people's labels alone if
+    no unit is unlabelled (`rest`), the number of strata, or few labels in a part of the sample.
     """
     sample_note: Note = f"in {strata} strata" if strata > 1 else ""
     if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:

@@ -77,8 +77,8 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
-    """Return the two-sided p of no association of x and y (n,): twice the smaller share of all n!
-    orders of x (n <= 9) whose correlation is as high as the observed one, or as low.
+    """Return the two-sided p of no association of x and y (n,): twice the share of all n! orders of
+    x (n <= 9) that correlate at least, or else at most, as observed; the smaller share counts.
 
     With four subjects even perfect agreement is not significant: 2 of 24 orders are as extreme.
 

@@ -25,7 +25,7 @@ The advice is one of three; the last two keep the default:
 
 **Calibration**: Brier score, calibration error and reliability, also after recalibration by an
 isotonic curve that was fitted on other clusters. Every row has the method by which the probability
-was obtained (token probabilities, share of repeated draws, stated); graders with several are split
+was obtained (token probabilities, share of draws, stated); graders with several methods are split
 before (`analysis.labels.encoding`).
 
 Shares in bins of few units differ from probabilities by chance, so that the mean distance of a
@@ -411,7 +411,7 @@ def advise(
     tuned_is_informative = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
         return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
-    if not tuned_is_informative and not default_kappa.low > 0:
+    if not tuned_is_informative and not default_kappa.low > 0:  # also if NaN
         return Advice("not_identifiable", default, Remark("agrees_by_chance"))
     if threshold.estimate == default:
         return Advice("default", default, Remark("no_better_threshold"))
@@ -610,7 +610,7 @@ def with_held_out_thresholds(labels: LabelMatrix) -> LabelMatrix:
             verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
         units = _with_probability(labels, grader)
         graded = Graded.of(labels, grader, np.where(tuned_on, verdicts, -1), units)
-        retuned = held_out_thresholds(graded, tuning.instead_of)
+        retuned = held_out_thresholds(graded, tuning.instead_of)  # the threshold before tuning
         if retuned:  # a single cluster cannot be held out
             thresholds[tuned_on, grader] = retuned[tuning.objective][tuned_on[units]]
     return replace(labels, thresholds=thresholds)
@@ -812,13 +812,13 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         if gain is not None:
             wins, keep = "the tuned threshold wins on held-out items", f"keep {default_name}"
             add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
-        coarse = tuple(
+        too_few_draws = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
             for value in dict.fromkeys((threshold, default))
             if 0 < draws < draws_needed(value)
         )
         advised = replace(interval, estimate=advice.threshold, remarks=())
-        note = join_notes(Remark(advice.kind), advice.reason, coarse)
+        note = join_notes(Remark(advice.kind), advice.reason, too_few_draws)
         add("threshold_recommended", advised, objective, note)
 
     # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
@@ -953,16 +953,16 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     stated, share = isotonic_curve(positive, graded.reference, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
     last_of_step = np.flatnonzero(np.diff(step))
-    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])  # thinned here:
+    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])  # thinned below
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
     # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit: the
     # errors' products over all such pairs of units, and these products if they correlated fully.
     expected = np.interp(positive, stated, share)
-    observed, largest = (
+    observed, at_most = (
         float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
         for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
-    correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
+    correlation = float(np.clip(observed / at_most, 0.0, 1.0)) if at_most > 1e-12 else 0.0
     # A unit uses the random number of its cluster, not its own, with the probability
     # root(correlation): two units of a cluster then share it with the probability `correlation`.
     counts = np.ones(len(positive)) if weight is None else weight

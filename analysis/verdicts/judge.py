@@ -164,6 +164,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     against = _reasons_against(case, agreement)
     n_shared = present.difference["n_units"] if present.difference else 0
     have_labels = case.people.number > 0 and case.answers.share.estimate > 0  # people and grader
+
     if have_labels and not n_shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:

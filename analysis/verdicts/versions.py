@@ -342,7 +342,7 @@ def _decide(
 ) -> tuple[DriftVerdict, list[str], int]:
     """Return the verdict, its sentences, and the number of further clusters that would decide."""
     requirements = dict(_unchanged_requirements(evidence, answers, rule, noun))
-    sample, figures = evidence.sample, _figure_sentences(evidence, noun)
+    sample, figures = evidence.sample, _sentences(evidence, noun)
     if against := requirement.reasons(requirements, "broken"):
         return "changed", [*(reason.sentence for reason in against), *figures], 0
     if requirement.all_met(requirements):
@@ -356,7 +356,7 @@ def _decide(
     return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
-def _figure_sentences(evidence: DriftEvidence, noun: str) -> list[str]:
+def _sentences(evidence: DriftEvidence, noun: str) -> list[str]:
     """Return sentences on the change in kappa, agreement of the versions, and affirmative rate."""
     change, kappa, margin = evidence.change, evidence.before["estimate"], evidence.margin
     interval = interval_of(change["low"], change["high"], -margin, margin, alpha=LEVEL, sign="+")

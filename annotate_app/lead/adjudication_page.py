@@ -400,14 +400,14 @@ def show_disagreements(study: Study) -> None:
         return
     parts.latest_figures(study)  # draws when the figures were made, and requests newer ones
     disagreements = [case for case in _cases_in(figures.folder) if case.rubric in study.rubrics]
-    earlier = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
+    decisions = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    n_left = sum(_key_of(case) not in earlier for case in disagreements)  # without a cause
+    n_left = sum(_key_of(case) not in decisions for case in disagreements)  # without a cause
     summary = st.empty()  # above the filters, which determine its last number
-    chosen = _draw_filters(study, disagreements, earlier)
+    chosen = _draw_filters(study, disagreements, decisions)
     counts = {"left": n_left, "found": len(disagreements), "chosen": len(chosen)}
     with summary:
         show(block(written("disagreement.left", **counts), "note"))
@@ -416,7 +416,7 @@ def show_disagreements(study: Study) -> None:
         shown: _Shown = st.session_state.setdefault(_SHOWN, _Shown())
         shown.key = key = shown.key if shown.key in by_key else next(iter(by_key))
         draw_neighbours = partial(_show_neighbours, shown, key, list(by_key))
-        draw_causes = partial(_show_causes, study, shown, key, list(by_key), earlier.get(key))
+        draw_causes = partial(_show_causes, study, shown, key, list(by_key), decisions.get(key))
         _show_unit(study, by_key[key], draw_neighbours, draw_causes)
 
 
@@ -445,10 +445,10 @@ def _key_of(case: GraderDisagreement | cases.SortedDisagreement) -> Disagreement
 def _draw_filters(
     study: Study,
     disagreements: Sequence[GraderDisagreement],
-    earlier: dict[DisagreementKey, cases.SortedDisagreement],
+    decisions: dict[DisagreementKey, cases.SortedDisagreement],
 ) -> list[GraderDisagreement]:
-    """Draw filters by rubric, grader and cause; return the disagreements that pass them. `earlier`
-    has the decisions on their causes so far.
+    """Draw filters by rubric, grader and cause; return the disagreements that pass them, by the
+    `decisions` on their causes so far.
     """
     row, names = st.container(horizontal=True, key="filters"), study.config.names
 
@@ -462,7 +462,7 @@ def _draw_filters(
     grader = choose("Grader", {_ALL: "All"} | graders)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in cases.KINDS})
-    causes = {key: decision.kind for key, decision in earlier.items()}
+    causes = {key: decision.kind for key, decision in decisions.items()}
     return [
         case
         for case in disagreements
@@ -515,12 +515,12 @@ def _show_causes(
     shown: _Shown,
     key: DisagreementKey,
     chosen: Sequence[DisagreementKey],
-    before: cases.SortedDisagreement | None,
+    choice: cases.SortedDisagreement | None,
 ) -> None:
-    """Draw the note's field and a button for each cause; once stored, the next of `chosen`."""
+    """Draw the note's field and a button for each cause, which goes on to the next of `chosen`."""
     token = _token(key)
-    if before:
-        st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
+    if choice:
+        st.text(written("disagreement.so_far", kind=kind_title(choice.kind), who=choice.done_by))
 
     # The name of the note's field is the token, so that each disagreement has another field.
     def store(study: Study, who: Visitor, kind: cases.Kind | Literal[""], **notes: str) -> None:
@@ -530,7 +530,7 @@ def _show_causes(
         shown.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
     storing = partial(lead_callback, study, _SORTED, store)  # takes the kind
-    label, note = "Note, saved with your choice", before.note if before else ""  # for `store`
+    label, note = "Note, saved with your choice", choice.note if choice else ""  # for `store`
     st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off", placeholder=label)
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
@@ -538,7 +538,7 @@ def _show_causes(
             st.button(
                 kind_title(kind), f"{kind}-{token}", on_click=storing(kind), shortcut=str(digit)
             )
-        if before:
+        if choice:
             st.button("Take it back", f"back-{token}", on_click=storing(""), shortcut="T")
     show_outcome(_SORTED)
 
