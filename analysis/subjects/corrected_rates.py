@@ -745,10 +745,10 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 
 class _CorrectedRates:
-    """Rates or means of one grader by group, from `scores`. `rates` and `weight` (rows, groups) are
-    those of PPI++. It is stratified in groups with enough labels for two strata or more: `strata`
-    maps the number of such a group to the stratum of each unit (units,), from the argument `strata`
-    (units,) with small strata merged.
+    """Rates or means of one grader by group, from `scores`. `graded`, `labelled`, `compared` (both)
+    are masks (units,); `rates` and `weight` (rows, groups) are of PPI++, which is stratified where
+    a group has enough labels for two strata or more: `strata` maps the number of such a group to
+    the stratum of each unit, from the argument `strata` (units,) with small strata merged.
     """
 
     def __init__(
