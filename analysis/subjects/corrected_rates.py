@@ -546,7 +546,7 @@ def _add_side_comparison_rows(
         subsets = [side.out.subset for side in by_side]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
-        if len(defined) < len(sides):
+        if len(defined) < len(sides):  # the least side is unknown
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
         rates[0] = clip_rates(rates[0])  # as in the rows of the rates

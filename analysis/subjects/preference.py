@@ -188,8 +188,7 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
     has_both = by_order.notna().all(axis=1) & (by_order.shape[1] == 2)
-    mean = by_order.mean(axis=1)[has_both]
-    scores = mean.reindex(facts.ids).to_numpy(dtype=float)
+    scores = by_order.mean(axis=1)[has_both].reindex(facts.ids).to_numpy(dtype=float)
     return np.where([unit in order_dependent for unit in facts.ids], 0.5, scores)
 
 

@@ -440,8 +440,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     for left_out in range(len(overlap.individual)):
         other_people = np.arange(len(with_grader)) != left_out
         other_pairs = np.array([left_out not in pair for pair in pairs], dtype=bool)
-        other_shared = np.arange(n_shared) != left_out
-        other_tables = np.concatenate([other_pairs, other_shared])
+        other_tables = np.concatenate([other_pairs, np.arange(n_shared) != left_out])
         differences.append(_difference(with_grader[other_people], among[other_tables], distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
     for rater in overlap.pooled:

@@ -365,8 +365,7 @@ def evidence_on(
     compared = rows.evidence.get((grader, subset, ""), ViewEvidence())
     biases = tuple(flagged(rows, grader, rule.bias_bound))
     present = replace(compared, difference=difference, kappa=row_with_people(kappa), biases=biases)
-    column = labels.raters.index(grader)
-    copies = [copy for copy in labels.copies if copy.rater == column]
+    copies = [copy for copy in labels.copies if copy.rater == labels.raters.index(grader)]
     repeated = [copy.duplicate_of for copy in copies]
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
@@ -452,6 +451,7 @@ def add_deciding_rows(
             comparisons.append(comparison)
     if not comparisons:
         return
+
     influences = [c.difference_influence for c in comparisons if c.view.shares_level]
     level = shared_level(influences, len(comparisons), rule, look, error)
     bounds: dict[tuple[str, str, str], Bounds] = {}

@@ -188,6 +188,7 @@ def _decide(case: VerdictEvidence) -> Decision:
         return tuned
     if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
+
     # A grader that fails in a part does not pass, even if more labels would show that it agrees on
     # the whole. Other faults decide only once agreement is shown; until then the verdict is
     # inconclusive, with the faults first among its reasons.

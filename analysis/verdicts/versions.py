@@ -141,8 +141,7 @@ def drift_rows(
     evidence = paired.add_deciding_rows(rows)
     resamples = Resamples(frequency, settings.resamples, np.random.default_rng(seed), labels.weight)
     self_agreement, rate_change = paired.add_descriptive_rows(rows, labels, resamples)
-    evidence = replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
-    return rows, answers, evidence
+    return rows, answers, replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
 
 
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:

@@ -175,6 +175,7 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
                 at = parts.to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
+        # A label of several options is a vote for each, one of none for the label itself.
         chosen = [key for label in labels for key in kind.parts(label) or [label]]
         data = {
             "token": _token(case.key),

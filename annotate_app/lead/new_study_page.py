@@ -155,6 +155,7 @@ def _ask_for_columns(
         missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = choose("stratify", "None")
+
     entered = ItemOptions(
         show=show if show != list(by_name.show) else (), subject=subject, cluster=cluster or "",
         judge=judge or "", missing=tuple(parts.split_list(missing)), sheet=sheet,
