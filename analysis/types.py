@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.intp]
 """Positions in a sequence, or codes of categories, clusters, ..."""
 Labels = npt.NDArray[np.int8]
-"""Codes of categories or verdicts, -1 for none; of more than 128 in the larger `code_type`."""
+"""Codes of categories or verdicts, -1 for none; int8 up to 128 categories (see `code_type`)."""
 Integers = npt.NDArray[np.integer[Any]]
 """Whole numbers of any size, such as codes of either type."""
 Frequency = npt.NDArray[np.int64]
@@ -29,9 +29,9 @@ Sparse = Any
 """scipy.sparse.csr_array of whole numbers."""
 
 
-def code_type(q: int) -> np.dtype[Any]:
-    """Return the smallest signed integer type for the codes of q categories, and -1."""
-    return np.min_scalar_type(-max(q, 1))  # 128 categories: int8, from -128 to 127
+def code_type(n_categories: int) -> np.dtype[Any]:
+    """Return the smallest signed integer type for the codes of categories, and -1 for no label."""
+    return np.min_scalar_type(-max(n_categories, 1))  # 128 categories: int8, from -128 to 127
 
 
 _Entry = TypeVar("_Entry", covariant=True)

@@ -1,5 +1,5 @@
 """Verify point estimates against scikit-learn, krippendorff and statsmodels, before a report is
-written. Resampled values come from the same functions as the estimates.
+written. Resampled values are not compared, as the functions of the estimates compute them, too.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def load_libraries() -> None:
 
 
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
-    """Return the libraries' values for one view of the labels. With a `weight` of clusters
-    (clusters,), only kappas of two raters, as the libraries' other coefficients take no weights.
+    """Return the libraries' values for one view of the labels (on one set of categories). With a
+    `weight` (clusters,), only kappas of two raters, as their other coefficients take no weights.
     """
     return [*_pair_values(coded, weight), *(_group_values(coded) if weight is None else ())]
 
@@ -79,7 +79,7 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
     """Compare the rows of one view with the libraries' values, without undefined ones; return the
     number of comparisons. Raises RuntimeError if a difference exceeds `TOLERANCE`.
     """
-    total = Verification()
+    verification = Verification()
     for statistic, rater_a, rater_b, expected in values:
         row = rows.get(statistic, rater_a, rater_b, subset)
         if row is None or math.isnan(row["estimate"]) or math.isnan(expected):
@@ -90,8 +90,8 @@ def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> 
                 f"{statistic} of {rater_a} {rater_b} on {rows.rubric} is {row['estimate']}, "
                 f"a library gives {expected}"
             )
-        total += Verification(1, difference)
-    return total
+        verification += Verification(1, difference)
+    return verification
 
 
 def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
@@ -114,7 +114,7 @@ def _pair_values(coded: Coded, weight: Array | None) -> Iterator[Value]:
         with config_context(skip_parameter_validation=True, assume_finite=True):
             value = cohen_kappa_score(first, second, labels=range(q), sample_weight=unit_weight)
         yield Value("cohen_kappa", rater_a, rater_b, float(value))
-        cells = first.astype(np.intp) * q + second
+        cells = first.astype(np.intp) * q + second  # of a flattened table
         table = np.bincount(cells, unit_weight, minlength=q * q).reshape(q, q)
         for weights in ("linear", "quadratic") if coded.level != "nominal" else ():
             value = cohens_kappa(table, wt=weights, return_results=False)

@@ -1,5 +1,5 @@
-"""Views of the labels with resamples of their clusters. Each statistic is computed on a view, which
-also adds its rows to the results.
+"""Views: labels read in one way (on their categories, or as a binary label) with resamples of their
+clusters. Each statistic is computed on a view, which also adds its rows to the results.
 
 `Writer` adds rows of one subset. It is extended by `View` (one view of the labels), `RubricView`
 (all labels of a rubric, and the request) and `RatedView` (the single ratings).
@@ -42,8 +42,9 @@ class SampleSize(NamedTuple):
 
 
 class About(TypedDict, total=False):
-    """Optional arguments of `Writer.add`: the raters of a row (`a` and `b`), its `at` and note, the
-    start and span of the scale that it is mapped `onto`, and the reach of a share.
+    """Optional arguments of `Writer.add`: the raters of a row (`a` and `b`), what it is for (`at`),
+    such as a subject or class, its note, the start and span of the scale that it is mapped `onto`,
+    and the `Reach` of a share.
     """
 
     a: str
@@ -193,7 +194,7 @@ class RubricView(View):
 
 @dataclass(frozen=True, kw_only=True)
 class RatedView(RubricView):
-    """A view of the categories of labels that are not deduplicated, with their ratings.
+    """A view of the categories with the single ratings, in which equal clusters are not merged.
 
     `all_ratings` are the ratings of the rubric, `ratings` those of raters who are not excluded,
     `readings` the labels that result from combining them. `variants` are the rubric's other

@@ -22,7 +22,7 @@ def main(port: int, patience: float = 8.0) -> int:
         except urllib.error.HTTPError:
             return 1  # it answers that it cannot work
         except (TimeoutError, urllib.error.URLError, ConnectionError) as error:
-            if not isinstance(getattr(error, "reason", error), TimeoutError):  # URLError.reason
+            if not isinstance(getattr(error, "reason", error), TimeoutError):  # a URLError's cause
                 return 1
     for process in _serving_processes(port):
         os.kill(process, signal.SIGKILL)
@@ -35,7 +35,7 @@ def _serving_processes(port: int) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
-        except OSError:
+        except OSError:  # the process has ended
             continue
         is_app = any(word.endswith(b"/annotate_app/app.py") for word in words)
         if is_app and f"--port={port}".encode() in words:

@@ -42,7 +42,7 @@ def main() -> None:
     host = os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        socket.create_server((host, options.port), family=family).close()
+        socket.create_server((host, options.port), family=family).close()  # is the port free?
     except OSError:
         print(written("several.port_taken", port=options.port), file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
@@ -69,7 +69,7 @@ def main() -> None:
 
 def make_app(path: str | None = None) -> Starlette:
     """Return the app of the study alone at `path`, "" for the root, or of all studies for None."""
-    streamlit = pages()
+    streamlit = streamlit_app()
     # Outside of a study's path are the health of all studies and that path without its slash; below
     # it is the study's own /health. A study at the root leaves nothing outside.
     health = Route("/health", routes.answer_health_of_all)
@@ -83,7 +83,7 @@ def make_app(path: str | None = None) -> Starlette:
 
 
 @cache
-def pages() -> App:
+def streamlit_app() -> App:
     """Return Streamlit's app; a process can have only one."""
     return App(
         Path(__file__).with_name("page.py"),

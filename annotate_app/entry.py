@@ -1,7 +1,8 @@
 """Entry to the app: annotators by their address, a login that the browser keeps, or single sign-on;
 leads by a link that works once, by name and password, or single sign-on.
 
-The code of the lead's pages is imported only once a lead or an expert has logged in.
+The code of the lead's pages is imported only once a lead or an expert has logged in. `reader` is
+always the language of the person who reads the page.
 """
 
 from collections.abc import Callable
@@ -61,7 +62,7 @@ def offer_single_sign_on(study: Study, entry: Literal["lead", "label"], reader: 
     if st.button(reader.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
         st.session_state.pop(_REFUSED, None)
         try:
-            access.client_secret(settings)
+            access.client_secret(settings)  # without it the login would fail later
         except InputError as error:
             show_complaint(str(error))
         else:
@@ -108,15 +109,15 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
     Checked on every run: a revoked link and an expired login end here. Raises InputError if the
     annotator is not admitted.
     """
-    address = st.query_params.to_dict()
+    query = st.query_params.to_dict()
     previous: access.Admission | None = st.session_state.get(_ADMITTED)
     login = _ANNOTATOR_LOGIN.held()
     is_open = desk.study.config.session.entry == "open"
-    has_same_code = previous is not None and previous.way == "open" and previous.query == address
+    has_same_code = previous is not None and previous.way == "open" and previous.query == query
     if has_same_code and is_open and not login:
         return previous  # codes do not expire
     try:
-        admission = access.admit(desk.study, address, login)
+        admission = access.admit(desk.study, query, login)
     except InputError:
         if login:
             _ANNOTATOR_LOGIN.forget()
@@ -125,9 +126,9 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
         return None
     if previous is None or previous.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
-    if not admission.is_new:
+    if not admission.is_new:  # a new code is to be confirmed first (`ask_about_new_code`)
         st.session_state[_ADMITTED] = admission
-    if address != admission.query:
+    if query != admission.query:
         st.query_params.from_dict(admission.query)
     return admission
 
@@ -138,7 +139,7 @@ def ticket_of(study: Study, admission: access.Admission) -> str:
 
 
 def keep_login(study: Study, admission: access.Admission | None = None) -> None:
-    """Keep the login of an annotator with an account in this window, also after a reload."""
+    """Let the browser keep the login of an annotator with an account, or give back the kept one."""
     may_log_in = admission is None and (study.config.oidc is not None or _has_experts(study))
     if _ANNOTATOR_LOGIN.held() or _ANNOTATOR_LOGIN.is_leaving() or may_log_in:
         _ANNOTATOR_LOGIN.show(study)
@@ -192,6 +193,7 @@ def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader
 
 
 def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
+    """Draw the field of an annotator's code under the rubrics' titles; admit a code once sent."""
     rubrics = [rubric.in_language(reader.code) for rubric in desk.study.labelled_rubrics()]
     titles = dict.fromkeys(filter(None, (own_words(rubric.title) for rubric in rubrics)))
     show(block(" · ".join(titles), "titles"), block(reader.say("entry.text")))
@@ -275,7 +277,7 @@ def show_lead_entry(read_study: Callable[[], Study]) -> None:
         else:
             st.query_params[access.LINK_PARAMETER] = _INSIDE
     if not logins.LOGIN.held():
-        # Only the page that was asked for is known here: it is shown after the login.
+        # Only the requested page is declared here, so that it is shown after the login.
         places, title = {"", logins.present_place()}, written("lead_door.title")
         pages = [logins.hidden_page(place, title, lambda: None) for place in places]
         st.navigation(pages, position="hidden")
@@ -306,8 +308,8 @@ def _ask_for_lead_login(study: Study, complaint: str) -> None:
                 st.session_state[_COMPLAINT] = str(error)
             else:
                 st.rerun()
-        if complaint := st.session_state.get(_COMPLAINT, ""):
-            show_complaint(complaint)
+        if last_complaint := st.session_state.get(_COMPLAINT, ""):
+            show_complaint(last_complaint)
 
 
 def admit_lead(login: str) -> None:

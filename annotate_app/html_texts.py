@@ -1,8 +1,8 @@
-"""Texts as HTML for the pages around the panel: shown literally, or drawn as the panel draws them
-(Markdown, code, conversations, passages).
+"""Texts as HTML for the pages around the panel (in which annotators label): shown literally, or as
+the panel draws them (Markdown, code, conversations, passages).
 
 Every text is escaped, and Streamlit reads none as Markdown or HTML. Tags come from the closed list
-that `markdown_nodes` makes.
+that `markdown_nodes` makes. `reader` is always the language of the person who reads the page.
 """
 
 import html
@@ -50,17 +50,14 @@ def lang_attribute(code: str | None) -> str:
 
 def marked_block(pieces: Iterable[tuple[str, str]], label: str) -> str:
     """Return a quoted text from its pieces, (text, note); a piece with a note is marked."""
-    inside = "".join(
-        f"<mark>{html.escape(text)}</mark><small>{html.escape(note)}</small>"
-        if note
-        else html.escape(text)
-        for text, note in pieces
-    )
-    return f'<div>{label_above(label)}<div class="evenhand-quote" dir="auto">{inside}</div></div>'
+    safe = [(html.escape(text), html.escape(note)) for text, note in pieces]
+    marked = (f"<mark>{text}</mark><small>{note}</small>" if note else text for text, note in safe)
+    quote = f'<div class="evenhand-quote" dir="auto">{"".join(marked)}</div>'
+    return f"<div>{label_above(label)}{quote}</div>"
 
 
 def items(terms: Iterable[tuple[str, Iterable[str]]], lang: str | None = None) -> str:
-    """Return terms with their descriptions as a list; without any description a plain list."""
+    """Return terms with their descriptions as an HTML list; a plain one if none is described."""
     described = [(term, [*filter(None, texts)]) for term, texts in terms]
     list_tag, term_tag = ("dl", "dt") if any(texts for _, texts in described) else ("ul", "li")
     lines = []

@@ -28,7 +28,7 @@ from evenhand.analysis.subjects.corrected_rates import (
     RateSums,
     clip_rates,
     corrected_interval,
-    paired_reach,
+    paired_half_widths,
     ppi_reach,
     rate_features,
 )
@@ -175,7 +175,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         of_sides = RateSums(*np.moveaxis(paired, -1, 0))
         sides, people_only = of_sides.ppi(of_sides.ppi_weight), of_sides.reference_rate
         of_all = np.full(cell.subjects, n_labelled)
-        reach = paired_reach(sides[1:], people_only[0], of_all, 0.05)
+        reach = paired_half_widths(sides[1:], people_only[0], of_all, 0.05)
         truth = (true[..., 0] - true[..., 1]).mean(axis=0)
         held = (np.abs(sides[0] - truth) <= reach).all()
         counts[Key(cell, "sides")].count(bool(held), 2.0 * reach.mean())

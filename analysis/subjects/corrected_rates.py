@@ -1,8 +1,8 @@
 """Correct each subject's rate of affirmative verdicts, mean label and shares of classes for errors
 of the grader that labelled the units.
 
-All three are means of values from 0 to 1, with one estimator: a verdict is 0 or 1, membership in a
-class is 0 or 1, and labels are rescaled to 0 to 1 (result rows have the original scale).
+All three are means of values from 0 to 1, with one estimator: a verdict (a label as yes or no) is 1
+or 0, as is membership in a class; labels are rescaled to 0 to 1 (result rows: original scale).
 
 A grader's errors bias its rate, however many units it grades. Two corrections use the sample that
 people labelled and the units that only the grader labelled:
@@ -33,14 +33,15 @@ means are. It varies less than the rates of the sides, as effects on both answer
 
 *Intervals.* A bound is the narrower of two (`bootstrap.intervals`): Wilson's (1927), with Student's
 t for the number of clusters with the rarer outcome, and a score bound. For a plain share both
-follow from its variance. Other figures have a `Reach`: `below` and `above` are the distances of the
+follow from its variance. Other figures have a `Reach`: `below` and `above` are distances to its
 score bounds, inf for none (Rogan & Gladen's rates, and means); `carriers` is the number of clusters
 for Student's t, inf for the normal distribution in its place.
 
 `Writer.add` takes a figure as its values in data and resamples (rows,), for which it computes an
 interval, or as a finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
 
-Read `RateSums` and `stratified_ppi`, then the functions of arrays, then those that add rows.
+Read `RateSums` and `stratified_ppi`, then the functions of arrays, then those that add rows, from a
+*view*: all labels of a rubric, read on one set of categories (such as yes and no).
 """
 
 from __future__ import annotations
@@ -177,9 +178,9 @@ def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Arr
     labels each would add up to a bias. It is the one with the least variance: sum S^2 cov / n over
     sum S^2 var (1 / n + 1 / rest), S the share; with one stratum it is that of PPI++.
     """
-    n_units = (sums.labelled + sums.rest)[:1]
+    n_units = (sums.labelled + sums.rest)[:1]  # in the data
     share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
-    one = np.ones(1)
+    one = np.ones(1)  # 1 / n is NaN if n is 0, by `ratio`
     axes = (-2, -1) if classes else -1  # of classes and strata, or of strata
     stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
     covariance = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
@@ -193,7 +194,7 @@ def corrected_interval(
     interval: Interval,
     replicates: Array,
     n_units: int,
-    labelled: tuple[int, int],
+    labelled: Counts,
     reach: Reach | None = None,
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
@@ -202,14 +203,14 @@ def corrected_interval(
     `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
     `labelled` the units, and the clusters, that people labelled; `reach` is that of `ppi_reach`.
     """
-    labelled_units, clusters = labelled
+    n_labelled, clusters = labelled
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
     # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
     # a `reach`, one unit of those that people labelled, on which the correction rests.
-    units = n_units if reach is None else labelled_units
-    interval = intervals.share_interval(interval, replicates, units, clusters, reach)
+    basis = n_units if reach is None else n_labelled
+    interval = intervals.share_interval(interval, replicates, basis, clusters, reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
     return intervals.widened(replace(interval, low=low, high=high), clusters, kind="unit")
 
@@ -235,8 +236,9 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     if len(by_cluster) < 2:
         return None
     kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
-    cases, weighted, sizes = kinds.T
-    return intervals.powered_reach(cases, weighted, sizes, times.astype(float), unlabelled_error)
+    cases, weighted_grades, sizes = kinds.T
+    frequency = times.astype(float)
+    return intervals.powered_reach(cases, weighted_grades, sizes, frequency, unlabelled_error)
 
 
 def rogan_gladen_rate(rate: Array, sensitivity: Array, specificity: Array) -> Array:
@@ -260,9 +262,9 @@ def rate_features(reference: Array, grades: Array) -> Array:
     """
     labelled = ~np.isnan(reference) & ~np.isnan(grades)
     rest = np.isnan(reference) & ~np.isnan(grades)
-    y, f = np.nan_to_num(reference), np.nan_to_num(grades)
-    with_label = [labelled, labelled * y, labelled * f, labelled * y * f]
-    return np.column_stack([*with_label, rest, rest * f, f * (1.0 - f)])
+    people, grades = np.nan_to_num(reference), np.nan_to_num(grades)
+    with_label = [labelled, labelled * people, labelled * grades, labelled * people * grades]
+    return np.column_stack([*with_label, rest, rest * grades, grades * (1.0 - grades)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,10 +317,9 @@ def rogan_gladen(
         bounds = Interval.undefined(_undefined_reason(sums))
     else:
         bounds = _resampled_interval(features, clusters, bootstrap, _rest_rogan_gladen)
-    sensitivity, specificity = float(sums.sensitivity), float(sums.specificity)
     return RoganGladen(
         estimate, bounds.low, bounds.high, bounds.remarks,
-        sensitivity=sensitivity, specificity=specificity,
+        sensitivity=float(sums.sensitivity), specificity=float(sums.specificity),
     )  # fmt: skip
 
 
@@ -455,7 +456,7 @@ class Scores(NamedTuple):
         people, scores = subject_scores.people_means(labels, annotators), labels.verdict_values
         if not view.coded.is_binary:
             values = np.array(labels.scale.values)
-            start, span = float(values.min()), float(np.ptp(values)) or 1.0
+            start, span = float(values.min()), float(np.ptp(values)) or 1.0  # all equal: 1
             measure = subject_scores.MEANS._replace(onto=(start, span))
             is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
             positions = np.where(is_clear, (values - start) / span, np.nan)
@@ -505,8 +506,8 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
 
 
 def add_people_side_rows(view: RubricView) -> None:
-    """Add rates or means by subject (at) for each side of the annotators (subset = "column=value"):
-    the side's own, and each grader's PPI++ corrected with the side's labels. Then add the
+    """Add rates or means by subject (at) for each side of the annotators, such as women (subset =
+    "column=value"): its own, and each grader's PPI++ corrected with the side's labels. Then add the
     difference of every two sides (subset = "column=first>second"), where all bounds of a grader
     hold together, and the least of all sides (subset = "column=*").
 
@@ -539,13 +540,13 @@ def _add_side_comparison_rows(
     measure, groups = by_side[0].measure, by_side[0].groups
     start, span = measure.onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
-    alpha = 0.05 / view.request.n_rubrics / len(groups.names)
+    alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
     for group, name, member in groups:
         graded = member & by_side[0].graded
         subsets = [side.out.subset for side in by_side]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
-        if len(defined) < len(sides):
+        if len(defined) < len(sides):  # the least side is unknown
             continue
         rates = np.column_stack([side.rates[:, group] for side in by_side])
         rates[0] = clip_rates(rates[0])  # as in the rows of the rates
@@ -571,17 +572,17 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
     are pooled over subjects, or pairs of subjects, and have the scale of the labels.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    count, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
-    # Rows are no resamples: to compare several subjects, they are clusters' means, else units.
-    rows = clusters if count > 1 else np.arange(len(clusters))
+    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
+    # Rows are clusters, within which several subjects are compared; for one group, units.
+    row_of_unit = clusters if n_groups > 1 else np.arange(len(clusters))
     for grader, graded in scores.graded.items():
         compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
-        cells = rows[compared], groups.codes[compared]
-        sums = np.zeros((3, int(rows.max()) + 1, count))  # people's labels, the grader's, units
+        cells = row_of_unit[compared], groups.codes[compared]
+        sums = np.zeros((3, int(row_of_unit.max()) + 1, n_groups))  # people, grader, number
         for total, values in zip(sums, (scores.people, graded, compared), strict=True):
             np.add.at(total, cells, values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
-        first, second = np.triu_indices(count, 1)
+        first, second = np.triu_indices(n_groups, 1)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
             # Covariance matrix of people and grader, pooled over samples (people or grader, rows):
             # one sample for each subject, or for each pair of subjects.
@@ -657,13 +658,13 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
 
 
 def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return the note on the units of a PPI++ figure, from masks (units,): that none of them is
-    unlabelled (`rest`), the number of strata, or few labelled units in a part of the sample.
+    """Return a note on the basis of a PPI++ figure, from masks (units,): people's labels alone if
+    no unit is unlabelled (`rest`), the number of strata, or few labels in a part of the sample.
     """
-    sample: Note = f"in {strata} strata" if strata > 1 else ""
+    sample_note: Note = f"in {strata} strata" if strata > 1 else ""
     if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
-        sample = FEW
-    return join_notes("" if rest.any() else PEOPLES_OWN, sample)
+        sample_note = FEW
+    return join_notes("" if rest.any() else PEOPLES_OWN, sample_note)
 
 
 @dataclass(frozen=True)
@@ -688,7 +689,7 @@ class _Groups:
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     """Add people's own rate or mean of each group."""
-    measure, reference, _ = scores
+    measure, reference = scores.measure, scores.people
     labelled = ~np.isnan(reference)
     features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
     count, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
@@ -715,7 +716,7 @@ def merge_small_strata(
     both `parts`: labelled and other units (units,). Smaller strata are merged into stratum 0, with
     the smallest of the others if they are still too small together.
     """
-    merged, number, merged_counts = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2)
+    renumbered, last_number, merged_counts = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2)
     counts = {  # of clusters in both parts: [1], as [0] is the number of units
         stratum: np.array([count((strata == stratum) & part)[1] for part in parts])
         for stratum in np.unique(strata[np.any(parts, axis=0)])
@@ -726,15 +727,17 @@ def merge_small_strata(
         if is_small or are_merged_too_small:
             merged_counts += counts[stratum]
         else:
-            number += 1
-            merged[strata == stratum] = number
+            last_number += 1
+            renumbered[strata == stratum] = last_number
     # If none was merged, stratum 0 is empty, and the others start at 1.
-    return merged if merged_counts.any() else np.maximum(merged - 1, 0)
+    return renumbered if merged_counts.any() else np.maximum(renumbered - 1, 0)
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) by code (-1: left out), (k, rows, count)."""
-    has_code, n_types = codes >= 0, out.resamples.n_types
+    """Return the sums of features (units, k) by code, from 0 to `count` - 1 (-1: left out), in the
+    data and every resample, (k, rows, count).
+    """
+    has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
     cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
@@ -742,10 +745,10 @@ def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
 
 
 class _CorrectedRates:
-    """Rates or means of one grader by group, from `scores`. `rates` and `weight` (rows, groups) are
-    those of PPI++. It is stratified in groups with enough labels for two strata or more: `strata`
-    maps the number of such a group to the stratum of each unit (units,), from the argument `strata`
-    (units,) with small strata merged.
+    """Rates or means of one grader by group, from `scores`. `graded`, `labelled`, `compared` (both)
+    are masks (units,); `rates` and `weight` (rows, groups) are of PPI++, which is stratified where
+    a group has enough labels for two strata or more: `strata` maps the number of such a group to
+    the stratum of each unit, from the argument `strata` (units,) with small strata merged.
     """
 
     def __init__(
@@ -783,13 +786,13 @@ class _CorrectedRates:
         the groups' differences hold together over this number of rubrics.
         """
         if self.labelled.any() and self.measure.is_rate:
-            self._add_by_error_rates()
+            self._add_rates_and_error_rates()
         else:
             self.add_raw_and_ppi()
         if self.labelled.any():
             self._add_differences(rubrics)
 
-    def _add_by_error_rates(self) -> None:
+    def _add_rates_and_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
         sums = self.sums[:-1]  # without `ddof`
         pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in sums))
@@ -904,7 +907,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     left out, with a note. All intervals of a grader hold together, over all rubrics.
     """
     labels, request = view.labels, view.request
-    a, b = units_of_both_sides(labels)
+    a, b = units_of_both_sides(labels)  # the two answers of each pair
     if not len(a) or not labels.humans or not labels.models:
         return
     oriented = sign[a] != 0
@@ -953,15 +956,15 @@ def _paired_differences(
     """
     sums = RateSums(*cell_sums(features, subject, len(clusters), out))
     sums = sums._replace(ddof=0.0 if is_rate else 1.0)
-    means, labelled = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
+    means, labelled_means = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
     separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
     defined = np.flatnonzero(~np.isnan(ends[:, 1]))
     if len(defined):  # the bounds that hold together replace the separate ones
-        reach = paired_reach(
-            means[1:, defined], labelled[defined], clusters[defined], alpha, is_rate=is_rate
+        half = paired_half_widths(
+            means[1:, defined], labelled_means[defined], clusters[defined], alpha, is_rate=is_rate
         )
-        ends[defined, 1:] = np.clip(ends[defined, :1], -1.0, 1.0) + np.column_stack([-reach, reach])
+        ends[defined, 1:] = np.clip(ends[defined, :1], -1.0, 1.0) + np.column_stack([-half, half])
     all_ends = np.clip(ends, -1.0, 1.0).tolist()
     return [
         replace(interval, estimate=estimate, low=low, high=high)
@@ -969,7 +972,7 @@ def _paired_differences(
     ]
 
 
-def paired_reach(
+def paired_half_widths(
     replicates: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
 ) -> Array:
     """Return the half-widths of all subjects' intervals, (subjects,), so that all hold together
@@ -984,8 +987,8 @@ def paired_reach(
     # 1 where the variance and the half-width have these additions, 0 where they have neither.
     has_additions = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = has_additions * 2.0 * (1.0 + labelled**2) / clusters**2
-    reach_together = subject_scores.reach_together
-    reach = reach_together(lambda columns: replicates[:, columns], clusters, [extra], alpha)
+    joint_half_widths = subject_scores.joint_half_widths
+    half = joint_half_widths(lambda columns: replicates[:, columns], clusters, [extra], alpha)
     tail = alpha / 2.0 / len(clusters)
     floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.asarray(np.maximum(reach, has_additions * floors * (1.0 + np.abs(labelled))))
+    return np.asarray(np.maximum(half, has_additions * floors * (1.0 + np.abs(labelled))))

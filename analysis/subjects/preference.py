@@ -76,22 +76,22 @@ def is_linked(wins: Array) -> Mask:
 def _newton_strengths(wins: Array) -> Array:
     """Return strengths (rows, subjects) of linked tables of `wins`, by Newton's method."""
     n_rows, n = wins.shape[:2]
-    played = wins + wins.transpose(0, 2, 1)
-    theta, diagonal = np.zeros((n_rows, n)), np.arange(n)
+    n_compared = wins + wins.transpose(0, 2, 1)
+    strength, diagonal = np.zeros((n_rows, n)), np.arange(n)
     for _ in range(_MAX_STEPS):
-        expected = 1.0 / (1.0 + np.exp(-(theta[:, :, None] - theta[:, None, :])))
-        gradient = (wins - played * expected).sum(axis=2)
-        information = played * expected * (1.0 - expected)
+        expected = 1.0 / (1.0 + np.exp(-(strength[:, :, None] - strength[:, None, :])))
+        gradient = (wins - n_compared * expected).sum(axis=2)
+        information = n_compared * expected * (1.0 - expected)
         row_information = information.sum(axis=2)
         # The Hessian is singular. The same number in every cell keeps the strengths' sum at 0.
         hessian = row_information.mean(axis=1)[:, None, None] / n - information
         hessian[:, diagonal, diagonal] += row_information
         step = np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
         largest_change = np.abs(step).max(axis=1, keepdims=True)
-        theta += step * np.minimum(1.0, _MAX_CHANGE / np.maximum(largest_change, _TOLERANCE))
+        strength += step * np.minimum(1.0, _MAX_CHANGE / np.maximum(largest_change, _TOLERANCE))
         if largest_change.max() < _TOLERANCE:
             break
-    return np.asarray(theta - theta.mean(axis=1, keepdims=True))
+    return np.asarray(strength - strength.mean(axis=1, keepdims=True))
 
 
 SUBJECT_COLUMNS = ("subject_a", "subject_b")
@@ -168,7 +168,7 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
         scores["humans"] = ratio(np.nansum(people, axis=1), (~np.isnan(people)).sum(axis=1))
     for model in labels.models:
         name, score = labels.raters[model], label_scores[:, model]
-        if np.isnan(score).any():
+        if np.isnan(score).any():  # no label where the verdict changes with the order
             by_orders = _mean_of_orders(ratings, name, labels.scale, facts)
             score = np.where(np.isnan(score), by_orders, score)
         scores[name] = score
@@ -176,8 +176,8 @@ def rater_scores(labels: LabelMatrix, ratings: DataFrame, facts: UnitFacts) -> d
 
 
 def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFacts) -> Array:
-    """Return the mean of a grader's scores in the two orders, (units,); NaN where an order has no
-    score, 0.5 where another tool recorded a disagreement between the orders.
+    """Return the mean of a grader's scores for side a in the two orders of the answers, (units,);
+    NaN where an order has no score, 0.5 where another tool recorded that the orders disagree.
     """
     signs = favour_signs(scale.categories, scale.favours)
     codes = {category: code for code, category in enumerate(scale.categories)}
@@ -188,8 +188,7 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     scored = graded.assign(score=score).groupby(["unit_id", "order"])["score"].mean()
     by_order = scored.unstack("order")
     has_both = by_order.notna().all(axis=1) & (by_order.shape[1] == 2)
-    mean = by_order.mean(axis=1)[has_both]
-    scores = mean.reindex(facts.ids).to_numpy(dtype=float)
+    scores = by_order.mean(axis=1)[has_both].reindex(facts.ids).to_numpy(dtype=float)
     return np.where([unit in order_dependent for unit in facts.ids], 0.5, scores)
 
 
@@ -205,8 +204,8 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     # every resample; `codes` are positions in `cells`.
     cells, codes = np.unique(np.concatenate([a * n + b, b * n + a]), return_inverse=True)
     wins_of_both = np.concatenate([wins_of_a, 1.0 - wins_of_a])[:, None]
-    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
-    totals = corrected_rates.cell_sums(wins_of_both, codes, len(cells), twice)[0]
+    out_twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
+    totals = corrected_rates.cell_sums(wins_of_both, codes, len(cells), out_twice)[0]
     flat = np.zeros((len(totals), n * n))
     flat[:, cells] = totals
     table = flat.reshape(-1, n, n)  # (rows, subjects, subjects)
@@ -238,8 +237,8 @@ def _add_corrected_win_rates(
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
     both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
     features = corrected_rates.rate_features(*both_sides)  # the summands of `RateSums`, by unit
-    twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
-    cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), twice)
+    out_twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
+    cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), out_twice)
     sums = corrected_rates.RateSums(*cells)  # each (rows, subjects)
     weight = sums.ppi_weight  # on the grader; row 0 is that in the data
     rates = sums.ppi(weight)
@@ -251,7 +250,7 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled.units else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        cluster_sums = twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
+        cluster_sums = out_twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
         reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # see `Reach`
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"

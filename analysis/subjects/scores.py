@@ -34,13 +34,12 @@ Correlation = Callable[[Array, Array], Array]
 """Function that returns the correlation of two arrays along the last axis."""
 
 MAX_EXACT = 9
-"""Subjects up to which all orders are tried: 9! is 362,880."""
+"""Most subjects for which `exact_p` tries all orders of the scores: 9! is 362,880."""
 
 
 def pearson(x: Array, y: Array) -> Array:
     """Return Pearson's r along the last axis; NaN without variation."""
-    x = x - x.mean(-1, keepdims=True)
-    y = y - y.mean(-1, keepdims=True)
+    x, y = (scores - scores.mean(-1, keepdims=True) for scores in (x, y))
     return np.clip(ratio((x * y).sum(-1), np.sqrt((x**2).sum(-1) * (y**2).sum(-1))), -1.0, 1.0)
 
 
@@ -78,7 +77,8 @@ CORRELATIONS = {"spearman": spearman, "pearson": pearson, "kendall": kendall}
 
 
 def exact_p(correlation: Correlation, x: Array, y: Array) -> float:
-    """Return the two-sided p of no association, twice the smaller tail, by all n! orders (n <= 9).
+    """Return the two-sided p of no association of x and y (n,): twice the share of all n! orders of
+    x (n <= 9) that correlate at least, or else at most, as observed; the smaller share counts.
 
     With four subjects even perfect agreement is not significant: 2 of 24 orders are as extreme.
 
@@ -258,7 +258,7 @@ def all_differences(
     """
     first, second = np.triu_indices(rates.shape[1], 1)
     estimate = rates[0, first] - rates[0, second]
-    # With r = (np + 1) / (n + 2), r (1 - r) / n = p (1 - p) / n + ((1 - 2p) / n)^2 + O(1 / n^3).
+    # With r = (n p + 1) / (n + 2), r (1 - r) / n = p (1 - p) / n + ((1 - 2p) / n)^2 + O(1 / n^3).
     extra = ((1.0 - 2.0 * np.clip(rates[0], 0.0, 1.0)) / clusters) ** 2
     if not is_rate:
         extra = np.where(np.nanvar(rates[1:], axis=0) < 1e-12, 1.0 / clusters**2, 0.0)
@@ -267,11 +267,11 @@ def all_differences(
         return np.asarray(rates[1:, first[pairs]] - rates[1:, second[pairs]])
 
     n_clusters = np.minimum(clusters[first], clusters[second])  # gives the wider Student's t
-    half_width = reach_together(resampled, n_clusters, (extra[first], extra[second]), alpha)
+    half_width = joint_half_widths(resampled, n_clusters, (extra[first], extra[second]), alpha)
     return Differences(first, second, estimate, estimate - half_width, estimate + half_width)
 
 
-def reach_together(
+def joint_half_widths(
     resampled: Callable[[slice], Array], clusters: Codes, extra: Sequence[Array], alpha: float
 ) -> Array:
     """Return the half-widths of the intervals of several figures, (figures,), so that all hold
@@ -292,8 +292,8 @@ def reach_together(
         undefined = np.isnan(replicates).all(axis=0)
         replicates = np.where(undefined, 0.0, replicates)
         # Resampling n clusters has (n - 1) / n of the variance.
-        spread = np.nanvar(replicates, axis=0) * (freedom[columns] + 1.0) / freedom[columns]
-        variance[columns] = np.where(undefined, np.nan, spread)
+        unbiased = np.nanvar(replicates, axis=0) * (freedom[columns] + 1.0) / freedom[columns]
+        variance[columns] = np.where(undefined, np.nan, unbiased)
         varies = variance[columns] > 1e-12
         deviations = np.abs(replicates - np.nanmean(replicates, axis=0))[:, varies]
         standardised = np.nan_to_num(deviations, nan=-1.0) / np.sqrt(variance[columns][varies])
@@ -317,7 +317,7 @@ def rank_sets(differences: Differences, subjects: int) -> tuple[Codes, Codes]:
     >>> [ranks.tolist() for ranks in rank_sets(differences, 3)]
     [[1, 1, 2], [2, 3, 3]]
     """
-    # For each pair: the first is clearly above, the second is; both False if bounds are NaN.
+    # (2, pairs): is the first clearly above, or the second? Both False if bounds are NaN.
     is_clear = np.stack([differences.low > 0, differences.high < 0])
     higher = np.stack([differences.first, differences.second])[is_clear]
     lower = np.stack([differences.second, differences.first])[is_clear]
@@ -340,19 +340,20 @@ def add_difference_rows(
 
     `rows` are the subjects' result rows of PPI++, `rates` (1 + resamples, subjects) their rates
     from 0 to 1, the data's first. `labelled` (subjects,) are the numbers of clusters that people
-    labelled, `answered` (clusters, subjects) is True where a subject has an answer; a note tells
-    where two differ. All bounds of a grader hold together, over all `rubrics`, in 95% of studies.
+    labelled, `answered` (clusters, subjects) is True where a subject has an answer; a note tells if
+    these differ. All bounds of a grader hold together, over all `rubrics`, in 95% of studies.
     """
     pairs = all_differences(rates, labelled, 0.05 / rubrics, is_rate=measure.is_rate)
     if len(rows) <= MOST_COMPARED:
         bounds = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
         for i, j, interval in zip(pairs.first, pairs.second, bounds, strict=True):
             first, second = rows[i], rows[j]
-            both = int((answered[:, i] & answered[:, j]).sum())
-            either = int((answered[:, i] | answered[:, j]).sum())
+            n_both = int((answered[:, i] & answered[:, j]).sum())
+            n_either = int((answered[:, i] | answered[:, j]).sum())
             about = About(a="humans", b=grader, at=from_to(first["at"], second["at"]))
             about["onto"] = (0.0, measure.onto[1])  # a difference is scaled, but not shifted
-            about["note"] = Remark("prompts_differ", (both, either)) if both < either else ""
+            if n_both < n_either:
+                about["note"] = Remark("prompts_differ", (n_both, n_either))
             clusters = max(first["n_clusters"], second["n_clusters"])  # mostly the same ones
             counts = first["n_units"] + second["n_units"], clusters
             out.add(measure.difference, Interval(*interval), counts, **about)

@@ -2,10 +2,10 @@
 confidence above which they can label without a person.
 
 Each of the three parts of the file begins with functions of arrays and ends with functions that add
-rows to the results. All figures are against people's majority, or another rater.
+rows to the results. The *reference* of all figures is people's majority, or another rater.
 
-**Thresholds.** Verdicts change only at probabilities that occur. So the candidates are all distinct
-probabilities, the default threshold and 1; of equally good ones the nearest to the default is best.
+**Thresholds.** A verdict is affirmative from the threshold up, and changes only at probabilities
+that occur. Candidates are these, the default and 1; of equals the nearest to the default is best.
 
 The best threshold jumps from one probability to another, so its bootstrap interval is not valid
 (Abrevaya & Huang 2005). Its interval inverts a comparison instead: it spans all thresholds whose
@@ -25,8 +25,8 @@ The advice is one of three; the last two keep the default:
 
 **Calibration**: Brier score, calibration error and reliability, also after recalibration by an
 isotonic curve that was fitted on other clusters. Every row has the method by which the probability
-was obtained (token probabilities, draws, stated); graders with several methods are split before
-(`analysis.labels.encoding`).
+was obtained (token probabilities, share of draws, stated); graders with several methods are split
+before (`analysis.labels.encoding`).
 
 Shares in bins of few units differ from probabilities by chance, so that the mean distance of a
 perfectly calibrated grader is far from 0. The calibration error is therefore the root of the mean
@@ -202,15 +202,16 @@ class Candidates(NamedTuple):
 
     def outcomes(self, weights: Numbers) -> Outcomes:
         """Return outcomes (rows, thresholds) by resample, whose weights are (rows, clusters)."""
-        counts_above, is_whole = [], np.issubdtype(weights.dtype, np.integer)
+        above_and_total, is_whole = [], np.issubdtype(weights.dtype, np.integer)
         for clusters, below in zip(self.clusters, self.below, strict=True):
+            # Weight from each threshold up: all units' weight, less that of the units below.
             counts = weights.take(clusters, axis=1)
             shape = counts.shape[0], counts.shape[1] + 1
             cumulative = np.zeros(shape, dtype=np.int32 if is_whole else float)
             np.cumsum(counts, axis=1, dtype=cumulative.dtype, out=cumulative[:, 1:])
             total = cumulative[:, -1:].astype(np.float64)
-            counts_above.append((total - cumulative.take(below, axis=1), total))
-        (hits, affirmed), (false_alarms, others) = counts_above
+            above_and_total.append((total - cumulative.take(below, axis=1), total))
+        (hits, affirmed), (false_alarms, others) = above_and_total
         return Outcomes(hits, false_alarms, affirmed, others)
 
     def curve_points(self, included: Codes) -> Codes:
@@ -410,7 +411,7 @@ def advise(
     tuned_is_informative = held_out_kappa.low > 0
     if n_clusters < MIN_CLUSTERS:
         return Advice("not_identifiable", default, Remark("few_clusters", (MIN_CLUSTERS,)))
-    if not tuned_is_informative and not default_kappa.low > 0:
+    if not tuned_is_informative and not default_kappa.low > 0:  # also if NaN
         return Advice("not_identifiable", default, Remark("agrees_by_chance"))
     if threshold.estimate == default:
         return Advice("default", default, Remark("no_better_threshold"))
@@ -525,11 +526,9 @@ def probability_graders(labels: LabelMatrix) -> list[int]:
 def references_of(labels: LabelMatrix) -> list[Reference]:
     """Return the references: people, if any, and graders with labels but no probabilities."""
     with_probabilities = probability_graders(labels)
-    return ([human_majority(labels)] if labels.humans else []) + [
-        Reference(labels.raters[model], labels.verdicts[:, model])
-        for model in labels.models
-        if model not in with_probabilities
-    ]
+    graders = [model for model in labels.models if model not in with_probabilities]
+    people = [human_majority(labels)] if labels.humans else []
+    return people + [Reference(labels.raters[n], labels.verdicts[:, n]) for n in graders]
 
 
 def main_reference(references: Sequence[Reference]) -> str:
@@ -554,6 +553,7 @@ def reference_named(labels: LabelMatrix, name: str) -> Reference:
 
 
 ACTIVE_THRESHOLD = "threshold_in_force"
+"""Statistic of a tuned threshold that verdicts are made with."""
 
 
 class ActiveThreshold(NamedTuple):
@@ -610,7 +610,7 @@ def with_held_out_thresholds(labels: LabelMatrix) -> LabelMatrix:
             verdicts = labels.verdicts[:, labels.raters.index(tuning.reference)]
         units = _with_probability(labels, grader)
         graded = Graded.of(labels, grader, np.where(tuned_on, verdicts, -1), units)
-        retuned = held_out_thresholds(graded, tuning.instead_of)
+        retuned = held_out_thresholds(graded, tuning.instead_of)  # the threshold before tuning
         if retuned:  # a single cluster cannot be held out
             thresholds[tuned_on, grader] = retuned[tuning.objective][tuned_on[units]]
     return replace(labels, thresholds=thresholds)
@@ -812,13 +812,13 @@ def _add_tuning_rows(view: RubricView, grader: int, reference: Reference, *, cur
         if gain is not None:
             wins, keep = "the tuned threshold wins on held-out items", f"keep {default_name}"
             add("threshold_held_out_gain", gain, objective, wins if gain.low > 0 else keep)
-        coarse = tuple(
+        too_few_draws = tuple(
             Remark("coarse_draws", (draws, value, draws_needed(value)))
             for value in dict.fromkeys((threshold, default))
             if 0 < draws < draws_needed(value)
         )
         advised = replace(interval, estimate=advice.threshold, remarks=())
-        note = join_notes(Remark(advice.kind), advice.reason, coarse)
+        note = join_notes(Remark(advice.kind), advice.reason, too_few_draws)
         add("threshold_recommended", advised, objective, note)
 
     # Rows of each threshold, tuned or default: objectives, with the one that it was tuned to.
@@ -888,20 +888,20 @@ def squared_calibration_error(graded: Graded, bins: int | None = None) -> float:
     Every unit has a reference. In a bin of one cluster the bias equals the squared gap.
     """
     bin_of_unit = equal_mass_bins(graded.positive, bins)
-    shape = int(graded.clusters.max()) + 1, int(bin_of_unit.max()) + 1
+    shape = int(graded.clusters.max()) + 1, int(bin_of_unit.max()) + 1  # clusters, bins
     cell = graded.clusters * shape[1] + bin_of_unit
     weight = np.ones(len(cell)) if graded.weight is None else graded.weight
-    units, error_sums = (
+    sizes, error_sums = (
         np.bincount(cell, values, shape[0] * shape[1]).reshape(shape)
         for values in (weight, weight * (graded.reference - graded.positive))
     )
-    bin_sizes = units.sum(axis=0)
+    bin_sizes = sizes.sum(axis=0)
     gap = error_sums.sum(axis=0) / bin_sizes
     # Deviations from a mean have (n - 1) / n of the variance, for n clusters.
-    clusters_in = (units > 0).sum(axis=0)
-    correction = np.sqrt(clusters_in / np.maximum(clusters_in - 1, 1))
-    influence = (error_sums - gap * units) / bin_sizes * correction
-    variance = np.where(clusters_in > 1, (influence**2).sum(axis=0), gap**2)
+    n_clusters = (sizes > 0).sum(axis=0)
+    correction = np.sqrt(n_clusters / np.maximum(n_clusters - 1, 1))
+    influence = (error_sums - gap * sizes) / bin_sizes * correction
+    variance = np.where(n_clusters > 1, (influence**2).sum(axis=0), gap**2)
     return float(bin_sizes @ (gap**2 - variance) / bin_sizes.sum())
 
 
@@ -953,16 +953,16 @@ def reliability_curve(graded: Graded) -> ReliabilityCurve:
     stated, share = isotonic_curve(positive, graded.reference, weight)
     step = np.cumsum(np.diff(share, prepend=share[0]) > 0)
     last_of_step = np.flatnonzero(np.diff(step))
-    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])
+    ends = np.unique([0, *last_of_step, *(last_of_step + 1), len(step) - 1])  # thinned below
     ends = ends[np.unique(np.linspace(0, len(ends) - 1, MAX_POINTS).round().astype(int))]
     # Correlation of two units' errors within a cluster, from 0 to 1; 0 if all have one unit: the
     # errors' products over all such pairs of units, and these products if they correlated fully.
     expected = np.interp(positive, stated, share)
-    observed, largest = (
+    observed, at_most = (
         float((np.bincount(clusters, weights=errors) ** 2).sum() - (errors**2).sum())
         for errors in (graded.reference - expected, np.sqrt(expected * (1.0 - expected)))
     )
-    correlation = float(np.clip(observed / largest, 0.0, 1.0)) if largest > 1e-12 else 0.0
+    correlation = float(np.clip(observed / at_most, 0.0, 1.0)) if at_most > 1e-12 else 0.0
     # A unit uses the random number of its cluster, not its own, with the probability
     # root(correlation): two units of a cluster then share it with the probability `correlation`.
     counts = np.ones(len(positive)) if weight is None else weight
@@ -1145,7 +1145,7 @@ def add_confidence_rows(view: RubricView) -> None:
         out, cuts = graded.out, candidate_cuts(graded.confidence, declared)
         kept, units = graded.confidence[:, None] >= cuts, np.ones(len(graded.agreed), dtype=bool)
         sums = out.sums(kept, kept & graded.agreed[:, None], units).T
-        n_kept, n_agreed, (n_units,) = np.split(sums, [len(cuts), 2 * len(cuts)])
+        n_kept, n_agreed, (n_units,) = np.split(sums, [len(cuts), 2 * len(cuts)])  # by cut
         for k, cut in enumerate(cuts.tolist()):
             note = Remark("declared_cut") if cut == declared else ""
             about = About(a="humans", b=graded.grader, at=repr(cut), note=note)
@@ -1252,9 +1252,8 @@ class CutTest:
         """
         n = len(np.unique(self.clusters))
         variance = self.allowed * (1.0 - self.allowed) / 4.0
-        return min(
-            MAX_STAKE, (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
-        )
+        stake = (1.0 - self.allowed) * math.sqrt(-2.0 * math.log(self.level) / n / variance)
+        return min(MAX_STAKE, stake)
 
     def _log_capital(self, kept: Mask, wrong: Mask) -> float:
         """Return the logarithm of the capital, from 1, after betting on all clusters."""
@@ -1323,7 +1322,7 @@ def add_routing_rows(view: RubricView) -> None:
     The guarantee is for one grader, chosen beforehand, and no weighted sample: tests count units.
     """
     request = view.request
-    look = request.facts.looks.get(view.rows.rubric, 1)
+    look = request.facts.looks.get(view.rows.rubric, 1)  # number of the interim analysis
     level = level_of_look(look, request.decision.looks, ERROR)
     target = request.settings.confidence_target
     for graded in confident_grades(view):

@@ -103,8 +103,8 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
 def with_missing_as_wrong(
     labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
 ) -> GraderView | None:
-    """Replace every missing label of the grader by the label furthest from the annotators' labels
-    of that unit; return None where no label is missing.
+    """Return the view with every missing label of the grader replaced by the label furthest from
+    the annotators' labels of that unit; None where no label is missing.
 
     `cluster_weights` (clusters,) are the weights of the clusters. The view takes no part of the
     error rate: it is the worst case of a comparison that is made anyway.
@@ -173,8 +173,8 @@ class ScoreBounds:
         return self.interval(estimate, alpha)
 
     def interval(self, estimate: float, alpha: float) -> Interval:
-        """Return `estimate`, which may be the statistic less the margin or the kappa of a baseline,
-        with both one-sided bounds of the statistic moved likewise.
+        """Return `estimate`, the statistic or the statistic less a constant (such as the kappa of a
+        baseline), with both one-sided bounds of the statistic less the same constant.
         """
         below, above = self.reach(alpha)
         return Interval(estimate, estimate - below, estimate + above)
@@ -192,7 +192,7 @@ class ScoreBounds:
         return float(bounds.chance_above(self.statistic, self.sample, np.array(null)))
 
     def growth(self, null: float, alpha: float) -> float:
-        """Return the sample's growth for a lower bound above `null`; inf above 1 + `MAX_GROWTH`."""
+        """Return the factor by which a sample must grow for a lower bound above `null`, or inf."""
         sample, statistic = self.sample, self.statistic
         if not float(sample.estimate) > null or not alpha > 0:
             return math.inf
@@ -277,7 +277,7 @@ class Comparison:
 class Comparator:
     """Compare graders with people, in the data and without each cluster (`jackknife`). `margin` is
     how far below human-human kappa a grader may lie, unless `margin_share` sets it as a share of
-    that kappa. With `min_people` = 1 units of one person count; human-human kappa is undefined.
+    that. With `min_people` = 1, units with one person's label count, without human-human kappa.
     """
 
     jackknife: Resamples
@@ -306,6 +306,7 @@ class Comparator:
         if not share and 0 < MAX_MARGIN_SHARE * people_kappa < self.margin:
             share = MAX_MARGIN_SHARE  # a fixed margin is capped at this share of people's kappa
         subtracted = (1.0 - share) * people_kappas  # to get the tested quantity (`Comparison`)
+
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
@@ -421,14 +422,14 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     A person with tables of their own is left out by leaving out these tables. For a person who
     shares a table, its sums are computed again without that person's labels.
     """
-    people, pairs = overlap.raters, list(combinations(range(len(overlap.individual)), 2))
-    if len(people) < 3:
+    pairs = list(combinations(range(len(overlap.individual)), 2))
+    if len(overlap.raters) < 3:
         return math.nan
 
-    def total_sums(part: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:
+    def total_sums(overlap: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:
         """Return sums over clusters of the tables with the grader, and of those among people."""
-        with_grader, among = part.sums_with_rater(codes), part.sums_among()
-        return np.tensordot(weights, with_grader, 1), np.tensordot(weights, among, 1)
+        by_cluster = overlap.sums_with_rater(codes), overlap.sums_among()
+        return np.tensordot(weights, by_cluster[0], 1), np.tensordot(weights, by_cluster[1], 1)
 
     cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
@@ -439,8 +440,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     for left_out in range(len(overlap.individual)):
         other_people = np.arange(len(with_grader)) != left_out
         other_pairs = np.array([left_out not in pair for pair in pairs], dtype=bool)
-        other_shared = np.arange(n_shared) != left_out
-        other_tables = np.concatenate([other_pairs, other_shared])
+        other_tables = np.concatenate([other_pairs, np.arange(n_shared) != left_out])
         differences.append(_difference(with_grader[other_people], among[other_tables], distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
     for rater in overlap.pooled:
@@ -479,5 +479,5 @@ def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, lab
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
-    by_person = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
-    return float(np.mean(by_person)) if by_person else 0.0
+    effective = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
+    return float(np.mean(effective)) if effective else 0.0  # by person

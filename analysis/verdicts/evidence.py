@@ -188,7 +188,7 @@ class TunedEvidence(ViewEvidence):
 
     def advises(self, *kinds: str) -> bool:
         """Return True if tuning advises one of these kinds: tuned, default, not_identifiable."""
-        if self.active is not None:
+        if self.active is not None:  # the advice was taken
             return "tuned" in kinds
         remarks = self.advised["remarks"] if self.advised is not None else ()
         return any(says(remarks, kind) for kind in kinds)
@@ -342,8 +342,8 @@ def keys_of(*rows: ResultRow | None) -> list[list[str]]:
 def evidence_on(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> VerdictEvidence:
-    """Collect the evidence on a grader, from the rows of `add_deciding_rows` and from others, on
-    the categories, or on binary labels if the grader gives no category.
+    """Collect the evidence on a grader, from the rows of `add_deciding_rows` and of other
+    statistics, on the categories, or on binary labels if the grader gives no category.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"
     difference = rows.get(CEILING, "humans", grader)
@@ -365,13 +365,13 @@ def evidence_on(
     compared = rows.evidence.get((grader, subset, ""), ViewEvidence())
     biases = tuple(flagged(rows, grader, rule.bias_bound))
     present = replace(compared, difference=difference, kappa=row_with_people(kappa), biases=biases)
-    column = labels.raters.index(grader)
-    copies = [copy for copy in labels.copies if copy.rater == column]
+    copies = [copy for copy in labels.copies if copy.rater == labels.raters.index(grader)]
     repeated = [copy.duplicate_of for copy in copies]
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    by_n_labels = (  # at: a number of labels, "1" or "2+"; else a class of item, as "unanimous"
+    # Where `at` is a number of labels, "1" or "2+", and no class of item, such as "unanimous":
+    by_n_labels = (
         [row for row in rows_with(annotators.BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
     )
@@ -445,22 +445,23 @@ def add_deciding_rows(
     for view in views:
         kappa, subset = deciding_kappa(view.coded), view.coded.subset
         baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
-        best = max((row["estimate"] for row in baselines if row is not None), default=math.nan)
-        comparison = comparator.compare(view, best)
+        best_kappa = max((row["estimate"] for row in baselines if row), default=math.nan)
+        comparison = comparator.compare(view, best_kappa)
         if comparison is not None and not math.isnan(comparison.baseline_difference):
             comparisons.append(comparison)
     if not comparisons:
         return
+
     influences = [c.difference_influence for c in comparisons if c.view.shares_level]
     level = shared_level(influences, len(comparisons), rule, look, error)
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
-        view, best = comparison.view, comparison.best_baseline_kappa
+        view, best_kappa = comparison.view, comparison.best_baseline_kappa
         if view.at == UNTUNED:  # it only shares the level: nothing is decided on it
             continue
         bounds[view.key] = _add_bounds(rows, comparison, level)
         worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
-        worst_case = comparator.compare(worst_view, best) if worst_view else None
+        worst_case = comparator.compare(worst_view, best_kappa) if worst_view else None
         if worst_case is not None:
             if_wrong = _add_worst_case(rows, worst_case, level, rule)
             bounds[view.key] = replace(bounds[view.key], if_wrong=if_wrong)
@@ -498,7 +499,7 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     like_these = _interval_like_these(comparison, difference, level.alpha)
     at_margin = replace(level, margin=margin)
     variance = people_variance + standard_error(comparison.difference_influence) ** 2
-    from_people = people_variance / variance if variance > 0 else 0.0
+    from_people = people_variance / variance if variance > 0 else 0.0  # share of the variance
     # `bar` is the value to clear; unlike `margin` it has no remark in the row's note.
     over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
@@ -634,14 +635,14 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
-    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
+    levels = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
     pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
         level = row["deciding"] or Deciding()
         rubric, grader = row["rubric"], row["rater_b"]
-        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
+        over_people = levels.get((rubric, grader)) or Deciding(from_people=math.nan)  # none: NaN
         quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
         share = over_people.from_people  # of the sum of both variances

@@ -11,11 +11,11 @@ Verdicts are based on bounds of intervals, never on an estimate:
 - *inconclusive*: all other cases, with the cheapest step to a decision.
 
 `judge_graders` gives verdicts, `rank_graders` ranks graders with their prices, `recommendations`
-name the grader to use, or what to label first.
+name the grader to use, or what to label first. A *look* is an interim analysis of a study.
 
 A verdict follows from requirements (`requirement.Requirement`). Each is *met* if its bound clears a
-limit, *broken* if the other bound lies beyond it, else *open*; it is *likely* besides if the
-estimate clears the limit. `present` is the evidence on a grader's labels as they are, `tuned` on
+limit, *broken* if the other bound lies beyond it, else *open*; and it is *likely* if the estimate
+clears the limit. `present` is the evidence on a grader's labels as they are, `tuned` on
 its binary labels at a threshold tuned on other clusters. In `_decide`, `against` are reasons why
 the grader clearly is not as good as people, `faults` the reasons of broken audits (a bias, a part
 in which it fails, ...), and `missing` is the inconclusive decision, without reasons if all is met.
@@ -164,6 +164,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     against = _reasons_against(case, agreement)
     n_shared = present.difference["n_units"] if present.difference else 0
     have_labels = case.people.number > 0 and case.answers.share.estimate > 0  # people and grader
+
     if have_labels and not n_shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
@@ -187,6 +188,7 @@ def _decide(case: VerdictEvidence) -> Decision:
         return tuned
     if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
         return replace(tuned, reasons=[*faults, *tuned.reasons])
+
     # A grader that fails in a part does not pass, even if more labels would show that it agrees on
     # the whole. Other faults decide only once agreement is shown; until then the verdict is
     # inconclusive, with the faults first among its reasons.
@@ -238,25 +240,24 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     row = case.deciding_difference(bounds)
     name = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
     margin = limit_shown(bounds.margin, -row["low"])
-    passes = because(name, "within_margin", figures=wording.compared(case, bounds), margin=margin)
+    reason = because(name, "within_margin", figures=wording.compared(case, bounds), margin=margin)
     if case.is_binary_only:
         head = written("verdict.can_replace_binary", **case.fields)
-        short = Reason(passes.sentence, written("short.binary_only"))
+        short = Reason(reason.sentence, written("short.binary_only"))
         return Decision("can_replace", head, [short], holds_for="binary")
     head, binary = written("verdict.can_replace", **case.fields), case.binary
     if binary is None or binary["low"] > -bounds.margin:
-        return Decision("can_replace", head, [passes])
+        return Decision("can_replace", head, [reason])
     # The pass does not extend to the binary labels, which is the short reason in a table's cell.
     falls_short = binary["high"] < -bounds.margin
-    ends = binary["low"], binary["high"], -bounds.margin, 0.0
     figures = written(
         "figures.difference", difference=wording.signed(binary["estimate"]),
-        interval=wording.interval_of(*ends, sign="+"), share="",
-        margin=limit_shown(bounds.margin, -binary["low"], -binary["high"]),
+        interval=wording.interval_of(binary["low"], binary["high"], -bounds.margin, 0.0, sign="+"),
+        share="", margin=limit_shown(bounds.margin, -binary["low"], -binary["high"]),
         sample=sample_of(binary, case.noun),
     )  # fmt: skip
     caveat = because("binary_falls_short" if falls_short else "binary_not_shown", figures=figures)
-    return Decision("can_replace", head, [Reason(passes.sentence), caveat], holds_for="labels")
+    return Decision("can_replace", head, [Reason(reason.sentence), caveat], holds_for="labels")
 
 
 def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> Decision:
@@ -309,12 +310,12 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
     """
     rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
-    not_met = dict(needs)
+    other_needs = dict(needs)
     if n_lacking > 0:  # the advice names the number of clusters
-        del not_met["enough_clusters"]
-    reasons = requirement.reasons(not_met, "open", "broken")
-    more = sample.more_to_settle(rule, not_met)  # None: over ten times as many (MAX_GROWTH)
-    unsettled = requirement.unsettled(not_met)
+        del other_needs["enough_clusters"]
+    reasons = requirement.reasons(other_needs, "open", "broken")
+    more = sample.more_to_settle(rule, other_needs)  # None: over ten times as many (MAX_GROWTH)
+    unsettled = requirement.unsettled(other_needs)
     growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
     more_people = None
     if more is None and growths and max(growths) <= MOST_PEOPLE:
@@ -463,8 +464,8 @@ class Candidate:
 
     @property
     def limit(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
-        """Limit by human agreement on a grader that does not pass: human agreement is clearly below
-        the grader's agreement with people, or hardly above chance; "" where it is no limit.
+        """The way in which human agreement limits a grader that does not pass: clearly below the
+        grader's agreement with people, or hardly above chance; "" if it is no limit.
         """
         if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
             return ""
@@ -516,9 +517,9 @@ def rank_graders(
     for candidates in ranking.values():
         points = [(other.usd, other.agreement) for other in candidates]
         for n, (usd, agreement) in enumerate(points):
-            as_good = {point for point in points if point[0] <= usd and point[1] >= agreement}
+            as_good = {other for other in points if other[0] <= usd and other[1] >= agreement}
             is_known = math.isfinite(usd) and math.isfinite(agreement)
-            best_buy = is_known and as_good == {(usd, agreement)}  # nothing but itself
+            best_buy = is_known and as_good == {(usd, agreement)}  # none but itself and its equals
             candidates[n] = replace(candidates[n], best_buy=best_buy)
         candidates.sort(key=_rank_key)
     return ranking
@@ -581,7 +582,8 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
         in_full, in_part = list[str](), list[str]()
         for verdict in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
             is_limited = verdict["threshold"] is not None or verdict["holds_for"]
-            (in_part if is_limited else in_full).append(_with_condition(verdict))
+            graders = in_part if is_limited else in_full
+            graders.append(_with_condition(verdict))
         also = written("recommend.also", graders=" and ".join(in_full)) if in_full else ""
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)
@@ -634,13 +636,13 @@ def _not_yet(candidates: Sequence[Candidate], rubric: str) -> str:
     verdicts = [candidate.verdict for candidate in candidates]
     best, promising = verdicts[0], [verdict for verdict in verdicts if verdict["promising"]]
     decidable = [verdict for verdict in promising if verdict["more_clusters"] > 0]
-    corrected = best["verdict"] == "only_with_correction"
+    is_correctable = best["verdict"] == "only_with_correction"
     if decidable:
         cheapest = min(decidable, key=lambda verdict: verdict["more_clusters"])
         label_more = written("recommend.label_more", **grader_and_reason(cheapest))
         until_then = written("recommend.until_then", **grader_and_reason(best))
-        return f"{label_more} {until_then}" if corrected else label_more
-    if corrected:
+        return f"{label_more} {until_then}" if is_correctable else label_more
+    if is_correctable:
         return written("recommend.correction", **grader_and_reason(best))
     if best["verdict"] != "inconclusive":
         return written("recommend.nobody", **grader_and_reason(best))

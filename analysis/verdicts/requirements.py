@@ -1,4 +1,4 @@
-"""Requirements that a grader must meet, checked against its evidence.
+"""Requirements that a grader must meet, checked against the evidence on it (the `case`).
 
 The first half has the requirements for replacing annotators: `as_good_as_people`, `no_faults`, and
 their parts. The second half has the verdict on graders that are compared with a reference: one
@@ -140,10 +140,10 @@ def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -
     minority, effective = sample.minority, requirement.rounded_up(sample.effective)
     minority_state = requirement.state_of(met=minority >= rule.min_rarer)
     clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
-    few = {"rarer": minority, "least": rule.min_rarer, "noun": noun}  # fields of the sentences
+    rarer = {"rarer": minority, "least": rule.min_rarer, "noun": noun}  # fields of the sentences
     worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
-        "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **few)]),
+        "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **rarer)]),
         "enough_clusters": Requirement(clusters_state, lambda: [because("too_few_worth", **worth)]),
     }
 
@@ -195,7 +195,7 @@ def bound_of(
     either_way: bool = False,
     known_growth: float | None = None,
 ) -> Bound:
-    """Return a row's bounds with their limit, and the `level` at this look and the next."""
+    """Return a row's bounds with `limit` and `level`; the other arguments are fields of `Bound`."""
     return Bound(
         row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
@@ -277,10 +277,10 @@ def _add_comparison_rows(
 ) -> AgainstReference:
     """Add the rows of one comparison: kappa with bounds at `level`, shares at `alpha` (0: none)."""
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
-    (reference,) = coded.members("human")
+    (reference,) = coded.members("human")  # the only one
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
-    counts = np.bincount(coded.codes[units, reference], minlength=coded.q)
-    in_minority = units & (coded.codes[:, reference] != counts.argmax())
+    frequencies = np.bincount(coded.codes[units, reference], minlength=coded.q)
+    in_minority = units & (coded.codes[:, reference] != frequencies.argmax())
     _, n_minority = jackknife.count(coded.clusters, in_minority)
     minority = Interval.point(float(n_minority))
     effective = Interval.point(comparison.sample.effective)
@@ -380,7 +380,7 @@ def _decide(
     is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
         return _pass(case, tuned, advised)
-    answers_first = {"answers": requirements["answers"], **requirements}
+    answers_first = {"answers": requirements["answers"], **requirements}  # order of the reasons
     if against := requirement.reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
     sample, fault = view.sample, requirement.likely_fault(requirements)

@@ -110,7 +110,8 @@ def drift_rows(
     rule: DecisionSettings,
     seed: int,
 ) -> tuple[ResultRows, Answers, DriftEvidence | None]:
-    """Return the rows of one rubric, from `paired_labels`, and the evidence in them.
+    """Return the rows of one rubric, from `paired_labels`, and the evidence in them: the share of
+    units with a label now, and the evidence on a drift, None if too few units have people's labels.
 
     `drift` is the change in mean kappa with people, `drift_kappa_before` kappa of the earlier
     version, `drift_answered` the share of the units labelled before that have a label now: `low`
@@ -120,18 +121,18 @@ def drift_rows(
     label. All rows but `drift_answered` are on the units with a label in both versions, and are
     only added if people labelled at least 30 of these.
     """
-    labels, frequency = labels.folded()
+    labels, frequency = labels.folded()  # equal clusters become one, with a frequency
     rows = ResultRows(labels.scale.name)
     rows.heaviest = float(labels.people_weight.max(initial=1.0))  # for widened intervals
     before, after = (labels.raters.index(name) for name in (versions.before, versions.after))
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
-    clusters = Resamples(frequency)
-    n_both, n_before = clusters.by_cluster(labels.clusters, masks).T
+    data = Resamples(frequency)  # no draws
+    n_both, n_before = data.by_cluster(labels.clusters, masks).T
     answered = Interval(*share_bounds(n_both, n_before, LEVEL)).as_deciding(_AT_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
-    counts = clusters.count(labels.clusters, scored)
-    note = unscored_remark(labels, after, clusters)
+    counts = data.count(labels.clusters, scored)
+    note = unscored_remark(labels, after, data)
     answers = Answers(rows.added(ANSWERED, answered, counts, **key, note=note))
     paired = VersionComparison.of(labels, frequency, versions, margin_of(rule, settings))
     if paired is None:
@@ -140,8 +141,7 @@ def drift_rows(
     evidence = paired.add_deciding_rows(rows)
     resamples = Resamples(frequency, settings.resamples, np.random.default_rng(seed), labels.weight)
     self_agreement, rate_change = paired.add_descriptive_rows(rows, labels, resamples)
-    evidence = replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
-    return rows, answers, evidence
+    return rows, answers, replace(evidence, self_agreement=self_agreement, rate_change=rate_change)
 
 
 def margin_of(rule: DecisionSettings, settings: AnalysisSettings) -> float:
@@ -202,8 +202,8 @@ class VersionComparison:
 
     def _change(self, values: Array) -> tuple[Interval, float]:
         """Return the change in kappa with its bounds, and the number of clusters with which 80% of
-        studies would show that it is within the margin if the estimates are true; inf if these are
-        beyond, or it is shown. `values` (rows,) are the change in the data, then without a cluster.
+        studies would show that it is within the margin if the estimates are true; inf if they are
+        beyond it, or it is shown. `values` (rows,): the change in the data, then without a cluster.
         """
         if not np.isfinite(values).all():
             return Interval.undefined("no_variation"), math.inf
@@ -228,7 +228,7 @@ class VersionComparison:
         self, rows: ResultRows, labels: LabelMatrix, resamples: Resamples
     ) -> tuple[ResultRow | None, ResultRow | None]:
         """Add rows that decide nothing, from the same resamples: kappas, agreement of the versions
-        with each other, and the change in the affirmative rate. Return the latter two, if known.
+        with each other, and the change in the affirmative rate; return these two rows, if any.
         """
         coded, columns = self.coded, self.columns
         view = View.of(rows, coded, resamples)
@@ -300,7 +300,7 @@ def drift_of(
     return Drift(scale.name, versions.after, verdict, sentence, more, tuple(rows.rows.values()))
 
 
-def _unchanged(
+def _unchanged_requirements(
     evidence: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
 ) -> requirement.Requirements:
     """Require that the grader has changed by less than the margin, that the sample is large enough,
@@ -340,8 +340,8 @@ def _decide(
     evidence: DriftEvidence, answers: requirement.Requirement, rule: DecisionSettings, noun: str
 ) -> tuple[DriftVerdict, list[str], int]:
     """Return the verdict, its sentences, and the number of further clusters that would decide."""
-    sample, requirements = evidence.sample, dict(_unchanged(evidence, answers, rule, noun))
-    figures = _figures(evidence, noun)
+    requirements = dict(_unchanged_requirements(evidence, answers, rule, noun))
+    sample, figures = evidence.sample, _sentences(evidence, noun)
     if against := requirement.reasons(requirements, "broken"):
         return "changed", [*(reason.sentence for reason in against), *figures], 0
     if requirement.all_met(requirements):
@@ -355,7 +355,7 @@ def _decide(
     return "inconclusive", [*figures, *(reason.sentence for reason in why)], more or 0
 
 
-def _figures(evidence: DriftEvidence, noun: str) -> list[str]:
+def _sentences(evidence: DriftEvidence, noun: str) -> list[str]:
     """Return sentences on the change in kappa, agreement of the versions, and affirmative rate."""
     change, kappa, margin = evidence.change, evidence.before["estimate"], evidence.margin
     interval = interval_of(change["low"], change["high"], -margin, margin, alpha=LEVEL, sign="+")
@@ -578,8 +578,9 @@ def chance_of_proof(labels: LabelMatrix, old: str, new: str, clusters: int, alph
         return 0.0
     if not np.isfinite(gains).all():
         return 1.0  # unknown: no reason against a proof
-    present = len(np.unique(labels.clusters[labels.labelled_by_people]))
-    error = bounds.standard_error(bounds.influence(gains)) * math.sqrt(present / max(clusters, 1))
+    n_chosen_on = len(np.unique(labels.clusters[labels.labelled_by_people]))
+    error_here = bounds.standard_error(bounds.influence(gains))
+    error = error_here * math.sqrt(n_chosen_on / max(clusters, 1))
     return float(ndtr(gains[0] / error + ndtri(alpha))) if error > 0 else 1.0  # power of z test
 
 
@@ -600,7 +601,7 @@ def provable_gain(labels: LabelMatrix, clusters: int, alpha: float) -> float:
 
 
 class Shortage(NamedTuple):
-    """Clusters in which a grader errs at most, and in which it must err to be shown to be worse."""
+    """Numbers of clusters: in which a grader errs at most, and must err to be shown to be worse."""
 
     most: float
     needed: int
@@ -621,8 +622,8 @@ def too_few_errors(labels: LabelMatrix, old: str, clusters: int, alpha: float) -
     wrong, compared = (np.bincount(labels.clusters, mask, labels.n_clusters) > 0 for mask in masks)
     _, _, share = share_bounds(wrong.astype(float), compared.astype(float), 0.1)  # upper bound
     # A sign test of n gains and no loss has p = 0.5**n, which must be at most alpha.
-    errors, needed = clusters * share, math.ceil(math.log(alpha) / math.log(0.5))
-    return Shortage(errors, needed) if errors < needed else None
+    most, needed = clusters * share, math.ceil(math.log(alpha) / math.log(0.5))
+    return Shortage(most, needed) if most < needed else None
 
 
 def content_hash(labels: LabelMatrix, old: str, new: str) -> str:

@@ -1,7 +1,7 @@
 """Write verdicts in words: names of verdicts, figures, and sentences with the reasons.
 
-All sentences are in `evenhand/texts.toml`, and `because` fills them in. Requirements choose the
-reasons why they are not met where they are declared (`requirements`).
+All sentences are in `evenhand/texts.toml`, and `because` fills them in. `requirements` chooses the
+reasons why a requirement is not met. `case` is always the evidence on one grader.
 """
 
 import math
@@ -61,7 +61,7 @@ class NextStep(TypedDict):
 
 
 def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts; `short` names its short words, else that name."""
+    """Return a reason by its name in the texts; `short` names its words for a table, if others."""
     short = name if short is None else short
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)
@@ -156,7 +156,7 @@ _RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "
 _MAY_BE = {
     "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
 }  # fmt: skip
-"""Names of reasons: by the recoding that agrees best, and by injection outcomes not excluded."""
+"""Names of reasons, by recoding, and by the injection outcomes that are not excluded."""
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -167,11 +167,11 @@ def _has_interval(case: VerdictEvidence) -> bool:
 
 def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
     """Return a reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
-    bounds, best = case.present.bounds, next(iter(case.recoded), None)
-    if bounds is None or best is None or not best["estimate"] >= bounds.people["estimate"] / 2:
+    bounds, row = case.present.bounds, next(iter(case.recoded), None)  # the recoding that is best
+    if bounds is None or row is None or not row["estimate"] >= bounds.people["estimate"] / 2:
         return []
-    recoding, recoded_as = best["at"], statistics.text_of(best["remarks"])
-    return [because(_RECODED[recoding], reading=recoded_as, kappa=best["estimate"])]
+    recoded_as = statistics.text_of(row["remarks"])
+    return [because(_RECODED[row["at"]], reading=recoded_as, kappa=row["estimate"])]
 
 
 def _missing_labels(case: VerdictEvidence) -> list[Reason]:

@@ -23,7 +23,7 @@ Sentence = str | dict[str, str]
 
 @dataclass(frozen=True)
 class Language:
-    """Sentences of one language, by section of its file and name."""
+    """Sentences of one language, by the section of its file and the sentence's name."""
 
     code: str
     name: str
@@ -105,16 +105,16 @@ def offered(settings: study_toml.AnnotationSettings) -> dict[str, Language]:
     return {code: language(code) for code in codes}
 
 
-def fitting(wanted: Iterable[str | None], among: Mapping[str, Language]) -> Language:
-    """Return the first wanted language among those offered, else the study's usual one. A wanted
-    code may have a region, such as "de-AT".
+def fitting(preferred: Iterable[str | None], choices: Mapping[str, Language]) -> Language:
+    """Return the first of the preferred languages that is a choice (see `offered`), else the first
+    choice, the study's usual language. A preferred code may have a region, such as "de-AT".
 
     >>> both = {"en": language("en"), "de": language("de")}
     >>> fitting([None, "fr", "de-AT"], both).name
     'Deutsch'
     """
-    for code in filter(None, wanted):
+    for code in filter(None, preferred):
         for name in (code, code.partition("-")[0]):
-            if name in among:
-                return among[name]
-    return next(iter(among.values()))
+            if name in choices:
+                return choices[name]
+    return next(iter(choices.values()))

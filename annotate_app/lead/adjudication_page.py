@@ -48,7 +48,7 @@ from evenhand.texts import written
 # early never decide the next item.
 
 LONGEST_REASON = 4000
-_KEY = "decision.decider"
+_KEY = "decision.decider"  # the callback gets its value as `decider` (see `acts`)
 _HERE = Path(__file__).parent
 _mount = component(
     "evenhand_decider",
@@ -101,8 +101,8 @@ _WORK = "adjudication"
 
 @dataclass
 class _Work:
-    """A visitor's work: the `open` item of the queue, or a decided one to be `revised`; and the
-    `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
+    """What a visitor works on: the `open` item of the queue, or a decided one to be `revised`; and
+    the `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
     """
 
     open: Key | None = None
@@ -183,6 +183,7 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
                 at = parts.to_the_minute(row["created_at"])
                 text = written("lead.revising", label=row["label"], at=at, reason=row["reason"])
                 show(block(text))
+        # A label of several options is a vote for each, one of none for the label itself.
         chosen = [key for label in labels for key in kind.parts(label) or [label]]
         data = {
             "token": _token(case.key),
@@ -200,8 +201,8 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
             show(block(written("lead.keys"), "note"))
         with st.expander("Instructions"):
             # Only the lead's own text is drawn with its links, not one with an item's values.
-            is_leads = people.instructions == study.rubrics[case.rubric].instructions
-            show(drawn_text(people.instructions) if is_leads else block(people.instructions))
+            has_no_values = people.instructions == study.rubrics[case.rubric].instructions
+            show(drawn_text(people.instructions) if has_no_values else block(people.instructions))
 
 
 def _store_decision(study: Study, who: Visitor, work: _Work, *, decider: Mapping[str, Any]) -> None:
@@ -257,7 +258,7 @@ def _token(key: Key | DisagreementKey) -> str:
 
 # ---- items --------------------------------------------------------------------------------------
 
-_MOST_ITEMS = 50
+_MOST_ITEMS = 50  # shown at a time
 _show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
 _FIRSTS = "items_first"  # key in the session of the first row that is shown, by filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]  # titles of the choices
@@ -275,15 +276,16 @@ def show_items(study: Study) -> None:
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     pager = st.container(horizontal=True, vertical_alignment="center", key="pager")
     with_graders = pager.toggle("Show graders' labels")
-    flags = Counter(
-        (flag.unit_id, flag.rubric) for flag in cases.raised_flags(study) if flag.is_open
-    )
+
+    open_flags = (flag for flag in cases.raised_flags(study) if flag.is_open)
+    flags = Counter((flag.unit_id, flag.rubric) for flag in open_flags)
     items_table = parts.latest(study, cases.final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
     items_table = items_table.assign(flags=[flags[key] for key in keys])
     if with_graders:
         graded = parts.latest(study, cases.grader_labels)
         items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
+
     ids = items_table["item_id"].str.casefold()
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
     if rubric:
@@ -293,8 +295,9 @@ def show_items(study: Study) -> None:
     items_table = items_table[matches]
     if order != "sample":  # the table's own order; the other choices are columns
         items_table = items_table.sort_values(order, ascending=order == "agreement", kind="stable")
+
     with pager:
-        first = _first_row(len(items_table), (searched, rubric, decided, order))
+        first = _draw_pager(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
     final = zip(rows["rubric"], rows["final_label"], strict=True)
     columns = "item given graders" if with_graders else "item given"
@@ -312,14 +315,14 @@ def show_items(study: Study) -> None:
             _show_item(study, row["item_id"], row["rubric"], row["labels"])
 
 
-def _first_row(count: int, filters: tuple[str, ...]) -> int:
+def _draw_pager(count: int, filters: tuple[str, ...]) -> int:
     """Draw which of `count` rows are shown, and buttons to others; return the first's index."""
     firsts: dict[tuple[str, ...], int] = st.session_state.setdefault(_FIRSTS, {})
     first = firsts.get(filters, 0)
 
     def button(title: str, new_first: int) -> None:
-        turn, is_off = partial(firsts.__setitem__, filters, new_first), not 0 <= new_first < count
-        st.button(title, on_click=turn, disabled=is_off, type="tertiary")
+        move, is_off = partial(firsts.__setitem__, filters, new_first), not 0 <= new_first < count
+        st.button(title, on_click=move, disabled=is_off, type="tertiary")
 
     button("**Previous** ‹", first - _MOST_ITEMS)  # the word is for screen readers
     st.text(f"{min(first + 1, count):,}-{min(first + _MOST_ITEMS, count):,} of {count:,}")
@@ -389,7 +392,7 @@ class DisagreementKey(NamedTuple):
 
 _ALL, _OPEN = "*", ""  # choices of a filter: all, and those without a cause yet
 _SHOWN = "disagreement_at"  # key in the session
-_SORTED = "sorted"  # `place` of the acts (see `acts`)
+_SORTED = "sorted"  # name of the acts (see `acts`)
 
 
 @dataclass
@@ -406,15 +409,15 @@ def show_disagreements(study: Study) -> None:
         return
     parts.latest_figures(study)  # draws when the figures were made, and requests newer ones
     disagreements = [case for case in _cases_in(figures.folder) if case.rubric in study.rubrics]
-    earlier = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
+    decisions = {_key_of(decision): decision for decision in cases.sorted_cases(study)}
     if not disagreements:
         st.text(written("disagreement.none"))
         show_least_agreed(study)
         return
-    counts = {"left": sum(_key_of(case) not in earlier for case in disagreements)}
+    n_left = sum(_key_of(case) not in decisions for case in disagreements)  # without a cause
     summary = st.empty()  # above the filters, which determine its last number
-    chosen = _draw_filters(study, disagreements, earlier)
-    counts |= {"found": len(disagreements), "chosen": len(chosen)}
+    chosen = _draw_filters(study, disagreements, decisions)
+    counts = {"left": n_left, "found": len(disagreements), "chosen": len(chosen)}
     with summary:
         show(block(written("disagreement.left", **counts), "note"))
     if chosen:
@@ -422,7 +425,7 @@ def show_disagreements(study: Study) -> None:
         shown: _Shown = st.session_state.setdefault(_SHOWN, _Shown())
         shown.key = key = shown.key if shown.key in by_key else next(iter(by_key))
         draw_neighbours = partial(_show_neighbours, shown, key, list(by_key))
-        draw_causes = partial(_show_causes, study, shown, key, list(by_key), earlier.get(key))
+        draw_causes = partial(_show_causes, study, shown, key, list(by_key), decisions.get(key))
         _show_unit(study, by_key[key], draw_neighbours, draw_causes)
 
 
@@ -451,10 +454,10 @@ def _key_of(case: GraderDisagreement | cases.SortedDisagreement) -> Disagreement
 def _draw_filters(
     study: Study,
     disagreements: Sequence[GraderDisagreement],
-    earlier: dict[DisagreementKey, cases.SortedDisagreement],
+    decisions: dict[DisagreementKey, cases.SortedDisagreement],
 ) -> list[GraderDisagreement]:
-    """Draw filters by rubric, grader and cause; return the disagreements that pass them. `earlier`
-    are the causes chosen so far.
+    """Draw filters by rubric, grader and cause; return the disagreements that pass them, by the
+    `decisions` on their causes so far.
     """
     row, names = st.container(horizontal=True, key="filters"), study.config.names
 
@@ -468,7 +471,7 @@ def _draw_filters(
     grader = choose("Grader", {_ALL: "All graders"} | graders)
     kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All causes"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in cases.KINDS})
-    causes = {key: decision.kind for key, decision in earlier.items()}
+    causes = {key: decision.kind for key, decision in decisions.items()}
     return [
         case
         for case in disagreements
@@ -521,25 +524,22 @@ def _show_causes(
     shown: _Shown,
     key: DisagreementKey,
     chosen: Sequence[DisagreementKey],
-    before: cases.SortedDisagreement | None,
+    choice: cases.SortedDisagreement | None,
 ) -> None:
-    """Draw the note's field and a button for each cause; once stored, the next of `chosen`."""
+    """Draw the note's field and a button for each cause, which goes on to the next of `chosen`."""
     token = _token(key)
-    if before:
-        st.text(written("disagreement.so_far", kind=kind_title(before.kind), who=before.done_by))
+    if choice:
+        st.text(written("disagreement.so_far", kind=kind_title(choice.kind), who=choice.done_by))
 
-    def store(
-        study: Study, who: Visitor, kind: cases.Kind | Literal[""], **note_by_token: str
-    ) -> None:
+    # The name of the note's field is the token, so that each disagreement has another field.
+    def store(study: Study, who: Visitor, kind: cases.Kind | Literal[""], **notes: str) -> None:
         if shown.key != key:  # an earlier act has moved on
             raise InputError(written("lead.unit_changed"))
-        cases.sort_disagreement(
-            study, who.name, kind=kind, note=note_by_token[token], **key._asdict()
-        )
+        cases.sort_disagreement(study, who.name, kind=kind, note=notes[token], **key._asdict())
         shown.key = chosen[(chosen.index(key) + 1) % len(chosen)]
 
     storing = partial(lead_callback, study, _SORTED, store)  # takes the kind
-    label, note = "Note, saved with your choice", before.note if before else ""  # for `store`
+    label, note = "Note, saved with your choice", choice.note if choice else ""  # for `store`
     st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off", placeholder=label)
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
@@ -547,7 +547,7 @@ def _show_causes(
             st.button(
                 kind_title(kind), f"{kind}-{token}", on_click=storing(kind), shortcut=str(digit)
             )
-        if before:
+        if choice:
             st.button("Take it back", f"back-{token}", on_click=storing(""), shortcut="T")
     show_outcome(_SORTED)
 

@@ -47,7 +47,7 @@ _FIELDS = parts.WORDS["fields"]
 """Titles of fields by the option of `evenhand label` to which they correspond."""
 _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
-_MADE = "new_study_made"  # place of the outcome (see `acts`)
+_MADE = "new_study_made"  # name of the act whose outcome is shown (see `acts`)
 _REQUESTS = "new_study_requests"
 """Key of the requests to create a study. The button only adds one; the next run of the page, which
 knows all fields, carries it out. A new input or click may end a run at any call of Streamlit's, so
@@ -147,7 +147,7 @@ def _ask_for_columns(
     with fields, st.expander(title, expanded=bool(by_name.fault)):
         show = choose("show", "Choose the columns", by_name.show)
         subject = choose("subject", as_named, most=2 if compared else 1)
-        title_by_name = dict(zip(names, names, strict=True))
+        title_by_name = dict(zip(names, names, strict=True))  # columns are shown by their names
         cluster = parts.choose_any(_FIELDS["cluster"], title_by_name, as_named, f"cluster-{key}")
         judge = parts.choose_any(  # a tool's file has judges that are no columns
             _FIELDS["judge"], title_by_name, "None", f"judge-{key}", accept_new_options=True
@@ -155,15 +155,12 @@ def _ask_for_columns(
         missing = st.text_input(_FIELDS["missing"], key=f"missing-{key}", autocomplete="off")
         each_turn = not compared and st.toggle(_FIELDS["each-turn"], key=f"turn-{key}")
         stratify = choose("stratify", "None")
+
     entered = ItemOptions(
-        show=show if show != list(by_name.show) else (),
-        subject=subject,
-        cluster=cluster or "",
-        judge=judge or "",
-        missing=tuple(parts.split_list(missing)),
-        sheet=sheet,
+        show=show if show != list(by_name.show) else (), subject=subject, cluster=cluster or "",
+        judge=judge or "", missing=tuple(parts.split_list(missing)), sheet=sheet,
         each_turn=each_turn,
-    )
+    )  # fmt: skip
     as_entered = replace(entered, **question, each_turn=False)  # turns change no column's role
     try:
         file = _read_once(upload, as_entered, f"{key}-{as_entered}", who)
@@ -181,14 +178,14 @@ def _ask_for_columns(
 
 def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
     """Return the contents of the file, read once and kept with the last three others."""
-    kept: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
-    if key not in kept:
+    by_key: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
+    if key not in by_key:
         uploaded = parts.uploaded_files(parts.OF_TOOLS, items=upload)
         with uploaded as files, st.spinner("Reading the file"):
             contents = _run_guarded(who, look_at_items, files["items"], options)
-        kept = {**dict(list(kept.items())[-3:]), key: contents}
-        st.session_state[_READ_FILES] = kept
-    return kept[key]
+        by_key = {**dict(list(by_key.items())[-3:]), key: contents}
+        st.session_state[_READ_FILES] = by_key
+    return by_key[key]
 
 
 def _run_guarded(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
@@ -309,7 +306,7 @@ def _carry_out(
     create: Callable[..., StudyPreview],
     *arguments: object,
 ) -> None:
-    """Draw a preview of the study, or create it without a call of Streamlit's, which may end the
+    """Draw a preview of the study, or create it, without any call of Streamlit's that may end the
     run. `create(folder, *arguments)` makes a study, for a preview in a temporary folder. Raises
     InputError if another study has the folder or the address.
     """
@@ -335,8 +332,8 @@ def _carry_out(
 def _show_created(name: str, token: str, has_account: bool, preview: StudyPreview) -> None:
     """Draw where the new study is, with a link to it that holds the `token`, and its preview."""
     if token:
-        around = root_address().rstrip("/").rpartition("/")[0]
-        st.text(written("several.opened", name=name, address=f"{around}/{name}/"))
+        parent_address = root_address().rstrip("/").rpartition("/")[0]
+        st.text(written("several.opened", name=name, address=f"{parent_address}/{name}/"))
         if has_account:
             st.text(written("several.goes_along"))
         text = written("several.invite")
@@ -361,13 +358,10 @@ def _ask_for_pairs(study: Study, _who: Visitor, _kind: str) -> _Form:
         uploaded = parts.uploaded_files(pairs=pairs, responses=responses)
         with uploaded as files, st.spinner("Reading the files"):
             plan = StudyPlan(
-                pairs=files["pairs"],
-                responses=files["responses"],
-                rubrics=[by_name[name] for name in rubrics],
-                sample=numbers["sample"],
-                raters_per_unit=numbers["raters"],
-                seed=numbers["seed"],
-            )
+                pairs=files["pairs"], responses=files["responses"],
+                rubrics=[by_name[name] for name in rubrics], sample=numbers["sample"],
+                raters_per_unit=numbers["raters"], seed=numbers["seed"],
+            )  # fmt: skip
             carry_out(create_and_preview, plan)
 
     return _Form({"a file of pairs": pairs, "a rubric": rubrics}, make)
@@ -392,7 +386,6 @@ def _show_preview(preview: StudyPreview) -> None:
         columns = ("rubric", "units", "raters", "judgments", "hours")
         rows = [[getattr(work, name) for name in columns] for work in load]
         parts.show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
-        pace = {"words": WORDS_PER_MINUTE, "seconds": SECONDS_TO_DECIDE}
-        st.text(written("lead.new_hours", **pace))
+        st.text(written("lead.new_hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
         st.text(_in_page(sentence))

@@ -218,5 +218,6 @@ def test_subjects_who_answered_other_prompts_are_compared_as_far_as_they_share_t
 def test_a_figure_that_no_resample_has_is_undefined_without_a_warning():
     drawn = np.random.default_rng(1).normal(size=(50, 3))
     drawn[:, 1] = np.nan
-    reach = scoring.reach_together(lambda some: drawn[:, some], np.full(3, 10), [np.zeros(3)], 0.05)
+    few = np.full(3, 10)
+    reach = scoring.joint_half_widths(lambda some: drawn[:, some], few, [np.zeros(3)], 0.05)
     assert np.isnan(reach).tolist() == [False, True, False]

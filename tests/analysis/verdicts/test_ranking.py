@@ -426,7 +426,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     """Drift with its margin, a reference with its bar, a rule, an audit and answers."""
     change = row("drift", -0.0973, 0.0, 0.1049)
     drift = {"change": change, "before": {"estimate": 0.6}, "self_agreement": None}
-    (told,) = versions._figures(SimpleNamespace(**drift, rate_change=None, margin=0.1), "item")
+    (told,) = versions._sentences(SimpleNamespace(**drift, rate_change=None, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
     told = requirements._figure(kappa, "unit", "bar_open")
