@@ -134,9 +134,10 @@ class RubricParser:
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        if label := self._option(text) or self._label_in_json_or_prose(text):
-            are_fields_contrary = fields.affirmed - {label} or label in fields.denied
-            return None if are_fields_contrary else label
+        label = self._option(text) or self._label_in_json_or_prose(text)
+        if label:
+            is_contradicted = fields.affirmed - {label} or label in fields.denied
+            return None if is_contradicted else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed  # '"pass": true'
@@ -221,9 +222,10 @@ class RubricParser:
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
         """Read an option with a reason or other words after it ("field_open")."""
         is_word = match["word"].casefold() in self._field_words
-        is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
-        leaves_answer = self._is_reason(match) if is_word else not is_figure
-        if match["first"] is None or leaves_answer:
+        is_assigned = match["sep"] in (":", "=", "→")
+        is_figure = is_assigned and _COMMON["figure_alone"].fullmatch(match["rest"])  # "A: 3"
+        is_answer = self._is_reason(match) if is_word else not is_figure
+        if match["first"] is None or is_answer:
             return match[0]  # "Pass: all is well", "A: it is clear"
         fields.is_unclear = True  # "Pass: ok", "A: 3"
         return ""
@@ -689,7 +691,7 @@ def json_fields(text: str) -> list[list[tuple[str, Any]]]:
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
-    """Yield the JSON objects of a text, also those written as Python's dictionaries."""
+    """Yield the outermost JSON objects of a text, also those written as Python's dictionaries."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     start = text.find("{")
     while start >= 0:
@@ -724,19 +726,19 @@ def _is_object_attributed(before: str) -> bool:
 
 
 def _sentence_start(text: str, position: int) -> int:
-    """Return the position at which the sentence begins in which a position lies."""
+    """Return the position at which the sentence around a position begins."""
     return max((m.end() for m in _COMMON["sentence"].finditer(text, 0, position)), default=0)
 
 
 def _denial_before(match: re.Match[str]) -> str:
-    """Return the words directly before a match that say that it is not meant, or ""."""
+    """Return the words directly before a match that deny it ("not", "worse than"), or ""."""
     before = match.string[max(0, match.start() - 60) : match.start()]  # longer than any denial
     denial = _COMMON["not_meant"].search(before)
     return denial[0] if denial else ""
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words, trying longer ones first; none: nothing."""
+    """Return a pattern that matches any of the words, longer ones first; without words, nothing."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) if longest_first else "(?!)"
 

@@ -1,6 +1,6 @@
-"""The pages that change the study: settings, texts, rubrics, practice items, checks and questions.
-
-Every change is entered in fields, reviewed with its effects, and then saved to the study's files.
+"""The pages on which the lead, who runs the study, changes it: settings, texts, rubrics, practice
+items, attention checks, questions. Every change is entered in fields, reviewed with its effects,
+and then saved to the study's files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from evenhand.texts import readable_name, written
 _EDITING = "editing"  # in the session's state: what is edited, an `Editing`
 _NUMBERS = count(1)  # for `Editing.number`
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
-"""Beginning of a complaint about a setting, which the pages know by its title."""
+"""Beginning of a complaint about a setting, for which the pages show the setting's title."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,31 @@ class Editing:
 
     target: str
     present: changing.Contents
-    number: int  # another whenever editing begins
+    number: int  # a new one whenever editing begins, so that the fields are drawn afresh
 
     def text(self, name: str = FILE_NAME) -> str:
         """Return the text of one of the files; empty if there is no such file."""
         return (self.present.files.get(name) or b"").decode("utf-8-sig")
 
     def key(self, name: str) -> str:
-        """Return the key of a widget, whose value is thus kept until editing begins again."""
+        """Return the key under which a widget keeps its value until editing begins again."""
         return f"{self.target}.{self.number}.{name}"
 
     def entered(self) -> dict[str, Any]:
-        """Return the present values of these widgets, by their keys without the target."""
+        """Return the values in this editing's widgets now, by their keys without the target."""
         start, values = self.key(""), st.session_state.to_dict()
         keys = (str(key) for key in values if str(key).startswith(start))
         return {key.removeprefix(f"{self.target}."): values[key] for key in keys}
 
 
 def begin(study: Study, target: str) -> Editing:
-    """Begin to edit, or go on, and draw the outcome of the last change. Raises InputError if the
-    study's present files contradict each other.
+    """Begin to edit a target, or continue, and draw the outcome of the last change. Raises
+    InputError if the study's present files contradict each other.
     """
     show_outcome(target)
-    before = st.session_state.get(_EDITING)
-    if isinstance(before, Editing) and before.target == target and before.entered():
-        return before  # its fields are on the page, and may hold a change
+    ongoing = st.session_state.get(_EDITING)
+    if isinstance(ongoing, Editing) and ongoing.target == target and ongoing.entered():
+        return ongoing  # its fields are on the page, and may hold a change
     present = changing.contents_of(study, changing.read_files(study))
     editing = Editing(target, present, next(_NUMBERS))
     st.session_state[_EDITING] = editing
@@ -116,24 +116,24 @@ def show_review(
     with bar, st.container(horizontal=True, vertical_alignment="center"):
         shown = editing.entered()
         save_changes = lead_callback(study, editing.target, _save, editing, after, shown)
-        is_off = bool(complaint) or not changes
-        st.button("Save", key="save", type="primary", disabled=is_off, on_click=save_changes)
-        if is_off and not complaint:
+        cannot_save = bool(complaint) or not changes
+        st.button("Save", key="save", type="primary", disabled=cannot_save, on_click=save_changes)
+        if not complaint and not changes:
             st.text(written("change.nothing"))
         else:
-            again = "Begin again from the newer text" if newer_files else "Discard changes"
-            st.button(again, on_click=_begin_again)
+            label = "Begin again from the newer text" if newer_files else "Discard changes"
+            st.button(label, on_click=_begin_again)
     return after
 
 
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
-    rows = [(_title_of(study, c.key), chosen_as(c.before), chosen_as(c.after)) for c in changes]
-    columns = {"what": "What", "now": "Before", "then": "After"}
+    rows = [(_title_of(study, d.key), chosen_as(d.before), chosen_as(d.after)) for d in changes]
+    columns = {"what": "What", "before": "Before", "after": "After"}
     parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
 def _title_of(study: Study, key: str) -> str:
-    """Return what a difference is about, such as "Refusal: question", in words."""
+    """Return the title of a difference, such as "Refusal: question" of "rubric.NAME.question"."""
     kind, _, name = key.partition(".")
     rubric, _, field = name.partition(".")
     title = parts.rubric_titles(study).get(rubric, rubric)
@@ -147,11 +147,11 @@ def _begin_again() -> None:
 def _save(
     study: Study, who: Visitor, editing: Editing, after: changing.Contents, shown: Any, **now: Any
 ) -> Callable[[], None] | None:
-    """Save the change, unless the fields hold something else `now` than what was `shown`, or the
-    files have changed: then the page is drawn again, and says so. `shown` are the fields' values
-    when the button was drawn, `now` those at the click (`acts.storing_callback`).
+    """Save the change and return what draws the outcome; or save nothing and return None if the
+    files have changed, or the fields' values `now`, at the click (`acts.storing_callback`), are not
+    those `shown` when the button was drawn. The page is drawn again, and says so.
     """
-    # `shown` may have fields that the last change took from the page: these count as equal.
+    # A change may have removed fields in `shown` from the page: these count as equal.
     is_as_shown = all(now.get(name, value) == value for name, value in shown.items())
     if not is_as_shown or changing.changed_since(study, editing.present.files):
         return None
@@ -174,7 +174,7 @@ def titled(setting: str) -> str:
 
 
 def chosen_as(value: str) -> str:
-    """Return one of a setting's permitted values in words."""
+    """Return one of a setting's permitted values in words, or another value as it is."""
     return parts.WORDS["choices"].get(value, value)
 
 
@@ -210,10 +210,10 @@ def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study
         return {part.strip(): tuple(parts.split_list(values)) for part, _, values in entries}
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
-        closed = get_args(member) if get_origin(member) is Literal else choices
-        options = list(dict.fromkeys([*closed, *present]))
-        hint = "None chosen" if closed else "Type one, then Enter"
-        extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not closed}
+        permitted = get_args(member) if get_origin(member) is Literal else choices  # (): any text
+        options = list(dict.fromkeys([*permitted, *present]))
+        hint = "None chosen" if permitted else "Type one, then Enter"
+        extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not permitted}
         return tuple(st.multiselect(label, options, list(present), shown_as, key=key, **extra))
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
@@ -232,8 +232,8 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
     numbers = (bounds.get("ge"), bounds.get("le"), present)
     low, high, value = (None if number is None else kind(number) for number in numbers)
     step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
-    form = None if kind is int else "%g"
-    entered: int | float | None = st.number_input(label, low, high, value, step, form, key=key)
+    style = None if kind is int else "%g"  # as printf
+    entered: int | float | None = st.number_input(label, low, high, value, step, style, key=key)
     return entered
 
 
@@ -246,7 +246,7 @@ _ELSEWHERE = ("session.content_warning", "session.instructions", "training.file"
 
 
 def show_settings(study: Study) -> None:
-    """Draw the fields of all settings by their parts, and then those that are locked, with why."""
+    """Draw the fields of all settings by part, mostly a section of study.toml; then locked ones."""
     st.text(written("lead.settings"))
     editing = begin(study, "settings")
     config, begun = editing.present.config, changing.has_begun(study)
@@ -310,7 +310,7 @@ def _changed_settings(
     editing: Editing, used: Mapping[str, bool], entered: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return study.toml with the values that differ from the present ones, and without the parts
-    that are not `used` any more: None removes them.
+    that are not `used` any more, which the value None removes.
     """
     config, values = editing.present.config, dict[str, dict[str, Any]]()
     for setting, value in entered.items():
@@ -383,14 +383,14 @@ def show_rubrics(study: Study) -> None:
     left, right = st.columns(2, gap="large")
     titles = parts.rubric_titles(study)
     name = left.selectbox("Rubric", titles, format_func=titles.__getitem__, key="rubric_name")
-    versions = list(study.rubrics[name].versions)
-    code = _choose_language(right, versions, "rubric_in")
+    codes = list(study.rubrics[name].versions)
+    code = _choose_language(right, codes, "rubric_in")
     editing = begin(study, f"rubric-{name}-{code}")
     present = editing.present.rubrics[name]
     n_labels = changing.labels_under(study, present)
     state = "labels" if n_labels else "no_labels"
     st.text(written(f"lead.rubric_{state}", count=n_labels, version=present.hash[:8]))
-    rubric, table = present.in_language(code), "" if code == versions[0] else f"translations.{code}"
+    rubric, table = present.in_language(code), "" if code == codes[0] else f"translations.{code}"
     left, right = st.columns(2, gap="large")
     with left:
         entered = _ask_for_words(editing, rubric)
@@ -431,8 +431,8 @@ def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
         title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
             name = _line(f"{title}, name", option.name, key(f"{prefix}.name"))
-            label, at = f"{title}, description", key(f"{prefix}.description")
-            description = _area(label, option.description, at, 96)
+            label, field = f"{title}, description", key(f"{prefix}.description")
+            description = _area(label, option.description, field, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
             examples = parts.split_list(_area(label, present, key(f"{prefix}.examples"), 96), "\n")
         options.append({"name": name, "description": description, "examples": examples})
@@ -450,15 +450,14 @@ def _area(label: str, present: str, key: str, height: int) -> str:
 def _changed_rubric(
     editing: Editing, rubric: Rubric, table: str, entered: _Words, *, is_same: bool
 ) -> dict[str, str]:
-    """Return the rubric's file with new words in a TOML table, such as "translations.de" ("" for
-    the default language), or {} if none is new. If `is_same`, return also study.toml, which then
-    says that the older text means the same.
+    """Return the rubric's file with the words `entered` in a TOML table, such as "translations.de"
+    ("" for the default language), or {} if they are unchanged. If `is_same`, return also
+    study.toml, which then says that the older text means the same.
     """
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
-    text = editing.text(file)
     words = entered.rubric.items()
-    other = {name: word for name, word in words if word != getattr(rubric, name).strip()}
-    text = with_values(text, {table: other} if other else {})
+    changed_words = {name: word for name, word in words if word != getattr(rubric, name).strip()}
+    text = with_values(editing.text(file), {table: changed_words} if changed_words else {})
     options_array = f"{table}.options" if table else "options"
     options_in_file = _entries(text, options_array)
     for number, (option, new) in enumerate(zip(rubric.options, entered.options, strict=False)):
@@ -470,7 +469,7 @@ def _changed_rubric(
         return {}
     before = editing.present.rubrics[rubric.name]
     older = editing.present.config.same_text.get(rubric.name, ())
-    ends_equality = bool(older) and not is_same and not table  # translations leave it as it is
+    ends_equality = bool(older) and not is_same and not table  # a translation never ends it
     if not (is_same or ends_equality):
         return {file: text}
     # The settings are written first: as long as the old text is there, they change nothing.
@@ -494,7 +493,7 @@ class _List:
     identifier: str
 
 
-_MOST_TO_COPY = 1_000  # items that are listed to be copied
+_MOST_TO_COPY = 1_000  # items offered, whose texts can be copied to a practice item or a check
 _LISTS = {
     "practice": _List("Practice items", "practice item", "training", "unit", "name"),
     "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
@@ -517,7 +516,7 @@ def show_training(study: Study) -> None:
     file_in_use = section.file if section else ""
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries = _entries(editing.text(file), edited.array)
-    is_off, number = False, 0  # of the list; of the entry
+    is_off, number = False, 0  # the list is not in use; the edited entry's place in it
     if entries:
         is_off = bool(edited.section) and not file_in_use
         state = "entries_off" if is_off else "entries"
@@ -531,7 +530,7 @@ def show_training(study: Study) -> None:
     key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     entry = entries[number] if number < len(entries) else {}  # {} for a new one
     holds_items = edited.array == "unit"
-    rubrics = _rubrics_of_one_unit(study, entry, key_of) if holds_items else []
+    rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form:
         if holds_items:
@@ -564,10 +563,10 @@ def _entries(text: str, array: str) -> list[dict[str, Any]]:
     return list(content)
 
 
-def _rubrics_of_one_unit(
+def _rubrics_of_item(
     study: Study, entry: dict[str, Any], key: Callable[[str], str]
 ) -> list[Rubric]:
-    """Return an item's rubrics; if rubrics rate units of several kinds, draw the choice of one."""
+    """Return the rubrics of the entry's kind of item, `Rubric.unit`; draw the choice if several."""
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
@@ -581,7 +580,7 @@ def _rubrics_of_one_unit(
     if len(units) == 1:
         return by_unit[units[0]]
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
-    default = units.index(next(answered, units[0]))
+    default = units.index(next(answered, units[0]))  # a kind to which the entry has answers
     label, title_of = "What the item is", titles.__getitem__
     return by_unit[st.radio(label, units, default, title_of, key("unit"), horizontal=True)]
 
@@ -592,7 +591,7 @@ def _values_of_item(
     """Draw the choice of an item of the study; return its texts, to be copied."""
     sampled = set(parts.latest(study, Study.units_by_kind)[rubrics[0].unit])
     units = parts.latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
-    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
+    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]  # outside the sample first
     label, none = "Copy the texts of an item", "Pick an item of the study"
     names = {unit: f"{unit} (in the sample)" if unit in sampled else unit for unit in units}
     if (unit := parts.choose_any(label, names, none, key("copied"))) is None:
@@ -604,12 +603,12 @@ def _values_of_item(
 def _unit(
     rubrics: Sequence[Rubric], entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
 ) -> dict[str, Any]:
-    """Draw the fields of an item with a known answer on these rubrics; return what is entered, with
-    the present texts and answers for other rubrics. `explains`: it has an explanation.
+    """Draw the fields of an item with known answers on these rubrics; return what is entered, with
+    the entry's texts and answers for other rubrics. `explains` adds the field for an explanation.
     """
     unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
-    order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at -1
+    order = [*TEXT_VARIABLES]  # as annotators read them; a rubric's other variables (-1) come first
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
     column_by_side = {"a": left, "b": right}
@@ -635,11 +634,11 @@ def _right_answers(
 ) -> list[str]:
     """Draw the choice of the correct answers on a rubric; return their keys."""
     keys = [present] if isinstance(present, str) else list(present)
-    label, at = f"Correct answer: {html_texts.plain(rubric.title)}", key(f"expected.{rubric.name}")
+    label, name = f"Correct answer: {html_texts.plain(rubric.title)}", f"expected.{rubric.name}"
     if not rubric.kind.listed:
-        return parts.split_list(_line(label, ", ".join(keys), at))
+        return parts.split_list(_line(label, ", ".join(keys), key(name)))
     return st.multiselect(
-        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
+        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=key(name),
         format_func=rubric.kind.title_of,
         placeholder="Any answer is right",
     )  # fmt: skip
@@ -697,5 +696,5 @@ def _changed_entries(
     if not is_empty:
         # The items first: as long as no setting names their file, they change nothing.
         return {file: text, FILE_NAME: with_values(editing.text(), {section: {"file": file}})}
-    without = None if section == "attention" else {"file": None}
-    return {FILE_NAME: with_values(editing.text(), {section: without}), file: text}
+    without_file = None if section == "attention" else {"file": None}  # training can be without
+    return {FILE_NAME: with_values(editing.text(), {section: without_file}), file: text}

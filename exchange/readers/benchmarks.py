@@ -58,7 +58,7 @@ def _is_inspect(source: Source) -> bool:
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
-    """Read scorers as raters; if scores were edited, also as rubrics, and the editors as raters."""
+    """Read scorers as raters, and editors, if scores were edited: scorers are then rubrics, too."""
     samples = []
     for sample in _inspect_samples(source):  # stored without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
@@ -81,8 +81,8 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
     """Read a sample of one epoch as an item: the conversation, where there are several turns."""
-    samples, has_epochs = [], False
-    for sample in _inspect_samples(source):  # stored without its events, which fill a log
+    samples, has_epochs = [], False  # without a sample's events, which fill a log
+    for sample in _inspect_samples(source):
         scores = fields_in(sample.get("scores"))
         code_scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
         by_code = {scorer: get_in(scores[scorer], "value") for scorer in code_scorers}
@@ -116,8 +116,9 @@ def _inspect_texts(sample: Record) -> Record:
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(conversation) or []
-    if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
-        return texts_of(None, messages, expected=target)  # a conversation
+    replies = [message for message in messages if message["role"] in ("assistant", "tool")]
+    if len(replies) > 1:  # a conversation
+        return texts_of(None, messages, expected=target)
     return texts_of(prompt, output, expected=target)
 
 
@@ -287,7 +288,7 @@ _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
-    """Read a rating as on a whole output; a model's several assertions are rubrics too."""
+    """Read ratings of whole outputs; if a model checks several assertions, each is a rubric too."""
     results = _results(source)
     # The variables and the output differ where a test was repeated.
     outputs = [[result.get("vars"), get_in(result, "response", "output")] for result in results]
@@ -330,7 +331,7 @@ def _output_unit(result: Record) -> str:
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    """Add a label, true if all assertions passed, and with several one for each of them."""
+    """Add a label, true if all assertions passed; if they are several, also a label for each."""
     are_unread = [
         get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
@@ -338,7 +339,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     ]
     grades = list(zip(parts, are_unread, strict=True))
     passed = all(part.get("pass") is True for part, is_unread in grades if not is_unread)
-    is_undecided = any(are_unread) and passed  # an unread one may have failed
+    is_undecided = any(are_unread) and passed  # one that could not be read may have failed
     label, reason = (None, "error") if is_undecided else (passed, "")
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
@@ -404,8 +405,8 @@ def _is_braintrust(source: Source) -> bool:
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
     """Read a row as a unit and each score as a rater of the same question, as Braintrust names
-    scores and not raters. A change from the page is a person's; a scorer whose span called a model
-    is a model, and one that called none is code, which is left out.
+    scores and not raters. A score that was changed on the page is a person's; a scorer whose span
+    called a model is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
