@@ -90,7 +90,7 @@ def page_data(
     sheet = earlier or desk.next_sheet(rater)
     ahead = desk.sheet_ahead(rater, sheet) if sheet and not earlier else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
-    annotation = study.config.annotation
+    annotation, display = study.config.annotation, study.config.annotation.display
     # Read last, so that the words for the end include an exclusion that came meanwhile.
     config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
@@ -120,9 +120,9 @@ def page_data(
             for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
-        "earlier": listed and {"rows": rows, "start": listed.start, "found": listed.total},
-        "sheet": sheet and _sheet(sheet, reader, annotation.display, is_earlier=bool(earlier)),
-        "ahead": ahead and _sheet(ahead, reader, annotation.display, is_earlier=False),
+        "earlier": {"rows": rows, "start": listed.start, "found": listed.total} if listed else None,
+        "sheet": _sheet(sheet, reader, display, is_earlier=bool(earlier)) if sheet else None,
+        "ahead": _sheet(ahead, reader, display, is_earlier=False) if ahead else None,
         "resumes": "" if sheet else config.resumes,
         "finish": "" if sheet else (config.finish if done else config.finish_idle),
     }

@@ -103,7 +103,7 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
 
 _PANEL = "panel"
 _DRAWN = "drawn panel"  # in the session's state
-# The inline code fetches the panel's module (or reloads the page, if it cannot).
+# The inline code fetches the panel's module, or reloads a page of an older version.
 _code = payload.app_files("panel/fetching.js").replace("PANEL_PATH", f"'{payload.panel_path()}'")
 _mount = component("evenhand_panel", js=_code)
 

@@ -66,7 +66,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
 
 _MASKED = "\ue000"  # replaces each character of a quotation
-_LEAD_LENGTH = 25  # characters before a key, in which "perhaps" makes it another option proposed
+_LEAD_LENGTH = 25  # characters before a key, in which "perhaps" makes the key a further proposal
 _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # explicit answers
 
@@ -124,7 +124,7 @@ class RubricParser:
         words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
         self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)  # announce, "Tone: 4"
-        self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))
+        self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))  # emoji
 
     def label(self, text: str) -> str | None:
         """Return the key that a reply gives, or None where it gives none or more than one."""
@@ -407,8 +407,8 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 of 10"
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it or make it somebody else's; those of
-        its sentence do not where it is the rater's own (the groups own and thus).
+        """Return True if the words before an answer suppose it, or ascribe it to somebody else. An
+        answer that is the rater's own (by the groups own and thus) is so only after a colon.
         """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):

@@ -95,7 +95,7 @@ def show_overview(study: Study) -> None:
             _ask_for_verdict(study)
     time_left = _time_left_tile(outlook, is_optional=is_decided(verdicts))
     tiles = [_progress_tile(study, outlook), time_left, _cost_tile(latest(study, costs))]
-    tiles += [_raters_tile(study, figures), _backup_tile(study)]
+    tiles += [_review_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
             with st.container(key=f"tile-{number}"):
@@ -134,6 +134,7 @@ def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
 
 
 def _outcomes(verdicts: Sequence[judge.Verdict], rubric: str) -> set[str]:
+    """Return the kinds of verdict on the graders for a rubric, such as "do_not_use"."""
     return {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
 
 
@@ -175,7 +176,7 @@ def _cost_tile(spent: Costs) -> Tile:
     return Tile("Cost", answer, " ".join(notes))
 
 
-def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
+def _review_tile(study: Study, figures: LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
         names = annotators_to_review(study, figures)
@@ -254,7 +255,7 @@ def report_link(verdicts: Sequence[judge.Verdict], names: Mapping[str, str]) -> 
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """Draw the button that runs a counted interim analysis, and the result of the last one."""
+    """Draw the button for an interim analysis, which is counted, and the result of the last one."""
     folder = study.folder.resolve()
     counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
     with st.container(key="ask"):
@@ -456,9 +457,8 @@ def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> p
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
-    """Return a row per rubric of `kappas`: as HTML with 95% CI, annotators' kappa and that of each
-    of the `graders` with them, in columns named as `rater_b`. A kappa is marked if it lies below
-    annotators', and with * if it comes from held-out items.
+    """Return a row per rubric of `kappas`: annotators' kappa and that of each of the `graders`, as
+    HTML with 95% CI, by `rater_b`; marked if below annotators', or with * if on held-out items.
     """
     rows = kappas[kappas["rater_b"].isin(["", *graders])]
     lows = rows["rubric"].map(rows[rows["rater_b"] == ""].set_index("rubric")["low"])  # annotators'

@@ -146,6 +146,7 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
 
 
 def _has_tasks(source: src.Source) -> bool:
+    """Return True for tasks with or without answers. Raises InputError for a table of answers."""
     is_export = _is_label_studio(source)
     if is_export and not _is_task(source.first):
         raise InputError(

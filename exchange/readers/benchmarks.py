@@ -116,9 +116,8 @@ def _inspect_texts(sample: Record) -> Record:
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(conversation) or []
-    replies = [message for message in messages if message["role"] in ("assistant", "tool")]
-    if len(replies) > 1:  # a conversation
-        return texts_of(None, messages, expected=target)
+    if sum(message["role"] in ("assistant", "tool") for message in messages) > 1:
+        return texts_of(None, messages, expected=target)  # a conversation
     return texts_of(prompt, output, expected=target)
 
 
