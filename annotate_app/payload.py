@@ -130,7 +130,7 @@ def page_data(
 
 def read_sent(sent: Any) -> list[Submission]:
     """Return the answers and flags in what a browser sent. Anything else is left out."""
-    return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
+    return [read for entry in _entries(sent) if (read := _submission(entry)) is not None]
 
 
 def read_states(sent: Any) -> dict[str, str]:
@@ -145,7 +145,7 @@ def read_states(sent: Any) -> dict[str, str]:
 
 def unread_ids(sent: Any) -> list[str]:
     """Return the submit ids of what `read_sent` leaves out: the panel must not send it again."""
-    unread = [entry for entry in _entries(sent) if _entry(entry) is None]
+    unread = [entry for entry in _entries(sent) if _submission(entry) is None]
     ids = [entry.get("submit_id") for entry in unread if isinstance(entry, dict)]
     return [submit_id for submit_id in ids if isinstance(submit_id, str) and _are_ids([submit_id])]
 
@@ -170,7 +170,7 @@ def read_navigation(sent: Any) -> Navigation | None:
     return None
 
 
-def _entry(entry: Any) -> Submission | None:
+def _submission(entry: Any) -> Submission | None:
     """Return an entry as a flag or an answer; None if it is neither, or out of bounds."""
     match entry:
         case {

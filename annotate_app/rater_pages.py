@@ -200,7 +200,7 @@ def config_of(
 
 # ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------
 
-_ARRIVED = "unsent arrived"  # in the session's state: by rater and submit id, if it is stored
+_ARRIVED = "unsent arrived"  # in the session's state: by rater and submit id, True if stored
 _MOST_UNSENT = 200
 _unsent_notice = component(
     "evenhand_unsent",

@@ -174,7 +174,7 @@ class RequestFilter:
         """Connect a page, unless another site opened it or its address has too many open."""
         path_and_address = sites.base_path(scope), address  # as in `sites.open_pages`
         if not is_own(scope) or not sites.has_room(*path_and_address):
-            await send({"type": "websocket.close", "code": 1008})
+            await send({"type": "websocket.close", "code": 1008})  # a policy is violated
             return
         sites.open_pages[path_and_address] += 1
         try:

@@ -151,7 +151,7 @@ _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
 _FIRST_PLACEHOLDER = "\U000f0000"
-_LAST_OF_A_TEXT = "\U000fffff"
+_LAST_CHARACTER = "\U000fffff"
 """A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
 # A sign is where code, a part (such as a list's item) or a formula may begin; also any line with an
@@ -211,7 +211,7 @@ class _MaskedText:
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end_of(sign)
-        if end and not fence:  # a formula, of which the signs of quotes around it are no part
+        if end and not fence:  # a formula, of which the > of quotes around it are no part
             depth = self._quote_depth
             newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
             placeholder = chr(self._first_code + len(self.formulas))
@@ -252,7 +252,7 @@ class _MaskedText:
             return formula.end() if formula else 0
         if self._missing_before.get(closer, 0) > start:
             return 0
-        content_start = sign.end() if fence else start + 2  # an opener such as $$ has two signs
+        content_start = sign.end() if fence else start + 2  # an opener such as $$ is that long
         # A block of code (``` or ~~~) goes on over blank lines, all else ends with its part.
         limit = len(self._source) if len(fence) > 2 else self._part_end
         pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
@@ -316,7 +316,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
     >>> markdown_nodes("See [the law](https://example.org/law).", links=True)[0][3]
     ['a', {'href': 'https://example.org/law'}, 'the law']
     """
-    if len(text) > LONGEST or max(text, default="") > _LAST_OF_A_TEXT:
+    if len(text) > LONGEST or max(text, default="") > _LAST_CHARACTER:
         return None
     masked = _MaskedText(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
     tokens = _PARSER.parse(masked.text)

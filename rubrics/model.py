@@ -184,14 +184,14 @@ class Rubric(Texts):
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
     """Texts that raters read, with a label for each; in a comparison the texts that its sides
-    share, and `response` for both answers. They are the variables where these are not listed."""
+    share, and `response` for both answers. Their columns are the default of `variables`."""
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
     """The number that is asked for, if any; the options are then all permitted numbers."""
     several: bool = False
     """True if none, one or several of the options may apply: a label is a set of them."""
     affirmative: tuple[str, ...] = ()
-    threshold: float = Field(default=0.5, ge=0, le=1)
+    threshold: float = Field(default=0.5, ge=0, le=1)  # of the affirmative options' probability
     unclear: tuple[str, ...] = ()
     """Options for units that cannot be decided."""
     collapse: tuple[CoarserCategory, ...] = ()
@@ -233,7 +233,7 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, values: Any) -> Any:
-        """List the texts' blocks and braces as variables if none are listed; drop an old field."""
+        """List blocks' columns and names in braces as variables if none are; drop an old field."""
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name != "published"}
@@ -494,7 +494,8 @@ class Rubric(Texts):
         [('Response', 'conversation')]
         """
         by_column = {block.column: block for block in self.blocks}
-        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
+        both_answers = ["response"] if self.unit == "comparison" else []  # a block for the two
+        for column in [*self.variables, *both_answers]:
             if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = by_column.get(column) or Block(column=column, label=label)

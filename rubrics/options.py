@@ -283,7 +283,7 @@ def listed_texts(text: str) -> list[str] | None:
     except (ValueError, RecursionError):
         inner = text[1:-1]
         entries = re.compile(rf"(?:{_ENTRY.pattern})*+\s*", re.DOTALL)  # *+ never backtracks
-        if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):
+        if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):  # list or set
             return None
         try:
             values = [ast.literal_eval(entry) for entry in _ENTRY.findall(inner)]
@@ -393,7 +393,7 @@ class LabelKind:
         return self.listed
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        """Return how the page asks for a label, apart from choices; `sentence` has texts by key."""
+        """Return the settings of a label's control, except choices; `sentence` has texts by key."""
         return {}
 
     # ---- words for annotators and graders ----

@@ -40,10 +40,10 @@ _FORM_TEXTS: dict[str, Any] = {
 
 
 class Forms(dict[str, re.Pattern[str]]):
-    """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. The
-    file's tables [numbers] or [words], and [signed] or [unsigned], have the forms that differ by
-    the rubric's options and keys. `parts` are the forms that are made of its options.
+    """The forms of `answer_forms.toml` by name, each compiled when it is first used. Names in
+    capitals are of `answer_words.toml`, and match whole words (in scripts without spaces, any).
+    Some forms depend on a rubric's options: those in the file's tables [numbers] or [words] and
+    [signed] or [unsigned], and `parts`, forms that are made of the options.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
@@ -162,8 +162,8 @@ class RubricParser:
         return self._forms["named_first"].sub(key_first, text)
 
     # ---- options as names of fields: "Pass: yes", "fail [x]" ----
-    # A reader of such a form adds what the field says to `fields`, and returns the text for its
-    # place: nothing, the option where it is the answer, or all of it where it is no field.
+    # Each `_read_...` adds what a field says to `fields`, and returns what replaces it in the text:
+    # "", the option if that is the answer, or the same text if it is no field.
 
     def _read_fields(self, text: str) -> _FieldsRead:
         """Read the options that are names of fields, and take these fields out of the text."""

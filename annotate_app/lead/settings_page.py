@@ -41,6 +41,7 @@ from evenhand.texts import readable_name, written
 
 _EDITING = "editing"  # in the session's state: what is edited, an `Editing`
 _NUMBERS = count(1)  # for `Editing.number`
+_KeyOf = Callable[[str], str]  # the key of a widget in Streamlit's session state, for its name
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
 """Beginning of a complaint about a setting, for which the pages show the setting's title."""
 
@@ -420,21 +421,22 @@ class _Words(NamedTuple):
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     """Draw the fields of a rubric's words; return what is entered."""
-    key = editing.key
+    key_of = editing.key
     words = {
-        "title": _line("Title", rubric.title, key("title")),
-        "question": _line("Question", rubric.question, key("question")),
-        "instructions": _area("Guidelines", rubric.instructions, key("instructions"), 360),
+        "title": _line("Title", rubric.title, key_of("title")),
+        "question": _line("Question", rubric.question, key_of("question")),
+        "instructions": _area("Guidelines", rubric.instructions, key_of("instructions"), 360),
     }
     options = []
     for option in rubric.kind.listed:
         title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = _line(f"{title}, name", option.name, key(f"{prefix}.name"))
-            label, field = f"{title}, description", key(f"{prefix}.description")
+            name = _line(f"{title}, name", option.name, key_of(f"{prefix}.name"))
+            label, field = f"{title}, description", key_of(f"{prefix}.description")
             description = _area(label, option.description, field, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            examples = parts.split_list(_area(label, present, key(f"{prefix}.examples"), 96), "\n")
+            entered = _area(label, present, key_of(f"{prefix}.examples"), 96)
+            examples = parts.split_list(entered, "\n")
         options.append({"name": name, "description": description, "examples": examples})
     return _Words(words, options)
 
@@ -527,18 +529,18 @@ def show_training(study: Study) -> None:
         number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     else:
         st.text(written("lead.no_entries"))
-    key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
+    key_of: _KeyOf = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     entry = entries[number] if number < len(entries) else {}  # {} for a new one
     holds_items = edited.array == "unit"
     rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form:
         if holds_items:
-            values = entry.get("values") or _values_of_item(study, rubrics, key_of)
+            values = entry.get("values") or _ask_for_values(study, rubrics, key_of)
             item = {"name": f"{kind}-{number + 1}"} | entry | {"values": values}
-            entered = _unit(rubrics, item, key_of, explains=edited.section == "training")
+            entered = _ask_for_item(rubrics, item, key_of, explains=edited.section == "training")
         else:
-            entered = _question(edited, entry, key_of)
+            entered = _ask_for_question(edited, entry, key_of)
         turns_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
         deletes = bool(entry) and st.toggle(f"Delete this {edited.entry_title}", key=key_of("-"))
 
@@ -563,10 +565,10 @@ def _entries(text: str, array: str) -> list[dict[str, Any]]:
     return list(content)
 
 
-def _rubrics_of_item(
-    study: Study, entry: dict[str, Any], key: Callable[[str], str]
-) -> list[Rubric]:
-    """Return the rubrics of the entry's kind of item, `Rubric.unit`; draw the choice if several."""
+def _rubrics_of_item(study: Study, entry: dict[str, Any], key_of: _KeyOf) -> list[Rubric]:
+    """Return the rubrics for the entry's kind of item (`Rubric.unit`: a pair, two responses, or
+    one). Draws the choice of a kind if the study's rubrics are for several.
+    """
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
@@ -582,31 +584,29 @@ def _rubrics_of_item(
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
     default = units.index(next(answered, units[0]))  # a kind to which the entry has answers
     label, title_of = "What the item is", titles.__getitem__
-    return by_unit[st.radio(label, units, default, title_of, key("unit"), horizontal=True)]
+    return by_unit[st.radio(label, units, default, title_of, key_of("unit"), horizontal=True)]
 
 
-def _values_of_item(
-    study: Study, rubrics: Sequence[Rubric], key: Callable[[str], str]
-) -> dict[str, str]:
+def _ask_for_values(study: Study, rubrics: Sequence[Rubric], key_of: _KeyOf) -> dict[str, str]:
     """Draw the choice of an item of the study; return its texts, to be copied."""
     sampled = set(parts.latest(study, Study.units_by_kind)[rubrics[0].unit])
     units = parts.latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
     units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]  # outside the sample first
     label, none = "Copy the texts of an item", "Pick an item of the study"
     names = {unit: f"{unit} (in the sample)" if unit in sampled else unit for unit in units}
-    if (unit := parts.choose_any(label, names, none, key("copied"))) is None:
+    if (unit := parts.choose_any(label, names, none, key_of("copied"))) is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
     return {name: values[name] for variables, values in texts for name in variables}
 
 
-def _unit(
-    rubrics: Sequence[Rubric], entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
+def _ask_for_item(
+    rubrics: Sequence[Rubric], entry: dict[str, Any], key_of: _KeyOf, *, explains: bool
 ) -> dict[str, Any]:
     """Draw the fields of an item with known answers on these rubrics; return what is entered, with
     the entry's texts and answers for other rubrics. `explains` adds the field for an explanation.
     """
-    unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
+    item: dict[str, Any] = {"name": _line("Name", entry["name"], key_of("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
     order = [*TEXT_VARIABLES]  # as annotators read them; a rubric's other variables (-1) come first
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
@@ -616,50 +616,48 @@ def _unit(
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         column = column_by_side.get(variable.rpartition("_")[2], shared)
         present = values.get(variable, "")
-        name = key(f"values.{variable}.{crc32(present.encode())}")  # a field for each item's text
+        name = key_of(f"values.{variable}.{crc32(present.encode())}")  # a field per item's text
         values[variable] = column.text_area(label, present, key=name, height=120)
-    unit["values"] = {variable: text for variable, text in values.items() if text}
+    item["values"] = {variable: text for variable, text in values.items() if text}
     for rubric in rubrics:
-        expected[rubric.name] = _right_answers(rubric, expected.get(rubric.name, []), key)
-    unit["expected"] = {name: keys for name, keys in expected.items() if keys}
-    unit["explanation"] = entry.get("explanation")
+        expected[rubric.name] = _ask_for_answers(rubric, expected.get(rubric.name, []), key_of)
+    item["expected"] = {name: keys for name, keys in expected.items() if keys}
+    item["explanation"] = entry.get("explanation")
     if explains:
-        label, present = "Explanation, shown with the correct answer", unit["explanation"] or ""
-        unit["explanation"] = _area(label, present, key("explanation"), 110) or None
-    return unit
+        label, present = "Explanation, shown with the correct answer", item["explanation"] or ""
+        item["explanation"] = _area(label, present, key_of("explanation"), 110) or None
+    return item
 
 
-def _right_answers(
-    rubric: Rubric, present: str | list[str], key: Callable[[str], str]
-) -> list[str]:
+def _ask_for_answers(rubric: Rubric, present: str | list[str], key_of: _KeyOf) -> list[str]:
     """Draw the choice of the correct answers on a rubric; return their keys."""
     keys = [present] if isinstance(present, str) else list(present)
     label, name = f"Correct answer: {html_texts.plain(rubric.title)}", f"expected.{rubric.name}"
     if not rubric.kind.listed:
-        return parts.split_list(_line(label, ", ".join(keys), key(name)))
+        return parts.split_list(_line(label, ", ".join(keys), key_of(name)))
     return st.multiselect(
-        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=key(name),
+        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=key_of(name),
         format_func=rubric.kind.title_of,
         placeholder="Any answer is right",
     )  # fmt: skip
 
 
-def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -> dict[str, Any]:
+def _ask_for_question(edited: _List, entry: dict[str, Any], key_of: _KeyOf) -> dict[str, Any]:
     """Draw the fields of a comprehension or background question; return what is entered."""
-    text = _line("Question", entry.get("question", ""), key("question"))
-    present = "\n".join(entry.get("options", ()))
-    options = parts.split_list(_area("Answers, one per line", present, key("options"), 130), "\n")
+    text = _line("Question", entry.get("question", ""), key_of("question"))
+    label, present = "Answers, one per line", "\n".join(entry.get("options", ()))
+    options = parts.split_list(_area(label, present, key_of("options"), 130), "\n")
     question: dict[str, Any] = {"question": text, "options": options}
     if edited.identifier == "key":
         column = "Column of the answers, such as age_group"
-        question["key"] = _line(column, entry.get("key", ""), key("key"))
+        question["key"] = _line(column, entry.get("key", ""), key_of("key"))
         label, present = "Quotas, if any: most people for each answer", entry.get("quotas", ())
-        quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
+        quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key_of("quotas")))
         question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     if edited.identifier == "question":
-        question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
+        question["answer"] = _line("Correct answer", entry.get("answer", ""), key_of("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
-        question["explanation"] = _area(label, present, key("explanation"), 96) or None
+        question["explanation"] = _area(label, present, key_of("explanation"), 96) or None
     return question
 
 

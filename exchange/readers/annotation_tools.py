@@ -579,7 +579,7 @@ class _Comparison(NamedTuple):
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     """Yield the comparison that each vote is about; votes without both answers have none."""
     for vote in records:
-        question_id, turn = _question(vote)
+        question_id, turn = _question_and_turn(vote)
         n_messages = 2 * int(turn) if turn.isdecimal() and len(turn) < 3 else 2  # two for each turn
         conversations: dict[str, list[src.Record]] = {}
         for side in "ab":
@@ -593,7 +593,7 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
             yield _Comparison(question_id, turn, question, answers)
 
 
-def _question(vote: src.Record) -> tuple[str, str]:
+def _question_and_turn(vote: src.Record) -> tuple[str, str]:
     """Return the id of the question, and the turn that was voted on."""
     question = src.text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
     return question, src.text_of(vote.get("turn")) or "1"
@@ -612,7 +612,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
         reason = "error"
     elif winner.startswith("tie") or winner in _VOTES["both_bad"]:
         label = "tie"
-    question, turn = _question(vote)
+    question, turn = _question_and_turn(vote)
     can_be_compared = question and subject_a != subject_b
     unit = f"{question}/{turn}/{subject_a}/{subject_b}" if can_be_compared else ""
     rows.describe(unit, {"subject_a": subject_a, "subject_b": subject_b})

@@ -348,6 +348,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
 
 
 def _results(source: Source) -> list[Record]:
+    """Return the results in a file, as a version of promptfoo writes them, or one on each line."""
     for path in (("results", "results"), ("results",)):
         if results := objects(get_in(source.document, *path)):
             return results
