@@ -423,7 +423,7 @@ class Instructions(OwnWords):
     def make(
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
-        """Return instructions with the source of a file, at whose top `remarks` are comments."""
+        """Return instructions with the text of a file as `source`, with `remarks` as comments."""
         import tomlkit
 
         document = tomlkit.document()
@@ -441,7 +441,7 @@ class Instructions(OwnWords):
 
     def for_rubric(self, rubric: Rubric) -> InstructedRubric:
         """Return the rubric with these words for its graders. Raises InputError if the rubric has a
-        prompt, its own instructions do not name a text that these name, or an example does not fit.
+        prompt, if its instructions lack a variable that these name, or if an example does not fit.
         """
         if rubric.prompt:
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
@@ -460,7 +460,7 @@ class InstructedRubric(Reworded):
     words: Instructions
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """Return the prompt with these words, in the same frame as the rubric's."""
+        """Return the prompt with the user's words, in the same frame as the rubric's."""
 
         def neutral(texts: Mapping[str, str]) -> dict[str, str]:
             return {name: neutralised(text) for name, text in texts.items()}

@@ -80,7 +80,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
-    """Read a sample of one epoch as an item: the conversation, where there are several turns."""
+    """Read a sample of one epoch (a repetition) as an item, with the conversation if it has one."""
     samples, has_epochs = [], False  # without a sample's events, which fill a log
     for sample in _inspect_samples(source):
         scores = fields_in(sample.get("scores"))
@@ -144,12 +144,12 @@ def _add_score(
         for name, value in first.items():
             _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
-    known = rating_columns(metadata)
-    if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
+    from_metadata = rating_columns(metadata)
+    if scorer in _INSPECT["by_code"] and "rater_kind" not in from_metadata:
         rows.leave_out(written("left_out.by_code"))
         return
     unscored = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**unscored, **known, **cells})
+    _add_values(rows, unit, scorer, first, rubric, {**unscored, **from_metadata, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
