@@ -2,7 +2,7 @@
 the lead's pages.
 
 A browser is known by a cookie that scripts cannot read, and that no address, log or referrer holds.
-What a session of Streamlit's may do is bound to it, since the session's id is part of addresses.
+Permissions of a Streamlit session depend on that cookie: the session's id is seen in addresses.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from evenhand.study.access import Role, Visitor, log_out, visitor
 from evenhand.texts import written
 
 HEADER = b"x-evenhand-browser"
-"""Header that tells Streamlit the browser (`trustedUserHeaders`); a client's own is dropped."""
+"""Header that tells Streamlit the browser (`trustedUserHeaders`); one from a client is dropped."""
 _SUBPROTOCOLS = b"sec-websocket-protocol"
 _COOKIE_NAME = "evenhand_session"
 _COOKIE_VALUE = re.compile(r"[\w-]{43}", re.ASCII)  # as `secrets.token_urlsafe(32)` makes them
@@ -55,8 +55,8 @@ def new_cookie(scope: Scope) -> bytes:
 
 def bound_to_browser(scope: Scope) -> Scope:
     """Return the connection of a page with its browser's digest in `HEADER` and its study's path in
-    `STUDY`, so that Streamlit continues a session only where it began. Without our cookie none is
-    continued: of "subprotocol, token, session", for which a page asks, the session is removed.
+    `STUDY`, so that Streamlit continues a session only where it began. A browser without our cookie
+    continues none: of the header "subprotocol, token, session", the session is removed.
     """
     browser = browser_of(scope)
     headers = []
@@ -90,7 +90,7 @@ _MOST_PASSES = 200
 
 @dataclass(frozen=True)
 class _Pass:
-    browser: str
+    browser: str  # the digest of its cookie
     is_valid: Callable[[], bool]  # asks the store whether the login is still valid
 
 
@@ -140,7 +140,7 @@ _keeper = component(
 
 @dataclass(frozen=True)
 class KeptLogin:
-    """The login of one kind, "lead" or "label", as this session holds it."""
+    """The login of one kind as this session holds it: "lead", or "label" for annotators."""
 
     kind: str
 
@@ -166,7 +166,7 @@ class KeptLogin:
         return bool(st.session_state.get(f"{self.kind}_leaving", False))
 
     def show(self, study: Study) -> None:
-        """Draw what makes the browser keep this session's login, or give back the kept one."""
+        """Draw the component by which the browser keeps this session's login, or gives it back."""
         key = f"{self.kind}_keeper"
 
         def take_kept() -> None:
@@ -176,7 +176,7 @@ class KeptLogin:
                 self.keep(kept)
 
         def end_at_provider() -> None:
-            """Log out at the provider last: it redirects away, and the login is forgotten first."""
+            """Log out at the provider once the login is forgotten, since it redirects away."""
             if self._leaves_provider():
                 st.logout()
 
@@ -185,14 +185,14 @@ class KeptLogin:
             "name": "evenhand-login-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
             "login": self.held(),
             "forget": self.is_leaving(),
-            "tell": self._leaves_provider(),  # once the login is forgotten
+            "tell": self._leaves_provider(),  # report that the login is forgotten
         }
         _keeper(key=key, data=data, on_kept_change=take_kept, on_forgotten_change=end_at_provider)
 
     def _leaves_provider(self) -> bool:
-        """Return True if the browser should then log out at the provider of the single sign-on."""
-        wanted = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
-        return bool(wanted and st.user.to_dict().get("is_logged_in"))
+        """Return True if this logout should end the single sign-on at its provider, too."""
+        ends_it = self.is_leaving() and st.session_state.get(f"{self.kind}_leaving_provider")
+        return bool(ends_it and st.user.to_dict().get("is_logged_in"))
 
 
 # The visitor of the lead's pages, which `entry.py` opens, and the addresses of these pages.
@@ -224,12 +224,12 @@ def present_place() -> str:
 
 def root_address() -> str:
     """Return the address at which raters begin, as the browser of this session has it."""
-    before, _, place = (st.context.url or "").partition("?")[0].rpartition("/")
-    return f"{before}/" if place in ("", *PLACES) else f"{before}/{place}/"
+    parent, _, last = (st.context.url or "").partition("?")[0].rpartition("/")
+    return f"{parent}/" if last in ("", *PLACES) else f"{parent}/{last}/"
 
 
 def hidden_page(place: str, title: str, show: Callable[[], None]) -> StreamlitPage:
-    """Return a page that no list of pages names; the one at "" is shown where no other one is."""
+    """Return a page that no list shows; the one at "" is for addresses that name no other page."""
     return st.Page(show, title=title, url_path=place, default=not place, visibility="hidden")
 
 
@@ -241,8 +241,8 @@ def leave(study: Study, login: str) -> None:
 
 
 def require(study: Study, *roles: Role) -> Visitor:
-    """Return the visitor whose login this session holds, and give a lead a pass. Raises InputError
-    unless the login is valid and its role is one of these.
+    """Return the visitor whose login this session holds, and give a lead a pass for files. Raises
+    InputError unless the login is valid and its role is one of these.
 
     Every page checks this on every run, so that an expired login or an ended account closes it.
     """

@@ -1,5 +1,5 @@
 """The script that Streamlit runs for every page view: it opens the study, identifies the visitor
-and draws their page, or waits while the store does not answer.
+and draws their page (an annotator's items in the panel, a component), or waits for the store.
 """
 
 import logging
@@ -18,11 +18,11 @@ from evenhand.texts import written
 
 
 def show_page(site: Site) -> None:
-    """Draw the page of a study for the visitor: an annotator's next step, or a lead's page."""
+    """Draw the visitor's page: an annotator's next step, or a page of the lead's."""
     # A file, as Streamlit fetches the icons that it names from another host.
     icon = str(Path(__file__).with_name("panel") / "icon.svg")
     st.set_page_config(page_title=ENGLISH.say("page.title"), page_icon=icon, layout="wide")
-    panel = rater_pages.pop_panel()
+    panel = rater_pages.pop_panel()  # what the last run drew
     try:
         desks = served(site).desks()
         study = desks.desk.study
@@ -42,7 +42,7 @@ def show_page(site: Site) -> None:
 
 def _show_work(desks: Desks, reader: Language) -> None:
     """Draw an annotator's next step: entry, a page of the session, or the panel with an item."""
-    desk, sessions = desks.desk, desks.sessions
+    desk, sessions = desks.desk, desks.sessions  # of the items; of the steps before and after them
     admission, complaint = None, ""
     try:
         admission = entry.current_rater(desk)

@@ -1,10 +1,10 @@
-"""Data between server and panel, as plain data that can be JSON.
+"""Data, ready for JSON, between the server and the panel, the component in which annotators label.
 
-The panel gets opaque task ids, the texts, the rubrics' words, the progress and, where the rater
-looks back, their earlier answers (`page_data`). It gets nothing that an annotator must not know: no
-unit id, no subject, no order, no other rater's label. It sends answers, flags, and the wish to look
-at an earlier item (`read_...`). What it already has is not sent again (`lightened`). Its code is
-one file, which is put together here as well.
+The panel gets a sheet (an item with its questions, each a task with an opaque id), the progress
+and, where the rater looks back, earlier answers (`page_data`). It gets nothing that an annotator
+must not know: no unit id (an item's), no subject, no order, no other rater's label. It sends
+answers, flags, and wishes to look at an earlier item (`read_...`). What it already has is not sent
+again (`lightened`). Its code is put together here, too. `reader` is the language of the page.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those witho
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
 _FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
-"""Texts that fill a rubric made of a question alone: they tell a reader nothing."""
+"""Keys of texts that fill a rubric of which only the question is given: they are not shown."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class PanelConfig:
     """Settings of the panel by the rater's step and way of entry: practice, words and links."""
 
     practice: bool = False
-    words: Mapping[str, Sentence] = field(default_factory=dict)  # that differ from the usual ones
+    words: Mapping[str, Sentence] = field(default_factory=dict)  # in place of the language's usual
     way_out: str = ""
     """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
     finish: str = ""  # link to follow when nothing is left; sent only then
@@ -82,16 +82,16 @@ def page_data(
     read_config: Callable[[], PanelConfig] = PanelConfig,
     reader: Language = ENGLISH,
 ) -> dict[str, Any]:
-    """Return the data of all that the panel shows; `receipts` are statuses of submits by id."""
+    """Return the data of all that the panel shows; `receipts`: statuses of what it sent, by id."""
     study = desk.study
-    wish, looked_at = (look.wish, look.task_id) if look else ("next", "")
-    looks_back = wish == "task" or (wish == "list" and looked_at)
-    earlier = desk.reopen(rater, looked_at) if looks_back else None
+    wish, task_id = (look.wish, look.task_id) if look else ("next", "")
+    looks_back = wish == "task" or (wish == "list" and task_id != "")
+    earlier = desk.reopen(rater, task_id) if looks_back else None
     sheet = earlier or desk.next_sheet(rater)
     ahead = desk.sheet_ahead(rater, sheet) if sheet and not earlier else None
     done, total = (sheet.done, sheet.total) if sheet else desk.progress(rater)
-    annotation = study.config.annotation
-    # Read last, so that the words for the end take in an exclusion that came meanwhile.
+    annotation, display = study.config.annotation, study.config.annotation.display
+    # Read last, so that the words for the end include an exclusion that came meanwhile.
     config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
     rows = [_earlier(row, reader) for row in listed.rows] if listed else []
@@ -120,9 +120,9 @@ def page_data(
             for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
-        "earlier": listed and {"rows": rows, "start": listed.start, "found": listed.total},
-        "sheet": sheet and _sheet(sheet, reader, annotation.display, is_earlier=bool(earlier)),
-        "ahead": ahead and _sheet(ahead, reader, annotation.display, is_earlier=False),
+        "earlier": {"rows": rows, "start": listed.start, "found": listed.total} if listed else None,
+        "sheet": _sheet(sheet, reader, display, is_earlier=bool(earlier)) if sheet else None,
+        "ahead": _sheet(ahead, reader, display, is_earlier=False) if ahead else None,
         "resumes": "" if sheet else config.resumes,
         "finish": "" if sheet else (config.finish if done else config.finish_idle),
     }
@@ -130,11 +130,11 @@ def page_data(
 
 def read_sent(sent: Any) -> list[Submission]:
     """Return the answers and flags in what a browser sent. Anything else is left out."""
-    return [read for entry in _entries(sent) if (read := _entry(entry)) is not None]
+    return [read for entry in _entries(sent) if (read := _submission(entry)) is not None]
 
 
 def read_states(sent: Any) -> dict[str, str]:
-    """Read the state of the study in which each answer's unit was shown, by submit id."""
+    """Return the state of the study in which each answer's item was shown, by submit id."""
     states = {}
     for entry in _entries(sent):
         match entry:
@@ -145,7 +145,7 @@ def read_states(sent: Any) -> dict[str, str]:
 
 def unread_ids(sent: Any) -> list[str]:
     """Return the submit ids of what `read_sent` leaves out: the panel must not send it again."""
-    unread = [entry for entry in _entries(sent) if _entry(entry) is None]
+    unread = [entry for entry in _entries(sent) if _submission(entry) is None]
     ids = [entry.get("submit_id") for entry in unread if isinstance(entry, dict)]
     return [submit_id for submit_id in ids if isinstance(submit_id, str) and _are_ids([submit_id])]
 
@@ -157,7 +157,7 @@ def _entries(sent: Any) -> list[Any]:
 
 
 def read_navigation(sent: Any) -> Navigation | None:
-    """Read the panel's wish to look at a unit or the list; None if it is not a valid one."""
+    """Return the panel's wish to look at an item or the list; None if it is not a valid one."""
     match sent:
         case {
             "nonce": str(nonce),
@@ -170,8 +170,8 @@ def read_navigation(sent: Any) -> Navigation | None:
     return None
 
 
-def _entry(entry: Any) -> Submission | None:
-    """Return the flag or the answer that an entry is; None if it is neither, or out of bounds."""
+def _submission(entry: Any) -> Submission | None:
+    """Return an entry as a flag or an answer; None if it is neither, or out of bounds."""
     match entry:
         case {
             "submit_id": str(submit_id),
@@ -230,7 +230,7 @@ def _note(text: str) -> str:
 
 
 def _sheet(sheet: Sheet, reader: Language, display: str, *, is_earlier: bool) -> dict[str, Any]:
-    """Return an item for the panel: its questions, and each text that one of them needs."""
+    """Return an item for the panel: its questions, and once each text that any of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
     # Questions come before answers; blocks that a rubric declares keep their order.
@@ -257,7 +257,7 @@ def _question(task: Task, reader: Language) -> dict[str, Any]:
     """Return a rubric with the rater's answer to it, for the panel."""
     texts = task.people_in(reader.code)
     rubric, evidence = task.rubric.in_language(reader.code), {}
-    # Only what the lead wrote is drawn with its links, not what a unit filled into it.
+    # Links are drawn only if the lead wrote all of it: an item's text may be filled into it.
     is_as_written = texts.instructions == rubric.instructions
     instructions = own_words(texts.instructions)
     guide = text_trees.markdown_nodes(instructions, links=True) if is_as_written else None
@@ -356,11 +356,11 @@ def tree_of(block: TextBlock, display: str) -> tuple[text_trees.Node, ...] | Non
 
 
 def drawn_code(block: TextBlock, reader: Language) -> tuple[text_trees.Node, ...] | None:
-    """Return passages, code in colours, or JSON that folds, as nodes; None for any other text."""
+    """Return the nodes of passages, of code in colours, or of JSON that folds; None otherwise."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return text_trees.code_nodes(block.text, block.declared.language)
-    heading = reader.say("turn.passage", at="{at}", of="{of}")
+    heading = reader.say("turn.passage", at="{at}", of="{of}")  # a template, to be filled in
     may_be_passages = block.kind != "response" and kind in ("json", "")
     passages = text_trees.passage_nodes(block.text, heading) if may_be_passages else None
     return passages or (text_trees.json_nodes(block.text) if kind == "json" else None)
@@ -379,7 +379,7 @@ def block_label(block: TextBlock, reader: Language) -> str:
 
 def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
     """Return the name under which a browser keeps a rater's drafts and unsent answers of a study.
-    Raters who began before 0.3.0 keep theirs, which can be guessed, as answers may wait under it.
+    Raters who began before 0.3.0 keep an older name, which can be guessed: answers may wait there.
     """
     study = desk.study
     if not desk.has_early_task_ids(rater):
@@ -390,8 +390,8 @@ def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
 
 # ---- data without what the browser has ----
 # Words, rubrics and texts are parts, named by digests, that are sent once and kept by the browser.
-# With each answer it lists the names of those it has, which are not sent again. The server
-# remembers nothing of it: a page that is drawn again gets all parts.
+# With each answer the browser lists the names of the parts that it has; these are not sent again.
+# The server remembers none of this: a page that is drawn again gets all parts.
 
 _DIGITS = 16  # hexadecimal, of a part's name
 _MOST_NAMES = 64  # that a browser may list
@@ -402,7 +402,7 @@ _ITEM_FIELDS = ("task", "given", "evidence")
 
 
 def lightened(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
-    """Return the data with names in place of parts; "kept" has the parts that are not `known`."""
+    """Return the data with names in place of parts; "kept" has the parts not `known` by name."""
     parts: dict[str, Any] = {}
 
     def name_of(part: Any) -> str:
@@ -437,17 +437,16 @@ def read_known(sent: Any) -> frozenset[str]:
 # the line that fetches this file.
 
 _STYLE = (
-    *("panel.css", "texts.css", "dialogs.css", "copying.css", "narrow.css"),
-    *("pause.css", "earlier.css", "flags.css"),
-)
+    "panel.css", "texts.css", "dialogs.css", "copying.css", "narrow.css", "pause.css",
+    "earlier.css", "flags.css",
+)  # fmt: skip
 # One module: the parts share its scope.
 _CODE = (
-    *("line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js"),
-    *("turns.js", "formulas.js", "markdown.js", "dialogs.js", "reading.js", "copying.js"),
-    *("drawing.js", "differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js"),
-    *("earlier.js", "pause.js", "marks.js"),
-    "panel.js",
-)
+    "line.js", "kept.js", "drafts.js", "view.js", "numbers.js", "several.js", "controls.js",
+    "turns.js", "formulas.js", "markdown.js", "dialogs.js", "reading.js", "copying.js",
+    "drawing.js", "differing.js", "ways.js", "finding.js", "keys.js", "flags.js", "looking.js",
+    "earlier.js", "pause.js", "marks.js", "panel.js",
+)  # fmt: skip
 
 
 @cache
@@ -469,13 +468,13 @@ def panel_path() -> str:
 
 @cache
 def typesetter() -> tuple[str, str]:
-    """Return path and text of Temml, which makes MathML; a page fetches it with a first formula."""
+    """Return the path and text of Temml, which draws formulas; a page fetches it with the first."""
     text = app_files("panel/temml.min.js")
     return module_path("temml", text), text
 
 
 def module_path(name: str, text: str) -> str:
-    """Return the path, without a first slash, of a script that a browser keeps: by its text."""
+    """Return a script's path, without a first slash; by its text, so that browsers may keep it."""
     return f"evenhand/{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}.js"
 
 

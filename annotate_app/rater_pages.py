@@ -1,8 +1,8 @@
 """The annotator's pages: the choice of a language, the item in the panel, the notice of unsent
 answers, and the pages before and after the labelling. What is stored is decided by `study.session`.
 
-Streamlit draws the panel once. From then on the panel sends answers, and gets the next item, by
-messages of its own: see `routes.py`.
+Streamlit draws the panel, a component with code of ours, once. From then on the panel sends
+answers, and gets the next item, by messages of its own: see `routes.py`.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ from evenhand.study.session.sessions import (
 # browser's setting; the study's usual language.
 
 _PARAMETER = "lang"
-_CHOSEN = "language"  # in the session's state: the code that the reader chose
+_CHOSEN = "language"  # in the session's state: the code of the language that was chosen
 _KEEPER = "language_keeper"
 _language_keeper = component(
     "evenhand_language",
@@ -65,21 +65,21 @@ _language_keeper = component(
 
 def present_language(study: Study) -> Language:
     """Return the language of the page. Raises InputError if study.toml names an unknown one."""
-    # Removed from the address, which then names only the rater again.
+    # Removed from the address, which then contains only the rater's link again.
     _store_choice(study, st.query_params.pop(_PARAMETER, None))
     wanted = [st.session_state.get(_CHOSEN), st.context.locale]
     return fitting(wanted, offered(study.config.annotation))
 
 
 def _store_choice(study: Study, code: Any) -> None:
-    """Store the code of the language that was chosen, by what a browser sent, if it is offered."""
+    """Store a code that a browser sent as the language chosen, if the study offers it."""
     if isinstance(code, str) and code in offered(study.config.annotation):
         st.session_state[_CHOSEN] = code
 
 
 def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
-    """Tell the browser the page's language; it stores the reader's choice, or gives back an earlier
-    one. `in_panel`: the panel offers the choice, so that it is not drawn here.
+    """Tell the browser the page's language; it keeps the rater's choice, or returns an earlier one.
+    `in_panel`: the panel offers the choice, so that it is not drawn here.
     """
 
     def store_choice() -> None:
@@ -103,7 +103,7 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
 
 _PANEL = "panel"
 _DRAWN = "drawn panel"  # in the session's state
-# The inline code fetches the panel's module, or reloads the page.
+# The inline code fetches the panel's module, or reloads a page of an older version.
 _code = payload.app_files("panel/fetching.js").replace("PANEL_PATH", f"'{payload.panel_path()}'")
 _mount = component("evenhand_panel", js=_code)
 
@@ -118,8 +118,8 @@ class DrawnPanel:
     data: Mapping[str, Any]
 
     def draw(self) -> None:
-        """Draw the panel, and remember it for the session's next run. Only a chosen language, a
-        logout and the next step come back by Streamlit.
+        """Draw the panel, and remember it for the session's next run. It sends only a chosen
+        language, a logout and the end of this step by Streamlit.
         """
         st.session_state[_DRAWN] = self
 
@@ -133,7 +133,7 @@ class DrawnPanel:
             data=self.data,
             on_language_change=store_language,
             on_log_out_change=logging_out(self.study),
-            on_page_change=lambda: None,
+            on_page_change=lambda: None,  # Streamlit runs the script again, which draws the step
         )
 
 
@@ -180,27 +180,27 @@ def config_of(
     link with which others finish.
     """
     study, is_participant = desk.study, admission.way == "prolific"
-    ended = "" if practice else desk.end_reason(admission.rater_id)
+    end_reason = "" if practice else desk.end_reason(admission.rater_id)
     words = reader.part("panel_prolific") if is_participant else {}
     finish = finish_idle = resumes = ""  # as in `PanelConfig`
-    if ended == "day":
+    if end_reason == "day":
         now = datetime.now(UTC) - MIDNIGHT_GRACE
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
-    elif ended == "excluded" and is_participant:
+    elif end_reason == "excluded" and is_participant:
         finish = finish_idle = completion_url(study, "stopped")
-    elif not (ended or practice) and is_participant:
+    elif not (end_reason or practice) and is_participant:
         finish = completion_url(study, "complete")
         finish_idle = completion_url(study, "nothing_left")
-    if ended:  # the words of the last screen, after work ("done") or without any ("nothing")
-        end = reader.part(f"panel_{'stopped' if finish else ended}")
-        words |= {f"{when}_{name}": end[name] for when in ("done", "nothing") for name in end}
+    if end_reason:  # the last screen has the same words after work ("done") and without ("nothing")
+        last = reader.part(f"panel_{'stopped' if finish else end_reason}")
+        words |= {f"{when}_{name}": last[name] for when in ("done", "nothing") for name in last}
     way_out = {"open": "change_rater", "account": "log_out"}.get(admission.way, "")
     return payload.PanelConfig(practice, words, way_out, finish, finish_idle, resumes)
 
 
 # ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------
 
-_ARRIVED = "unsent arrived"  # in the session's state: by rater, which unsent answers are stored
+_ARRIVED = "unsent arrived"  # in the session's state: by rater and submit id, True if stored
 _MOST_UNSENT = 200
 _unsent_notice = component(
     "evenhand_unsent",
@@ -261,7 +261,7 @@ _END_BY_REASON: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Ends whose code leads back to Prolific, by reason; who was rejected has left Prolific before."""
+"""Ends with a code that leads back to Prolific, by reason; a rejected rater has left it already."""
 
 
 @dataclass(frozen=True)
@@ -293,8 +293,8 @@ class _StepPage:
         admit = partial(read_ticket, study, ticket_of(study, self.admission), present_browser())
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
-        # A restarted server does not know the callback yet, so that the run calls it. Where both
-        # call it the act is stored once, since by then the step is another.
+        # A restarted server does not know the callback yet, so that the run calls the act. If both
+        # do, it is stored once, since after the first call the rater is at another step.
         if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
             act()
             st.rerun()
@@ -314,7 +314,7 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
         _PAGES[step.name](page)
 
 
-def _welcome(page: _StepPage) -> None:
+def _show_welcome(page: _StepPage) -> None:
     texts, code = page.sessions.texts, page.reader.code
     warning = texts.in_language("content_warning", code)
     instructions = texts.in_language("instructions", code)
@@ -328,7 +328,7 @@ def _welcome(page: _StepPage) -> None:
     page.draw_button(page.say("session.go_on"), key, page.sessions.read_welcome, code)
 
 
-def _consent(page: _StepPage) -> None:
+def _show_consent(page: _StepPage) -> None:
     sessions, code = page.sessions, page.reader.code
     consent = sessions.texts.in_language("consent", code)
     title = heading(page.say("session.consent_title"), 1)
@@ -339,12 +339,13 @@ def _consent(page: _StepPage) -> None:
     page.draw_button(no, disagree, sessions.decide_consent, False, code, is_first=False)
 
 
-def _side(page: _StepPage) -> None:
-    asked = page.sessions.study.config.side
-    assert asked is not None  # noqa: S101 - else there is no such step
-    text, options = page.reader.background(asked)
-    form = _key("side", repr(asked))
-    names = dict(zip(asked.options, map(plain, options), strict=True))
+def _show_side(page: _StepPage) -> None:
+    """Draw the background question with quotas, of which an answer is called a side."""
+    question = page.sessions.study.config.side
+    assert question is not None  # noqa: S101 - else there is no such step
+    text, options = page.reader.background(question)
+    form = _key("side", repr(question))
+    names = dict(zip(question.options, map(plain, options), strict=True))
     show(heading(page.say("session.background_title"), 1), block(page.say("session.side_text")))
     with st.form(form, border=False):
         st.radio(plain(text), list(names), index=None, format_func=names.get, key=f"{form}.side")
@@ -357,7 +358,7 @@ def _store_side(rater: str, page: _StepPage, *, side: str | None) -> None:
     page.sessions.answer_side(rater, side)
 
 
-def _rubric(page: _StepPage) -> None:
+def _show_rubric(page: _StepPage) -> None:
     original, code = page.step.rubric, page.reader.code
     assert original is not None  # noqa: S101 - each step "rubric" has one
     rubric = original.in_language(code)
@@ -366,7 +367,7 @@ def _rubric(page: _StepPage) -> None:
     page.draw_button(page.say("session.go_on"), key, page.sessions.read_rubric, original, code)
 
 
-def _feedback(page: _StepPage) -> None:
+def _show_feedback(page: _StepPage) -> None:
     practice, annotation = page.sessions.practice, page.sessions.study.config.annotation
     feedback = practice.feedback(page.admission.rater_id, page.step, page.reader.code)
     show(heading(page.say("session.feedback_title"), 1))
@@ -387,7 +388,7 @@ def _feedback(page: _StepPage) -> None:
     page.draw_button(page.say("session.go_on"), key, page.sessions.read_feedback, page.step)
 
 
-def _comprehension(page: _StepPage) -> None:
+def _show_comprehension(page: _StepPage) -> None:
     questions, step = page.sessions.study.config.comprehension, page.step
     # Another key for another attempt: the wrong answers are not chosen already.
     key = _key(f"question-{step.attempt}", *map(repr, questions))
@@ -414,7 +415,7 @@ def _store_answers(rater: str, page: _StepPage, **answers: str | None) -> None:
     page.sessions.answer_comprehension(rater, complete)
 
 
-def _background(page: _StepPage) -> None:
+def _show_background(page: _StepPage) -> None:
     background = page.sessions.study.config.background
     questions = background.optional if background else ()
     title = heading(page.say("session.background_title"), 1)
@@ -425,14 +426,9 @@ def _background(page: _StepPage) -> None:
             text, options = page.reader.background(question)
             names = dict(zip(question.options, options, strict=True))
             names[""] = page.say("session.prefer_not")  # of which nothing is stored
-            st.selectbox(
-                plain(text),
-                list(names),
-                index=None,
-                format_func=names.__getitem__,
-                placeholder=page.say("session.not_answered"),
-                key=f"{form}.{question.key}",
-            )
+            label, hint = plain(text), page.say("session.not_answered")
+            field, title_of = f"{form}.{question.key}", names.__getitem__
+            st.selectbox(label, list(names), None, title_of, placeholder=hint, key=field)
         title, key = page.say("session.go_on"), f"{form}-sent"
         page.draw_button(title, key, _store_background, page, form=form)
     skip, key = page.say("session.skip_all"), f"{form}-skipped"
@@ -440,11 +436,11 @@ def _background(page: _StepPage) -> None:
 
 
 def _store_background(rater: str, page: _StepPage, **answers: str | None) -> None:
-    given = {key: answer for key, answer in answers.items() if answer}
-    page.sessions.answer_background(rater, given)
+    to_store = {key: answer for key, answer in answers.items() if answer}
+    page.sessions.answer_background(rater, to_store)
 
 
-def _ended(page: _StepPage) -> None:
+def _show_end(page: _StepPage) -> None:
     reason, study = page.step.reason, page.sessions.study
     title, text = (page.say(f"ended.{reason}.{part}") for part in ("title", "text"))
     show(heading(title, 1), block(text))
@@ -460,19 +456,19 @@ def _ended(page: _StepPage) -> None:
 
 
 _PAGES: Mapping[str, Callable[[_StepPage], None]] = {
-    "welcome": _welcome,
-    "consent": _consent,
-    "side": _side,
-    "rubric": _rubric,
-    "feedback": _feedback,
-    "comprehension": _comprehension,
-    "background": _background,
-    "ended": _ended,
+    "welcome": _show_welcome,
+    "consent": _show_consent,
+    "side": _show_side,
+    "rubric": _show_rubric,
+    "feedback": _show_feedback,
+    "comprehension": _show_comprehension,
+    "background": _show_background,
+    "ended": _show_end,
 }
 
 
 def _key(name: str, *shown: str) -> str:
-    """Return a widget's key that depends on the texts shown with it: a click on a page from before
-    a change of them counts for nothing, and the new texts are shown.
+    """Return a widget's key that depends on the texts shown with it. After a change of the texts a
+    click on an older page thus has no effect, and the new texts are shown.
     """
     return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"

@@ -1,8 +1,8 @@
 """The app's own HTTP addresses, the checks of every request, and the bounds of the log.
 
-The addresses are the front page, the panel's script, the panel's messages, and the health of the
-app. The panel's answers, flags and wishes to look back come by POST. The reply is the panel's next
-data; it is sent once everything that came is stored.
+The addresses are the front page, the script and the messages of the panel, in which annotators
+label, and the health of the app. The panel's answers, flags and wishes to look back come by POST.
+The reply, the panel's next data, is sent once everything that came is stored.
 
 Streamlit takes a file of any session into memory, gives a session to any client that knows its id,
 serves its metrics to any client, answers to every host name, and on a foreign Origin looks up its
@@ -101,15 +101,15 @@ class LogLimit(logging.Filter):
         return True
 
     def _records_left(self, address: str) -> int:
-        """Count a record; return how many may pass from it on: 0 at the first left out, then -1."""
+        """Count a record; return how many may pass, with it: 0 for the first left out, then -1."""
         now = time.monotonic()
         if now - self._since >= _MINUTE:
             self._records.clear()
             self._since = now
         # The app's own records are counted apart, so that visitors leave room for them.
-        n_of_visitors = self._records.total() - self._records[""] if address else 0
+        n_by_visitors = self._records.total() - self._records[""] if address else 0
         most = _MOST_OF_A_VISITOR if address else _MOST_IN_ALL
-        left = min(most - self._records[address], _MOST_IN_ALL - n_of_visitors)
+        left = min(most - self._records[address], _MOST_IN_ALL - n_by_visitors)
         if left >= 0:
             self._records[address] += 1
         return left
@@ -160,7 +160,7 @@ class RequestFilter:
         address = sites.address_of(scope)
         visitor.set(address)
         if scope["type"] == "websocket":
-            await self._page(scope, receive, send, address)
+            await self._connect(scope, receive, send, address)
         elif status := await _refusal(scope, self._closed):
             text = ""
             if status in (404, 421):
@@ -170,11 +170,11 @@ class RequestFilter:
         else:
             await self._app(scope, receive, _with_cookies(scope, send))
 
-    async def _page(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
+    async def _connect(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         """Connect a page, unless another site opened it or its address has too many open."""
         path_and_address = sites.base_path(scope), address  # as in `sites.open_pages`
         if not is_own(scope) or not sites.has_room(*path_and_address):
-            await send({"type": "websocket.close", "code": 1008})
+            await send({"type": "websocket.close", "code": 1008})  # a policy is violated
             return
         sites.open_pages[path_and_address] += 1
         try:
@@ -214,14 +214,15 @@ async def _refusal_unless(permission: Coroutine[Any, Any, bool]) -> int:
 
 def _with_cookies(scope: Scope, send: Send) -> Send:
     """Return a `send` that gives a browser without our cookie one with its first page. Behind TLS
-    no cookie is sent unencrypted; that of a login under way is kept to this study's own path.
+    every cookie is marked Secure; that of a login under way is limited to this study's path.
     """
     base = sites.base_path(scope)
 
     def restricted(cookie: bytes) -> bytes:
         if cookie.startswith(_SIGN_ON_COOKIE):
             cookie = cookie.replace(b"; path=/;", f"; path={base or '/'};".encode())
-        return cookie + b"; Secure" * (sites.is_secure(scope) and b"; secure" not in cookie.lower())
+        lacks_secure = sites.is_secure(scope) and b"; secure" not in cookie.lower()
+        return cookie + (b"; Secure" if lacks_secure else b"")
 
     async def send_with_cookies(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -240,7 +241,7 @@ def _with_cookies(scope: Scope, send: Send) -> Send:
 
 
 def is_own(scope: Scope) -> bool:
-    """Return True if the page that asks to connect is our own, or a program, without an origin."""
+    """Return True if our own page asks to connect, or a program, which sends no origin."""
     site = sites.site_of(scope)
     names = sites.headers_of(scope, b"host")
     names += [origin.partition("://")[2] for origin in sites.headers_of(scope, b"origin")]
@@ -258,7 +259,7 @@ _log = logging.getLogger(__name__)
 def routes(base: str) -> list[Route]:
     """Return our own addresses below `base`, the path of the app; all others are Streamlit's."""
     scripts = {payload.panel_path(): payload.panel_module(), _front_path(): _front_script()}
-    scripts |= [payload.typesetter()]  # one more pair of path and text
+    scripts |= dict([payload.typesetter()])  # a pair of path and text, as the others
     return [
         Route(f"{base}/", _answer_front_page),
         *(Route(f"{base}/{place}", _answer_page) for place in logins.PLACES),
@@ -288,7 +289,7 @@ async def _answer_page(_: Request) -> Response:
 
 
 async def _answer_room(request: Request) -> Response:
-    """Answer whether one more page may be open here: a refused connection gives no reason."""
+    """Answer whether one more page may be open here, as a refused connection gives no reason."""
     scope = request.scope
     return _uncached({"room": sites.has_room(sites.base_path(scope), sites.address_of(scope))})
 
@@ -316,7 +317,7 @@ _STYLESHEET = r'<link rel="stylesheet"[^>]*>'
 _FONT = r'<link\s+rel="preload"[^>]*\sas="font"[^>]*>'
 _SCRIPTS = files("streamlit") / "static" / "static" / "js"
 _FILE = r"[\w.-]+\.js"
-_IMPORT = re.compile(
+_IMPORT = re.compile(  # `import ... from "./FILE"`, `import "./FILE"` or `export ... from "./FILE"`
     rf'(?<![\w$.])(?:import(?:[\w$*{{}},\s]+?from)?|export[\w$*{{}},\s]+?from)"\./({_FILE})"'
 )
 _PRELOAD = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
@@ -325,7 +326,7 @@ _PRELOAD = '<link rel="preload" as="fetch" crossorigin href="./_stcore/{}">'
 
 @cache
 def front_page() -> str:
-    """Return Streamlit's page with our style and, until its app is loaded, our words."""
+    """Return Streamlit's page with our style, and with our words until its app is loaded."""
     page = (files("streamlit") / "static" / "index.html").read_text("utf-8")
     page = re.sub(r'<link rel="service-desc"[^>]*>', "", page)
     page = re.sub(_FONT, "", page)  # not preloaded: what a page needs first comes first
@@ -357,24 +358,24 @@ def front_page() -> str:
 
 def modules_of(page: str) -> list[str]:
     """Return the names of the modules with which Streamlit's page begins, its entry first, and of
-    those that draw a component, which a browser would fetch only once they are used.
+    those that draw a component, which a browser would fetch late; and of all that these import.
     """
-    waiting = re.findall(rf'"\./static/js/({_FILE})"', page)
-    with suppress(OSError):
+    pending = re.findall(rf'"\./static/js/({_FILE})"', page)
+    with suppress(OSError):  # another version of Streamlit may have its scripts elsewhere
         scripts = [script.name for script in _SCRIPTS.iterdir()]
-        waiting += [name for name in scripts if name.startswith("BidiComponent.")]
+        pending += [name for name in scripts if name.startswith("BidiComponent.")]
     modules: list[str] = []
-    while waiting:
-        name = waiting.pop(0)
+    while pending:
+        name = pending.pop(0)
         if name not in modules:
             modules.append(name)
-            with suppress(OSError):  # another version of Streamlit may have it elsewhere
-                waiting += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
+            with suppress(OSError):
+                pending += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
     return modules
 
 
 def _one_language_shows() -> str:
-    """Return CSS that shows texts in every language only in the reader's; English until known."""
+    """Return CSS that, of a text in every language, shows the reader's; English until known."""
     rule = '{} .evenhand-said:not([lang="{}"]) {{ display: none; }}\n'.format
     rules = [rule(f':root[data-reads="{code}"]', code) for code in codes_english_first()]
     return "".join([*rules, rule(":root:not([data-reads])", ENGLISH.code)])
@@ -393,7 +394,7 @@ def _front_path() -> str:
 # The panel's messages
 
 _TICKET = "x-evenhand-ticket"
-"""A header of our own, which a browser lets no page of another origin send."""
+"""A header of our own: no browser lets a page of another origin send it."""
 _MESSAGE_SECONDS = 30.0  # seconds within which all of a message must have come
 _MOST_WAITING = 64
 """Messages of a study that may wait for its store: with more, browsers would give up waiting."""
@@ -409,7 +410,7 @@ async def take_message(request: Request) -> Response:
     if site is None or not is_own(request.scope):
         return Response(status_code=403)
     address = sites.address_of(request.scope)
-    sender = (site.path, address)  # such a pair as `page` in `_page`
+    sender = (site.path, address)
     if address and _in_progress[sender] >= sites.MOST_PAGES:
         return Response(status_code=503)
     _in_progress[sender] += 1
@@ -439,8 +440,8 @@ async def take_message(request: Request) -> Response:
 
 
 def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response:
-    """Store what the panel sent; return receipts, by the ids of its answers and flags, with its
-    next data, or with the name of the step whose page is to be drawn instead.
+    """Store what the panel sent; reply with receipts, by the ids of its answers and flags, and with
+    its next data, or the name of the step whose page is to be drawn instead.
     """
     served = sites.served(site)
     desks = served.desks()  # as the files are now
@@ -455,7 +456,7 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     if not isinstance(sent, dict):
         return Response(status_code=400)
     rater, practice = admission.rater_id, sent.get("practice") is True
-    receipts = dict.fromkeys(payload.unread_ids(sent), "unknown_task")  # not to be resent
+    receipts = dict.fromkeys(payload.unread_ids(sent), "unknown_task")  # else they come again
     states = payload.read_states(sent)
     entries = payload.read_sent(sent)
     for state, group in groupby(entries, lambda entry: states.get(entry.submit_id, "")):
@@ -466,8 +467,8 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
     step = desks.sessions.next_step(rater).name
     if step != ("practice" if practice else "labelling"):
         return _uncached({"receipts": receipts, "page": step})
-    language = sent.get("language")
-    wanted = language if isinstance(language, str) else None
+    code = sent.get("language")
+    wanted = code if isinstance(code, str) else None
     reader = fitting([wanted], offered(desks.desk.study.config.annotation))
     look = payload.read_navigation(sent.get("look"))
     data = hand_out(desks, admission, reader, practice=practice, receipts=receipts, look=look)
@@ -475,7 +476,7 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
 
 
 # The health of the app, for monitoring: the check writes to a study's store and reads from it, as
-# an answer does. And the heartbeat, which tells systemd that this process is alive.
+# storing an answer does. And the heartbeat, which tells systemd that this process is alive.
 
 _NO_ANSWER = StoreState(can_read=False, can_write=False)
 
@@ -548,7 +549,7 @@ async def telling_systemd(_: object) -> AsyncIterator[None]:
 
 async def _pulse() -> None:
     """Send the heartbeat at a third of the interval after which systemd would restart the app."""
-    interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 3
+    interval = int(os.environ.get("WATCHDOG_USEC", "0")) / 1e6 / 3  # from microseconds; 0 for none
     while interval:
         await asyncio.to_thread(_notify, "WATCHDOG=1")
         await asyncio.sleep(interval)

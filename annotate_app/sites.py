@@ -74,7 +74,7 @@ _sites: dict[str, Site] = {}
 
 
 def add_study(folder: Path, path: str | None = None) -> Site:
-    """Serve a study, at its folder's name, or at a path as the only one here; return its site."""
+    """Serve a study at its folder's name, or as the only one at a `path`; return its site."""
     site_path = f"/{folder.name}" if path is None else path
     _sites[site_path] = Site(folder.resolve(), site_path, alone=path is not None)
     return _sites[site_path]
@@ -87,7 +87,8 @@ def sites() -> list[Site]:
 
 def site_of(scope: Scope) -> Site | None:
     """Return the study that a request is for, or None."""
-    return _sites.get(f"/{scope['path'].removeprefix('/').partition('/')[0]}") or _sites.get("")
+    first_part = scope["path"].removeprefix("/").partition("/")[0]
+    return _sites.get(f"/{first_part}") or _sites.get("")  # the only study may be at the root
 
 
 def study_path(name: str) -> str:
@@ -165,7 +166,7 @@ def is_own_name(host: str, site: Site | None) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """Return a visitor's address; "", without limits, behind a local proxy that is not trusted."""
+    """Return a visitor's address, to limit their use; "" (no limit) if a local proxy hides it."""
     peer = (scope.get("client") or ("",))[0]
     forwarded = headers_of(scope, b"x-forwarded-for")
     trusted = _settings(site_of(scope)).trusted_proxies
@@ -175,7 +176,7 @@ def address_of(scope: Scope) -> str:
 
 
 def visitor_address() -> str:
-    """Return the address of this page's visitor, or of an untrusted proxy: it limits logins."""
+    """Return the address of this page's visitor, or of an untrusted proxy, to limit logins."""
     peer = st.context.ip_address or "127.0.0.1"  # Streamlit: None for local clients
     forwarded = st.context.headers.get_all("X-Forwarded-For")
     return client_address(peer, forwarded, _settings(present_site()).trusted_proxies)
@@ -233,7 +234,7 @@ _Stamp = tuple[tuple[str, int, int, int], ...]  # of each file: name, time in ns
 
 @dataclass(frozen=True)
 class Desks:
-    """The desk and the sessions of a study; `state` identifies the files that both come from."""
+    """A study's desk, which hands out items, and its sessions; `state` identifies their files."""
 
     desk: AnnotationDesk
     sessions: Sessions
@@ -241,9 +242,8 @@ class Desks:
 
 
 class ServedStudy:
-    """A study with one connection to its store, for all pages of this process.
-
-    While the files contradict each other, as when somebody edits them, the study stays as it was.
+    """A study with one connection to its store, for all pages of this process. While its files
+    contradict each other, as when somebody edits them, it stays as it was.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -266,6 +266,7 @@ class ServedStudy:
         return self._recent.get(state, self._desks)
 
     def _update(self, stamp: _Stamp) -> None:
+        """Take in the changed files, unless they contradict each other."""
         old = self._desks.desk.study
         try:
             config = read_config(old.folder)
@@ -274,8 +275,8 @@ class ServedStudy:
             study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
             AttentionChecks(study)  # only for its InputError, which the desk would raise later
             self._desks = _desks(study, stamp)
-            latest = list(self._recent.items())[-_MOST_RECENT:]
-            self._recent = {**dict(latest), self._desks.state: self._desks}  # the present one last
+            earlier = dict(list(self._recent.items())[-_MOST_RECENT:])
+            self._recent = earlier | {self._desks.state: self._desks}
         except InputError as error:
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return
@@ -317,8 +318,8 @@ def _file_stamp(path: Path) -> tuple[str, int, int, int]:
 
 
 def start_watch(study: Study, every: float = 60.0) -> threading.Event:
-    """Check the annotators `every` so many seconds, if labels came in, in a thread of its own; not
-    in a study without rules that stop anyone. Setting the returned event ends the watch.
+    """Start a thread that checks the annotators, if labels came in, every `every` seconds; none in
+    a study without rules that stop anyone. Setting the returned event ends the watch.
     """
     end = threading.Event()
     if study.config.quality.stop:

@@ -1,5 +1,5 @@
-"""Texts as trees of plain data, from which the panel and the other pages build what is shown. Three
-parts: code in colours, JSON that folds, and passages; formulas in Markdown; and Markdown.
+"""Texts as trees of plain data, from which pages and the annotators' panel build what is shown.
+Three parts: code in colours, JSON that folds, retrieved passages; formulas in Markdown; Markdown.
 
 Only a closed list of nodes can be in the tree. No HTML passes through (it is text like any other),
 no address of a response can be followed, no image is loaded. What the study's lead wrote -
@@ -51,15 +51,16 @@ def code_nodes(text: str, language: str) -> tuple[Node, ...] | None:
     classes |= {Number: "is-number", Name.Function: "is-name", Name.Class: "is-name"}
     nodes: list[Node] = []
     for token, word in lex(text, get_lexer_by_name(language, stripnl=False, ensurenl=False)):
+        # `token in kind` is True for a kind's subtypes, too, such as String.Double.
         css_class = next((name for kind, name in classes.items() if token in kind), "")
         nodes.append(["span", {"class": css_class}, word] if css_class else word)
-    # Not where the lexer has changed the text, as some do.
+    # Some lexers change the text, which must be shown as it is.
     shown = "".join(node if isinstance(node, str) else node[2] for node in nodes)
     return tuple(nodes) if shown == text and len(nodes) <= MOST_PARTS else None
 
 
 class _Number(str):
-    """A number of a JSON text with its own digits, such as 1.50."""
+    """A number of a JSON text with the digits that it is written with, such as 1.50."""
 
     __slots__ = ()
 
@@ -105,7 +106,7 @@ def passage_nodes(text: str, heading: str) -> tuple[Node, ...] | None:
 
 
 def _value_node(value: Any, key: str, depth: int, open_to: int) -> Node:
-    """Return a JSON value after its key, "" for none: a line, or, of an object or list, a fold."""
+    """Return the node of a JSON value after its key, if any: a line, or a fold if it has parts."""
     if depth > _DEEPEST_JSON:
         raise ValueError("nested too deeply")
     name: list[Node] = [["span", {"class": "is-name"}, f"{_quoted(key)}: "]] if key else []
@@ -139,8 +140,8 @@ def _size(nodes: list[Node]) -> int:
 
 
 # ---- formulas in Markdown ----
-# Formulas are kept whole and verbatim; the panel typesets them, and shows the signs that graders
-# read on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
+# Formulas are kept whole and verbatim; the panel typesets them, and shows their source, which
+# graders read, on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
 # `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
 # digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
 # placeholder replaces each, a character for private use beyond all of the text; so nothing in a
@@ -150,11 +151,11 @@ _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
 _FIRST_PLACEHOLDER = "\U000f0000"
-_LAST_OF_A_TEXT = "\U000fffff"
+_LAST_CHARACTER = "\U000fffff"
 """A text with a later character, which leaves too few placeholders, is shown as its source."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
-# A line with an indent but no marker is matched too, with group 3 empty, so that `_take` can count
-# its quotes. The lookbehind asks for an indent, as a match must not be empty.
+# A sign is where code, a part (such as a list's item) or a formula may begin; also any line with an
+# indent, so that `_take` can count its quotes. The lookbehind is for a match that is not empty.
 _SIGN = re.compile(
     rf"""(`+|~{{3,}})              # group 1: code
     | ^([ \t>]*+)                  # group 2: the indent of a part, > for each quote around it
@@ -199,7 +200,7 @@ class _MaskedText:
     def pieces(self, text: str) -> list[tuple[str, bool]]:
         """Split a piece of the text into formulas, marked with True, and what is between them."""
         parts = self._placeholder.split(text)  # of which every second is a placeholder
-        parts[1::2] = [self.formulas[ord(sign) - self._first_code] for sign in parts[1::2]]
+        parts[1::2] = [self.formulas[ord(code) - self._first_code] for code in parts[1::2]]
         return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]
 
     def _take(self, sign: re.Match[str]) -> int:
@@ -210,7 +211,7 @@ class _MaskedText:
             self._quote_depth = indent.count(">")
             return sign.end()
         end = self._end_of(sign)
-        if end and not fence:  # a formula, of which the signs of quotes around it are no part
+        if end and not fence:  # a formula, of which the > of quotes around it are no part
             depth = self._quote_depth
             newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
             placeholder = chr(self._first_code + len(self.formulas))
@@ -241,7 +242,7 @@ class _MaskedText:
         self._quote_depth = 0  # of a part without an indent; else `_take` sets it after this
 
     def _end_of(self, sign: re.Match[str]) -> int:
-        """Return where the code or the formula ends that begins at a sign; 0 where none does."""
+        """Return where the code or formula that begins at a sign ends; 0 if none begins there."""
         start, fence = sign.start(), sign[1] or ""
         closer = fence or _CLOSED_BY.get(self._source[start : start + 2], "")
         if environment := _BEGIN.match(self._source, start):
@@ -251,7 +252,7 @@ class _MaskedText:
             return formula.end() if formula else 0
         if self._missing_before.get(closer, 0) > start:
             return 0
-        content_start = sign.end() if fence else start + 2  # an opener such as $$ has two signs
+        content_start = sign.end() if fence else start + 2  # an opener such as $$ is that long
         # A block of code (``` or ~~~) goes on over blank lines, all else ends with its part.
         limit = len(self._source) if len(fence) > 2 else self._part_end
         pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
@@ -261,8 +262,8 @@ class _MaskedText:
 
 
 def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Parse a table, as a rule of markdown-it. One with cells beyond those of its head, which would
-    be lost, is no table: it is shown as it is written. Its second line is of dashes.
+    """Parse a table, as a rule of markdown-it does. A table with cells beyond those of its head,
+    which would be lost, counts as none and stays as written. Its second line is of dashes.
     """
     before = len(state.tokens)
     if not table(state, start, end, silent):
@@ -297,10 +298,10 @@ _TAGS |= {"softbreak": "br", "hardbreak": "br"}  # as most chats show it
 _TAGS |= {tag: tag for tag in ("blockquote", "thead", "tbody", "tr", "th", "td")}
 _TAGS |= {tag: tag for tag in ("em", "strong", "s", "hr")}
 _COLOURED = {
-    *("bash", "c", "c++", "cpp", "cs", "csharp", "css", "go", "html", "java", "javascript", "js"),
-    *("json", "jsx", "kotlin", "php", "powershell", "py", "python", "r", "rb", "ruby", "rust"),
-    *("scala", "sh", "sql", "swift", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml"),
-}
+    "bash", "c", "c++", "cpp", "cs", "csharp", "css", "go", "html", "java", "javascript", "js",
+    "json", "jsx", "kotlin", "php", "powershell", "py", "python", "r", "rb", "ruby", "rust",
+    "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "typescript", "xml", "yaml", "yml",
+}  # fmt: skip
 """Languages whose code is coloured in Markdown, in which the response itself names the language."""
 _MOST_COLOURED = 6_000
 """Characters of code that are coloured in a response: lexers take long for some texts."""
@@ -315,7 +316,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
     >>> markdown_nodes("See [the law](https://example.org/law).", links=True)[0][3]
     ['a', {'href': 'https://example.org/law'}, 'the law']
     """
-    if len(text) > LONGEST or max(text, default="") > _LAST_OF_A_TEXT:
+    if len(text) > LONGEST or max(text, default="") > _LAST_CHARACTER:
         return None
     masked = _MaskedText(re.sub(r"\r\n?", "\n", text).replace("\0", "\ufffd"))
     tokens = _PARSER.parse(masked.text)
@@ -328,7 +329,7 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 
 
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
-    """Split a paragraph: a line that begins with a formula of several lines is one of its own."""
+    """Split a paragraph before and after lines that begin with a formula of several lines."""
     paragraphs: list[list[Node]] = []
     # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
     for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
@@ -390,8 +391,8 @@ class _Tree:
         return [[_TAGS[part.type], attributes, *inside]]
 
     def _heading(self, level: int) -> tuple[str, str]:
-        """Return a tag that neither skips a level below the page's own headings nor is above one of
-        them, and the class with the size that was meant.
+        """Return a heading's tag, one level below the heading that it stands under (the text's or
+        the page's), and the class for the size that was meant.
         """
         while self._headings and self._headings[-1] >= level:
             self._headings.pop()

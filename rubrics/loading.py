@@ -1,9 +1,9 @@
 """Rubrics from files, from the command line, and with a user's own words for graders.
 
-A file is TOML with one rubric, in which unknown fields are refused. The command line gives a
-question with its options or a scale. A user's own words for graders come from a file too: a whole
-prompt, which says where a reply has the answer, or other instructions and examples within the
-rubric's frame. Annotators still read the rubric, so grades under such words keep the rubric's hash,
+A rubric's file is TOML, in which unknown fields are refused. The command line gives a question with
+its options or a scale. A user's own words for graders come from a file too: a whole prompt, which
+also says where in a reply to find the answer, or other instructions and examples in the usual
+prompt's frame. Annotators still read the rubric, so grades under such words keep the rubric's hash,
 and the grader's id ends in the hash of the words.
 """
 
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 
 @cache
 def shipped_rubrics() -> dict[str, str]:
-    """Return the rubrics for pairs and propositions: the texts of their files, sorted by name."""
+    """Return the texts of the files of the rubrics for pairs and propositions, sorted by name."""
     return _texts_in(files("evenhand.rubrics"))
 
 
 @cache
 def library_rubrics() -> dict[str, str]:
-    """Return the rubrics for items, of which none is a default: their files' texts, by name."""
+    """Return the texts of the files of the rubrics for items, by name; none is a default."""
     return _texts_in(files("evenhand.rubrics") / "library")
 
 
@@ -96,9 +96,8 @@ def rubric_text(source: str | Path) -> str:
     if text := texts.get(str(source).replace("_", "-")):
         return text
     if not path.is_file():
-        raise InputError(
-            f"there is no rubric {str(path)!r}: name a file, or one of {', '.join(texts)}"
-        )
+        names = ", ".join(texts)
+        raise InputError(f"there is no rubric {str(path)!r}: name a file, or one of {names}")
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
@@ -123,14 +122,14 @@ def read_rubric(text: str) -> tuple[Rubric | None, list[str]]:
     except ValidationError as error:
         sentences = []
         for fault in error.errors(include_url=False):
-            place = ".".join(map(str, fault["loc"]))
+            path = ".".join(map(str, fault["loc"]))
             if fault["type"] == "extra_forbidden":
-                sentences.append(f"unknown field {place!r}; take it out or check its spelling")
+                sentences.append(f"unknown field {path!r}; take it out or check its spelling")
             elif fault["type"] == "missing":
-                sentences.append(f"the field {place!r} is missing")
+                sentences.append(f"the field {path!r} is missing")
             else:
                 messages = fault["msg"].removeprefix("Value error, ").split("\n")
-                sentences += [f"{place}: {message}" if place else message for message in messages]
+                sentences += [f"{path}: {message}" if path else message for message in messages]
         return None, sentences
 
 
@@ -248,7 +247,7 @@ def asked_rubric(
     if isinstance(answers, Number):
         return Rubric.model_validate(fields | {"number": answers})
     names = _names_by_key(answers, several=several)
-    ordered = () if several or level else ordered_scale([*names])  # () if not whole numbers
+    ordered = () if several or level else ordered_scale([*names])  # () unless whole numbers
     keys = [*(ordered or names)]
     first_of_two = keys[:1] if len(keys) == 2 else []
     affirmative = [key for key in keys if key in _AFFIRMATIVE] or first_of_two
@@ -280,8 +279,8 @@ def _check_answers_asked(options: Sequence[str], scale: str, level: str, *, seve
 
 
 def _names_by_key(names: Sequence[str], *, several: bool) -> dict[str, str]:
-    """Return the names of options by their keys. Raises InputError if these are not distinct, or
-    are too few, or too many for `several` to apply.
+    """Return the names of options by the keys made from them. Raises InputError if keys are not
+    distinct, or are too few, or too many for a rubric on which `several` may apply.
     """
     keys = [_key_of(name) for name in names]
     for key, name in zip(keys, names, strict=True):
@@ -370,14 +369,14 @@ class OwnWords(Strict):
             words = cls.model_validate(fields)
         except ValidationError as error:
             fault = error.errors(include_url=False)[0]
-            place = ".".join(map(str, fault["loc"]))
+            path = ".".join(map(str, fault["loc"]))
             if fault["type"] == "extra_forbidden":
-                sentence = written("judge_prompt.unknown_field", field=place)
+                sentence = written("judge_prompt.unknown_field", field=path)
             elif fault["type"] in ("missing", "string_too_short"):
-                sentence = written("judge_prompt.missing", field=place)
+                sentence = written("judge_prompt.missing", field=path)
             else:
                 message = str(fault["msg"]).removeprefix("Value error, ")
-                sentence = f"{place}: {message}" if place else message
+                sentence = f"{path}: {message}" if path else message
             raise InputError(f"{name}: {sentence}") from None
         words._source = content
         return words
@@ -402,14 +401,14 @@ class Reworded(Rubric):
 
 
 class Example(Strict):
-    """A unit as an example: its texts by the rubric's variables, and the annotators' label."""
+    """An example for graders: an item's texts by the rubric's variables, and annotators' label."""
 
     texts: dict[str, str]
     label: str
 
 
 class Instructions(OwnWords):
-    """A user's instructions ("" keeps the rubric's) and examples, within the rubric's frame."""
+    """A user's instructions ("" keeps the rubric's) and examples, in the usual prompt's frame."""
 
     instructions: str = ""
     examples: tuple[Example, ...] = ()
@@ -424,7 +423,7 @@ class Instructions(OwnWords):
     def make(
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
-        """Return instructions with the source of a file, at whose top `remarks` are comments."""
+        """Return instructions with the text of a file as `source`, with `remarks` as comments."""
         import tomlkit
 
         document = tomlkit.document()
@@ -442,7 +441,7 @@ class Instructions(OwnWords):
 
     def for_rubric(self, rubric: Rubric) -> InstructedRubric:
         """Return the rubric with these words for its graders. Raises InputError if the rubric has a
-        prompt, the instructions name a text that the rubric's do not, or an example is not of it.
+        prompt, if its instructions lack a variable that these name, or if an example does not fit.
         """
         if rubric.prompt:
             raise InputError(written("judge_prompt.has_prompt", rubric=rubric.name))
@@ -461,14 +460,14 @@ class InstructedRubric(Reworded):
     words: Instructions
 
     def for_prompt(self, values: Mapping[str, str]) -> PromptText:
-        """Return the prompt with these words, in the same frame as the rubric's."""
+        """Return the prompt with the user's words, in the same frame as the rubric's."""
 
         def neutral(texts: Mapping[str, str]) -> dict[str, str]:
             return {name: neutralised(text) for name, text in texts.items()}
 
-        values = neutral(values)
-        shown = self.words.examples
-        examples = [(self.for_people(neutral(example.texts)), example.label) for example in shown]
+        values, examples = neutral(values), []
+        for example in self.words.examples:
+            examples.append((self.for_people(neutral(example.texts)), example.label))
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 
@@ -485,7 +484,7 @@ _PATH = re.compile(r"(?:\$\.)?[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*|\[\d{1,4}\])*"
 
 
 def own_prompt_raters(raters: Iterable[str], ids: Mapping[str, str] | None = None) -> list[str]:
-    """Return the raters that read a user's own prompt. `ids` maps display names to rater ids."""
+    """Return those raters that read a user's own prompt, sorted; `ids` are ids by display name."""
     return sorted(str(rater) for rater in raters if OWN_PROMPT in (ids or {}).get(rater, rater))
 
 
@@ -536,7 +535,8 @@ class JudgePrompt(PromptTemplate, OwnWords):
         """Return the rubric with this prompt for its graders. Raises InputError if the prompt names
         a text that the rubric's units do not have, or leaves out a response.
         """
-        texts = [name for name in TEXT_VARIABLES if name.endswith(("_a", "_b")) == rubric.has_sides]
+        is_of_side = {name: name.endswith(("_a", "_b")) for name in TEXT_VARIABLES}
+        texts = [name for name in TEXT_VARIABLES if is_of_side[name] == rubric.has_sides]
         if rubric.unit == "comparison":
             texts = [*ANSWERS]
         allowed = list(dict.fromkeys([*texts, *rubric.variables]))
@@ -568,13 +568,10 @@ class JudgePrompt(PromptTemplate, OwnWords):
             return [answer for answer in answers if answer]
         path = _STEP.findall(self.answer_json.removeprefix("$."))  # name or index of each step
         field, *steps = [name or int(index) for name, index in path]
-        return [
-            answer if isinstance(answer, str) else json.dumps(answer)
-            for fields in json_fields(reply)
-            for name, value in fields
-            if name == field
-            for answer in _values_at(value, steps)
-        ]
+        fields = [named for json_object in json_fields(reply) for named in json_object]
+        values = [value for name, value in fields if name == field]
+        answers = [answer for value in values for answer in _values_at(value, steps)]
+        return [answer if isinstance(answer, str) else json.dumps(answer) for answer in answers]
 
 
 class JudgedRubric(Reworded):

@@ -2,7 +2,7 @@
 read, its translations, a prompt for graders alone, and cues for the offline lexical grader.
 
 The parts come first, then `Rubric`: its fields, the checks that they are consistent, and the texts
-that it makes for an annotator (`for_people`) or a grader (`for_prompt`).
+that it makes of a unit (what gets a label) for annotators (`for_people`) or graders (`for_prompt`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -68,7 +67,7 @@ class PromptTemplate(Strict):
     system: str = ""
 
     def fault(self, variables: Collection[str], blocks: Collection[str] = ()) -> str:
-        """Return a sentence on its fault, or "" if none; `blocks` are variables shown as texts."""
+        """Return a sentence on the prompt's fault, or "". `blocks` are variables shown as texts."""
         if in_system := fields_of(self.system, variables):
             return f"`prompt.system` names {{{in_system[0]}}}; fields belong in `prompt.template`"
         in_template = fields_of(self.template, variables)
@@ -85,11 +84,11 @@ class PromptTemplate(Strict):
         'Rate {response} </x> {like this}.'
         """
         # Providers may cache a prompt up to two positions. All units share what comes before the
-        # first field; those of one group also what comes before the first prompt or response.
+        # first field; those with equal other values also what comes before the first of the texts.
         positions = {name: self.template.find(f"{{{name}}}") for name in values}
-        fields = [position for position in positions.values() if position >= 0]
-        texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
-        cut_positions = sorted({min(fields), min(texts or fields)} - {0})
+        of_fields = [position for position in positions.values() if position >= 0]
+        of_texts = [positions[name] for name in TEXT_VARIABLES if positions.get(name, -1) >= 0]
+        cut_positions = sorted({min(of_fields), min(of_texts or of_fields)} - {0})
         cuts = tuple(len(filled(self.template[:position], values)) for position in cut_positions)
         user = filled(self.template, values)
         return PromptText(system=self.system, user=user, cuts=cuts, verbatim=True)
@@ -185,14 +184,14 @@ class Rubric(Texts):
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
     """Texts that raters read, with a label for each; in a comparison the texts that its sides
-    share, and `response` for both answers. They are the variables where these are not listed."""
+    share, and `response` for both answers. Their columns are the default of `variables`."""
     options: tuple[Option, ...] = Field(min_length=2)
     number: Number | None = None
     """The number that is asked for, if any; the options are then all permitted numbers."""
     several: bool = False
     """True if none, one or several of the options may apply: a label is a set of them."""
     affirmative: tuple[str, ...] = ()
-    threshold: float = Field(default=0.5, ge=0, le=1)
+    threshold: float = Field(default=0.5, ge=0, le=1)  # of the affirmative options' probability
     unclear: tuple[str, ...] = ()
     """Options for units that cannot be decided."""
     collapse: tuple[CoarserCategory, ...] = ()
@@ -234,7 +233,7 @@ class Rubric(Texts):
     @model_validator(mode="before")
     @classmethod
     def _variables_of_blocks(cls, values: Any) -> Any:
-        """List blocks and fields as variables if none are listed; drop a field of old versions."""
+        """List blocks' columns and names in braces as variables if none are; drop an old field."""
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name != "published"}
@@ -268,11 +267,12 @@ class Rubric(Texts):
             self._category_faults(),
             self._variable_faults(),
             self._swap_faults(),
-            filter(None, [self.prompt.fault(self.variables, columns) if self.prompt else ""]),
+            iter([self.prompt.fault(self.variables, columns)] if self.prompt else []),
             self._golden_faults(),
             self._translation_faults(),
         )
-        if faults := [fault for check in checks for fault in islice(check, 1)]:
+        first_faults = (next(check, "") for check in checks)  # "" for none
+        if faults := [fault for fault in first_faults if fault]:
             raise ValueError("\n".join(faults))
         return self
 
@@ -466,7 +466,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a validated copy with these fields; `without` is a field to derive from them."""
+        """Return a validated copy with these fields; the field `without` is derived anew."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 
@@ -494,7 +494,8 @@ class Rubric(Texts):
         [('Response', 'conversation')]
         """
         by_column = {block.column: block for block in self.blocks}
-        for column in [*self.variables, *(["response"] if self.unit == "comparison" else [])]:
+        both_answers = ["response"] if self.unit == "comparison" else []  # a block for the two
+        for column in [*self.variables, *both_answers]:
             if column in kinds:
                 label = TEXT_VARIABLES.get(column, column)
                 block = by_column.get(column) or Block(column=column, label=label)
@@ -503,8 +504,8 @@ class Rubric(Texts):
         return self if blocks == self.blocks else self._changed({"blocks": blocks})
 
     def showing(self, blocks: Sequence[Block]) -> Rubric:
-        """Return the rubric on other texts: these blocks, under the rubric's labels if it has any,
-        and without golden answers, which may not have these texts.
+        """Return the rubric with these blocks in place of its texts, under its labels where it has
+        any, and without its golden answers, which may lack these texts.
 
         >>> from evenhand.rubrics import load_rubric
         >>> blocks = [Block(column="context", label="Source"), Block(column="response", label="X")]

@@ -36,7 +36,7 @@ class Texts(Strict):
     model_config = ConfigDict(str_strip_whitespace=True)
 
 
-FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001  # that a rubric may permit in place of options
+FEWEST_NUMBERS, MOST_NUMBERS = 12, 1001  # how many numbers a rubric may permit in place of options
 
 
 class Number(Texts):
@@ -95,7 +95,7 @@ class Number(Texts):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """The numbers as options, whose names have all places behind the point."""
+        """The numbers as options; each name has all decimal places, as in 0.50."""
         places = self.places
         return tuple(Option(key=key, name=f"{Decimal(key):.{places}f}") for key in self.keys)
 
@@ -133,10 +133,9 @@ def whole_numbers_in_a_row(labels: Collection[str]) -> tuple[str, ...]:
     """Return the labels of an ordered scale of whole numbers, from the lowest to the highest, with
     unused numbers in between; () if the labels are anything else.
 
-    Such labels are three or more whole numbers, which are more than half of all numbers from the
-    lowest to the highest. At most two numbers in a row may be missing, and none if one is below 0:
-    a number far from the others is rather a code, such as 99 or -1 for "no answer". Two numbers
-    are a yes and a no.
+    Such labels are three or more whole numbers (two are a yes and a no), and more than half of all
+    numbers from the lowest to the highest. At most two numbers in a row may be missing, and none if
+    any label is below 0: one far from the others is rather a code, as 99 or -1 for "no answer".
 
     >>> whole_numbers_in_a_row(["10", "9", "8"]), whole_numbers_in_a_row(["1.0", "2.0", "4.0"])
     (('8', '9', '10'), ('1.0', '2.0', '3.0', '4.0'))
@@ -247,7 +246,7 @@ class Option(Texts):
 
 
 NONE, SEPARATOR = "none", ";"
-"""The label that says that none of several options applies, and the mark between keys."""
+"""The label for no option where several may apply, and the mark between keys in other labels."""
 SEPARATORS = ";,#|"
 """Marks between options in files of other tools."""
 MOST_SEVERAL = 30  # options of which several may apply, at most: each has figures of its own
@@ -284,7 +283,7 @@ def listed_texts(text: str) -> list[str] | None:
     except (ValueError, RecursionError):
         inner = text[1:-1]
         entries = re.compile(rf"(?:{_ENTRY.pattern})*+\s*", re.DOTALL)  # *+ never backtracks
-        if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):
+        if text[0] + text[-1] not in ("[]", "{}") or not entries.fullmatch(inner):  # list or set
             return None
         try:
             values = [ast.literal_eval(entry) for entry in _ENTRY.findall(inner)]
@@ -297,10 +296,10 @@ def listed_texts(text: str) -> list[str] | None:
 
 
 def separators_in(cells: Iterable[str], options: Collection[str] = ()) -> str | None:
-    """Return the marks between options in the cells of a column. If the `options` are declared,
-    these are the marks that leave the fewest undeclared options; else the one mark that splits
-    cells into options of which at least half occur in other cells, too. "" if no mark is one
-    between options (it may be part of a name); None if this cannot be decided.
+    """Return the marks between options in the cells of a column. With declared `options` these are
+    the marks that leave the fewest undeclared ones. Else it is the one mark that splits cells into
+    options of which at least half occur in other cells, too; "" if there is none (a mark may be
+    part of a name), and None if this cannot be decided.
 
     >>> [separators_in(cells) for cells in (["a,b", "b", "a"], ["a, b", "c"], ["a;b", "a,b", "a"])]
     [',', '', None]
@@ -394,7 +393,7 @@ class LabelKind:
         return self.listed
 
     def widget(self, sentence: Callable[..., str]) -> dict[str, Any]:
-        """Return the panel's settings except the choices; `sentence` gives its texts by key."""
+        """Return the settings of a label's control, except choices; `sentence` has texts by key."""
         return {}
 
     # ---- words for annotators and graders ----
@@ -441,7 +440,7 @@ class LabelKind:
         return self.label_of(label) == label
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
-        """Return the label of another tool's cell, "" for none; spellings are in lower case."""
+        """Return the label in another tool's cell, "" for none, by its spelling in lower case."""
         folded = text.casefold()  # perhaps "4.0", as pandas writes 4 in a column with gaps
         return key_by_spelling.get(folded) or key_by_spelling.get(folded.removesuffix(".0"), "")
 
@@ -473,7 +472,7 @@ class LabelKind:
         return fields
 
     def faults(self, rubric: Mapping[str, Any]) -> Iterator[str]:
-        """Yield a sentence for each field of a rubric that contradicts the kind."""
+        """Yield a sentence for each field of a rubric that contradicts the kind: here for none."""
         yield from ()
 
 

@@ -40,10 +40,10 @@ _FORM_TEXTS: dict[str, Any] = {
 
 
 class Forms(dict[str, re.Pattern[str]]):
-    """The forms of `answer_forms.toml` by name, and the words of `answer_words.toml`, in capitals,
-    as whole words (in scripts without spaces, anywhere), each compiled when it is first used. The
-    file's tables [numbers] or [words], and [signed] or [unsigned], have the forms that differ by
-    the rubric's options and keys. `parts` are the forms that are made of its options.
+    """The forms of `answer_forms.toml` by name, each compiled when it is first used. Names in
+    capitals are of `answer_words.toml`, and match whole words (in scripts without spaces, any).
+    Some forms depend on a rubric's options: those in the file's tables [numbers] or [words] and
+    [signed] or [unsigned], and `parts`, forms that are made of the options.
 
     >>> Forms()["quoted"].sub("", 'Not "B", C')
     'Not , C'
@@ -66,7 +66,7 @@ class Forms(dict[str, re.Pattern[str]]):
 
 
 _MASKED = "\ue000"  # replaces each character of a quotation
-_LEAD_LENGTH = 25  # characters before a key, in which "perhaps" makes it another option proposed
+_LEAD_LENGTH = 25  # characters before a key, in which "perhaps" makes the key a further proposal
 _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # explicit answers
 
@@ -124,7 +124,7 @@ class RubricParser:
         words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
         self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)  # announce, "Tone: 4"
-        self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))
+        self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))  # emoji
 
     def label(self, text: str) -> str | None:
         """Return the key that a reply gives, or None where it gives none or more than one."""
@@ -134,9 +134,10 @@ class RubricParser:
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        if label := self._option(text) or self._label_in_json_or_prose(text):
-            are_fields_contrary = fields.affirmed - {label} or label in fields.denied
-            return None if are_fields_contrary else label
+        label = self._option(text) or self._label_in_json_or_prose(text)
+        if label:
+            is_contradicted = fields.affirmed - {label} or label in fields.denied
+            return None if is_contradicted else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed  # '"pass": true'
@@ -161,8 +162,8 @@ class RubricParser:
         return self._forms["named_first"].sub(key_first, text)
 
     # ---- options as names of fields: "Pass: yes", "fail [x]" ----
-    # A reader of such a form adds what the field says to `fields`, and returns the text for its
-    # place: nothing, the option where it is the answer, or all of it where it is no field.
+    # Each `_read_...` adds what a field says to `fields`, and returns what replaces it in the text:
+    # "", the option if that is the answer, or the same text if it is no field.
 
     def _read_fields(self, text: str) -> _FieldsRead:
         """Read the options that are names of fields, and take these fields out of the text."""
@@ -221,9 +222,10 @@ class RubricParser:
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
         """Read an option with a reason or other words after it ("field_open")."""
         is_word = match["word"].casefold() in self._field_words
-        is_figure = match["sep"] in ":=→" and _COMMON["figure_alone"].fullmatch(match["rest"])
-        leaves_answer = self._is_reason(match) if is_word else not is_figure
-        if match["first"] is None or leaves_answer:
+        is_assigned = match["sep"] in (":", "=", "→")
+        is_figure = is_assigned and _COMMON["figure_alone"].fullmatch(match["rest"])  # "A: 3"
+        is_answer = self._is_reason(match) if is_word else not is_figure
+        if match["first"] is None or is_answer:
             return match[0]  # "Pass: all is well", "A: it is clear"
         fields.is_unclear = True  # "Pass: ok", "A: 3"
         return ""
@@ -405,8 +407,8 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 of 10"
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it or make it somebody else's; those of
-        its sentence do not where it is the rater's own (the groups own and thus).
+        """Return True if the words before an answer suppose it, or ascribe it to somebody else. An
+        answer that is the rater's own (by the groups own and thus) is so only after a colon.
         """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
@@ -689,7 +691,7 @@ def json_fields(text: str) -> list[list[tuple[str, Any]]]:
 
 
 def _objects(text: str) -> Iterator[JsonObject]:
-    """Yield the JSON objects of a text, also those written as Python's dictionaries."""
+    """Yield the outermost JSON objects of a text, also those written as Python's dictionaries."""
     decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
     start = text.find("{")
     while start >= 0:
@@ -724,19 +726,19 @@ def _is_object_attributed(before: str) -> bool:
 
 
 def _sentence_start(text: str, position: int) -> int:
-    """Return the position at which the sentence begins in which a position lies."""
+    """Return the position at which the sentence around a position begins."""
     return max((m.end() for m in _COMMON["sentence"].finditer(text, 0, position)), default=0)
 
 
 def _denial_before(match: re.Match[str]) -> str:
-    """Return the words directly before a match that say that it is not meant, or ""."""
+    """Return the words directly before a match that deny it ("not", "worse than"), or ""."""
     before = match.string[max(0, match.start() - 60) : match.start()]  # longer than any denial
     denial = _COMMON["not_meant"].search(before)
     return denial[0] if denial else ""
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words, trying longer ones first; none: nothing."""
+    """Return a pattern that matches any of the words, longer ones first; without words, nothing."""
     longest_first = sorted(words, key=len, reverse=True)
     return "|".join(map(re.escape, longest_first)) if longest_first else "(?!)"
 

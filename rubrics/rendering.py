@@ -1,5 +1,5 @@
-"""Texts of a rubric and a unit, in the same words for annotators (`PeopleText`) and in a grader's
-prompt (`PromptText`).
+"""Texts of a rubric and a unit (what gets a label), in the same words for annotators (`PeopleText`)
+and in a grader's prompt (`PromptText`).
 
 Sections before these texts read what a cell may hold other than plain text: a conversation, as
 messages of OpenAI, Anthropic, Inspect or Langfuse; a list of passages; an image, as a data URI.
@@ -63,7 +63,7 @@ def turns_of(cell: str) -> tuple[Turn, ...]:
         raise ValueError("it is no list of messages")
     if len(messages) > MOST_TURNS:
         raise ValueError(f"it has {len(messages):,} turns; at most {MOST_TURNS:,} can be shown")
-    turns = tuple(turn for n, message in enumerate(messages, 1) for turn in _turns(message, n))
+    turns = tuple(turn for n, message in enumerate(messages, 1) for turn in _turns_in(message, n))
     if not turns:
         raise ValueError("its messages hold no text")
     return turns
@@ -116,8 +116,8 @@ def with_appended_text(turns: tuple[Turn, ...], index: int, text: str) -> tuple[
     return (*turns[:index], replace(turn, text=turn.text + text), *turns[index + 1 :])
 
 
-def _turns(message: Any, number: int) -> Iterator[Turn]:
-    """Yield the turns of the message of this number, from 1: its texts, and calls of tools."""
+def _turns_in(message: Any, number: int) -> Iterator[Turn]:
+    """Yield the turns in the message of this number, from 1: its texts, and calls of tools."""
     if not isinstance(message, Mapping):
         raise ValueError(f"turn {number} is no message")
     role_name = message.get("role", message.get("from", message.get("type")))
@@ -125,7 +125,7 @@ def _turns(message: Any, number: int) -> Iterator[Turn]:
         raise ValueError(f"turn {number} has the role {str(role_name)[:40]!r}")
     content = message.get("content", message.get("value", message.get("text", "")))
     tool = str(message.get("name") or "") if role == "tool" else ""
-    yield from _parts(content, role, tool)
+    yield from _turns_in_content(content, role, tool)
     for call in message.get("tool_calls") or ():
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
@@ -133,7 +133,7 @@ def _turns(message: Any, number: int) -> Iterator[Turn]:
             yield Turn("call", arguments, str(function.get("name", "")))
 
 
-def _parts(content: Any, role: str, tool: str) -> Iterator[Turn]:
+def _turns_in_content(content: Any, role: str, tool: str) -> Iterator[Turn]:
     """Yield the turns in a message's content: texts, calls of tools and their results."""
     texts: list[str] = []  # of the turn that is still open: a call or a result ends it
     for part in content if isinstance(content, list) else [content]:
@@ -336,7 +336,7 @@ class TextBlock:
 
     @property
     def is_missing(self) -> bool:
-        """True if an image is declared, and the unit has none that a study may show."""
+        """True if the rubric declares an image, and the unit has none that a study may show."""
         return self.text == MISSING
 
 
@@ -415,7 +415,9 @@ def text_blocks(
         block = declared.get(name)
         if not block and name not in TEXT_VARIABLES:
             continue
-        kind, _, side = name.partition("_") if name in TEXT_VARIABLES else ("context", "", "")
+        kind, side = "context", ""
+        if name in TEXT_VARIABLES:
+            kind, _, side = name.partition("_")  # "response_a"
         label = block.label if block else TEXT_VARIABLES[name]
         turns: tuple[Turn, ...] = ()
         image: Image | None = None
@@ -425,8 +427,8 @@ def text_blocks(
                 turns = turns_of(values[name])
                 text = transcript(turns)
         elif block and block.kind == "image":
-            given = image_of(values[name])
-            image = given if given and given.is_bare else None  # as a study keeps images
+            image = image_of(values[name])
+            image = image if image and image.is_bare else None  # as a study keeps images
             if text:  # an empty cell stays empty
                 text = image.words if image else MISSING
         blocks.append(TextBlock(label, name, kind, side, text, block, turns, image))
@@ -439,10 +441,10 @@ def prompt_of(
     values: Mapping[str, str],
     examples: Sequence[tuple[PeopleText, str]] = (),
 ) -> PromptText:
-    """Return a prompt in the annotators' words: the rubric (cacheable), the unit in tags as data.
+    """Return a prompt in the annotators' words: the rubric as `system`, the unit between tags.
 
     A paragraph of the `instructions` that names a column of the pairs differs between units, so it
-    goes with the unit. `examples` are other units with their labels, in tags too.
+    goes with the unit. `examples` are other units with their labels, between tags too.
     """
     kind = people.kind
     paragraphs = instructions.split("\n\n")
@@ -488,11 +490,9 @@ def images_of(people: PeopleText) -> tuple[tuple[str, Image], ...]:
 
 
 def _option_text(option: Option) -> str:
-    lines = [f"({option.key}) {option.name}"]
-    if option.description:
-        lines[0] += f": {option.description}"
-    lines += [f"    Example: {example}" for example in option.examples]
-    return "\n".join(lines)
+    description = f": {option.description}" if option.description else ""
+    examples = [f"    Example: {example}" for example in option.examples]
+    return "\n".join([f"({option.key}) {option.name}{description}", *examples])
 
 
 def without_tags(text: str, tags: str) -> str:

@@ -1,5 +1,5 @@
-"""The list of the lead's pages, the frame around them (the study's name, links, logout), and three
-pages: the overview with the next step and the verdicts, progress, and agreement.
+"""The pages of the lead, who runs the study: their list, the frame around them (the study's name,
+links, logout), and three of them: Overview (next step and verdicts), Progress and Agreement.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from evenhand.texts import DASH, number_of, written
 
 
 class Tile(NamedTuple):
-    """A tile of the overview: what it counts, the number as a link to its rows, and a note."""
+    """A tile of the overview: what it counts, the number as a link to its page, and a note."""
 
     question: str
     answer: PageLink
@@ -81,7 +81,7 @@ def show_overview(study: Study) -> None:
     require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == progress.data_version(study)
-    verdicts, age = _verdicts(figures), "current" if is_current else "older"
+    verdicts, age = _verdicts(figures), "current" if is_current else "older"  # for lead.css
     if figures is not None:
         with st.container(key=f"advice-{age}"):
             show(*_advice(study, figures.report) or [block(written("lead.no_verdict"))])
@@ -93,9 +93,9 @@ def show_overview(study: Study) -> None:
             step.show()
         else:
             _ask_for_verdict(study)
-    time_left = _end_tile(outlook, is_optional=is_decided(verdicts))
+    time_left = _time_left_tile(outlook, is_optional=is_decided(verdicts))
     tiles = [_progress_tile(study, outlook), time_left, _cost_tile(latest(study, costs))]
-    tiles += [_raters_tile(study, figures), _backup_tile(study)]
+    tiles += [_review_tile(study, figures), _backup_tile(study)]
     with st.container(key="tiles"):
         for number, tile in enumerate(tiles):
             with st.container(key=f"tile-{number}"):
@@ -111,20 +111,20 @@ def show_overview(study: Study) -> None:
     if figures is not None and verdicts:
         with st.container(key=f"verdicts-{age}"):
             _show_verdicts(study, figures, verdicts)
-    if step:
+    if step:  # else the button is drawn above, as the next step
         _ask_for_verdict(study)
 
 
 def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
     """Return a card of HTML for each rubric with graders: its title, the first sentence of its
-    recommendation in bold, the others below it; `class` says whether a grader passes.
+    recommendation in bold, the others below it. Its class says whether a grader passes.
     """
     titles, cards = rubric_titles(study), []
     for rubric, recommendation in report["study"]["recommendations"].items():
         # The title says which rubric, and the sentence need not repeat it.
         name = re.escape(report["names"].get(rubric, rubric))
-        text = re.sub(rf" (for|of) {name}(?=[ .:,])", "", recommendation)
-        first, _, others = text.partition(". ")
+        sentences = re.sub(rf" (for|of) {name}(?=[ .:,])", "", recommendation)
+        first, _, others = sentences.partition(". ")
         text = block(f"{first.rstrip('.')}.", "advice") + (block(others, "note") if others else "")
         outcomes = _outcomes(report["verdicts"], rubric)
         state = "passes" if outcomes & {*PASSES} else "fails" if outcomes <= _FAILED else "open"
@@ -134,6 +134,7 @@ def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
 
 
 def _outcomes(verdicts: Sequence[judge.Verdict], rubric: str) -> set[str]:
+    """Return the kinds of verdict on the graders for a rubric, such as "do_not_use"."""
     return {verdict["verdict"] for verdict in verdicts if verdict["rubric"] == rubric}
 
 
@@ -149,20 +150,20 @@ def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     return Tile("Progress", PageLink("Progress", number), note)
 
 
-def _end_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
+def _time_left_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
     title = "Time left"
     if not outlook.wanted or math.isnan(outlook.hours):
         return Tile(title, PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
         return Tile(title, PageLink("Progress", WORDS["tiles"]["nobody"]))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
-    end = written("cockpit.optional") if is_optional else end
-    return Tile(title, PageLink("Progress", outlook.work), end)
+    note = written("cockpit.optional") if is_optional else end
+    return Tile(title, PageLink("Progress", outlook.work), note)
 
 
 def _cost_tile(spent: Costs) -> Tile:
     notes, answer = [written("cockpit.no_pay")], PageLink("Progress", DASH)
-    if spent.owed is not None:
+    if spent.owed is not None:  # annotators are paid
         amount = written("cockpit.amount", amount=spent.owed, currency=spent.currency)
         answer, notes = PageLink("Recruitment", amount), []
         if spent.graders_usd is not None:
@@ -175,7 +176,7 @@ def _cost_tile(spent: Costs) -> Tile:
     return Tile("Cost", answer, " ".join(notes))
 
 
-def _raters_tile(study: Study, figures: LiveFigures | None) -> Tile:
+def _review_tile(study: Study, figures: LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
         names = annotators_to_review(study, figures)
@@ -233,8 +234,8 @@ def next_step(
     # Inconclusive only because labels came in since the last interim analysis.
     if any(verdict["next"] and verdict["next"]["kind"] == "look" for verdict in verdicts):
         return None
-    open_ones = (verdict for verdict in verdicts if verdict["verdict"] == "inconclusive")
-    could_decide = any(verdict["more_clusters"] for verdict in open_ones)
+    inconclusive = (verdict for verdict in verdicts if verdict["verdict"] == "inconclusive")
+    could_decide = any(verdict["more_clusters"] for verdict in inconclusive)
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Recruitment", written("cockpit.enlarge"))
     return report_link(verdicts, rubric_titles(study))
@@ -254,7 +255,7 @@ def report_link(verdicts: Sequence[judge.Verdict], names: Mapping[str, str]) -> 
 
 
 def _ask_for_verdict(study: Study) -> None:
-    """Draw the button that runs a counted interim analysis, and the result of the last one."""
+    """Draw the button for an interim analysis, which is counted, and the result of the last one."""
     folder = study.folder.resolve()
     counting = lead_callback(study, "look", lambda study, _: run_apart(count_look, folder))
     with st.container(key="ask"):
@@ -288,7 +289,7 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
 
 
 def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
-    """Draw the table of graders by rubrics, with all verdicts as folded sentences."""
+    """Draw the table of verdicts, graders by rubrics, and each verdict as a folded sentence."""
     st.header("Verdicts", anchor=False)
     table, titles = verdict_table(verdicts, figures.results), rubric_titles(study)
     table["grader"] = table["grader"].replace(figures.report["names"])
@@ -303,8 +304,8 @@ def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.
 
 def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> pd.DataFrame:
     """Return a row per grader, best first, with the column `grader` and one column per rubric. A
-    cell has, as HTML, the verdict above both kappas where they are known and what decided it; a
-    dash if there is no verdict. `results` are rows of results.csv.
+    cell is HTML: the verdict, and below it both kappas if known, and what decided it; a dash if
+    there is no verdict. `results` are rows of results.csv.
     """
     estimates = results.set_index(list(RESULTS_KEY))["estimate"]
     graders = judge.best_first(judge.rank_graders(results, verdicts))
@@ -314,8 +315,8 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
         is_part = bool(verdict["holds_for"])
         icon, style = (f"({title.icon})", "part") if is_part else (title.icon, verdict["verdict"])
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
-        is_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, people's
-        both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if is_known else ""  # z: no -0.00
+        are_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, annotators'
+        both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if are_known else ""  # z: no -0.00
         why = html.escape("; ".join(filter(None, (both, verdict["reason"]))))
         cell = f'<b class="is-{style}">{icon} {title.words}</b><small>{why}</small>'
         rows[verdict["grader"]][verdict["rubric"]] = cell
@@ -341,9 +342,9 @@ def show_progress(study: Study) -> None:
     st.text(progress.time_left(outlook))
     if is_optional:
         st.text(written("cockpit.decided", left=outlook.labels_left))
-    units, more = latest(study, progress.places_without_annotator)
-    if more:
-        items, annotators = number_of(units, "item"), number_of(more, "more annotator")
+    n_items, n_more = latest(study, progress.places_without_annotator)
+    if n_more:
+        items, annotators = number_of(n_items, "item"), number_of(n_more, "more annotator")
         with st.container(key="optional-step" if is_optional else "next-step"):
             st.text(written("progress.short", items=items, annotators=annotators))
             PageLink("Recruitment", written("several.invite")).show()
@@ -361,8 +362,7 @@ def show_progress(study: Study) -> None:
         show_table(raters, "By annotator", columns, links=links, display_names=names)
     if not (totals := latest(study, grader_costs)).empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
-        head = {"rater_id": "Grader"}
-        names = names | titles
+        head, names = {"rater_id": "Grader"}, names | titles
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)
 
 
@@ -373,7 +373,7 @@ def show_progress(study: Study) -> None:
 def show_agreement(study: Study) -> None:
     """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
     require(study, "lead")
-    figures, above = latest_figures(study), st.container(key="stacked-agreement")
+    figures, above = latest_figures(study), st.container(key="stacked-agreement")  # filled below
     _show_pairs(study)
     adjudication_page.show_least_agreed(study, folded=figures is not None)
     if figures is None:
@@ -387,13 +387,13 @@ def show_agreement(study: Study) -> None:
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        of_binary = binary["rubric"].replace(rubrics) + f" {WORDS['agreement']['binary']}"
-        table = agreement_table(pd.concat([kappas, binary.assign(rubric=of_binary)]), graders)
-        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]  # "": people
+        binary_titles = binary["rubric"].replace(rubrics) + f" {WORDS['agreement']['binary']}"
+        table = agreement_table(pd.concat([kappas, binary.assign(rubric=binary_titles)]), graders)
+        names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
-        words, shown = WORDS["agreement"], [*titles][1:]
+        words, raters = WORDS["agreement"], [*titles][1:]  # the first column is `rubric`
         with above:
-            show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=shown)
+            show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=raters)
             if not binary.empty:
                 show(block(words["tuned"], "note"))
     with above:
@@ -408,20 +408,20 @@ def show_agreement(study: Study) -> None:
 
 
 def _show_pairs(study: Study) -> None:
-    """Draw a table of kappa by pairs of annotators for each rubric; columns have row numbers."""
+    """Draw a table per rubric: kappa by pair, in the first one's row, under the second's number."""
     names, titles = study.config.names, rubric_titles(study)
     if pairs := latest(study, agreement_of_pairs):
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
-        for rubric, (raters, n_shared, kappa) in pairs.items():  # arrays of raters by raters
+        for rubric, (raters, n_shared, kappas) in pairs.items():  # arrays of raters by raters
             numbers = {str(number): str(number) for number in range(2, len(raters) + 1)}
             rows = [{"": f"{n}. {names.get(rater, rater)}"} for n, rater in enumerate(raters, 1)]
             for row, column in zip(*n_shared.nonzero(), strict=True):
-                if row >= column:  # each pair once
+                if row >= column:
                     continue
-                value = kappa[row, column]
-                shade = min(max(0, (value - 0.4) / 0.6), 1)  # from moderate to perfect
-                text = f"{value:.2f}".replace("nan", DASH)
+                kappa = kappas[row, column]
+                shade = min(max(0, (kappa - 0.4) / 0.6), 1)  # from moderate to perfect
+                text = f"{kappa:.2f}".replace("nan", DASH)
                 cell = f'<b style="--at: {shade:.0%}">{text}</b> ({n_shared[row, column]:,})'
                 rows[row][str(column + 1)] = cell
             table = pd.DataFrame(rows, columns=["", *numbers]).fillna("")
@@ -429,51 +429,51 @@ def _show_pairs(study: Study) -> None:
 
 
 def deciding_kappas(results: pd.DataFrame, ordered: str) -> pd.DataFrame:
-    """Return the rows of results.csv with the kappa on all items that verdicts on categories use,
-    annotators' own before that of graders: weighted as in the setting `ordered` where the options
-    are ordered.
+    """Return the rows of results.csv with the kappas on all items that decide verdicts on rubrics
+    with categories: annotators' (`rater_b` is "") before graders', and weighted by the setting
+    `ordered` if the options are ordered.
     """
     is_kappa = (
         (results["rater_a"] == "humans")
         & (results["subset"] == ALL)
-        & (results["at"] == "")
+        & (results["at"] == "")  # over all options, not at one
         & results["statistic"].isin(["cohen_kappa", f"weighted_kappa_{ordered}"])
     )
     rows = results[is_kappa].assign(is_grader=results["rater_b"] != "")
     rows = rows.sort_values(["rubric", "statistic", "is_grader"], kind="stable")
-    return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # a weighted one comes last
+    return rows.drop_duplicates(["rubric", "rater_b"], keep="last")  # sorted: "weighted" is last
 
 
 def binary_kappas(results: pd.DataFrame, verdicts: Sequence[judge.Verdict]) -> pd.DataFrame:
-    """Return the rows of results.csv with kappa on the binary label where a pass holds for it only:
-    those behind such passes, then those of other graders; annotators' has "" as `rater_b`.
+    """Return the rows of results.csv with kappa on the binary label, for rubrics with a pass for it
+    only: those that decided the pass, then other graders'; annotators' has "" as `rater_b`.
     """
-    keys = {tuple(key) for v in verdicts if v["holds_for"] == "binary" for key in v["kappas"]}
+    used = {tuple(key) for v in verdicts if v["holds_for"] == "binary" for key in v["kappas"]}
     binary = results[(results["subset"] == ALL_BINARY) & (results["rater_a"] == "humans")]
-    rows = binary[[key in keys for key in zip(*map(binary.get, RESULTS_KEY), strict=True)]]
+    rows = binary[[key in used for key in zip(*map(binary.get, RESULTS_KEY), strict=True)]]
     raters = rows["rater_b"].mask(rows["statistic"] == "people_kappa", "")
     plain = binary.query("statistic == 'cohen_kappa' and at == ''")
-    rest = plain[plain["rubric"].isin(rows["rubric"])]
-    return pd.concat([rows.assign(rater_b=raters), rest]).drop_duplicates(["rubric", "rater_b"])
+    others = plain[plain["rubric"].isin(rows["rubric"])]
+    return pd.concat([rows.assign(rater_b=raters), others]).drop_duplicates(["rubric", "rater_b"])
 
 
 def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFrame:
-    """Return a row per rubric of `deciding_kappas`: annotators' kappa, and that of each of the
-    `graders` with annotators, each with its 95% CI as HTML, in columns named as `rater_b`.
+    """Return a row per rubric of `kappas`: annotators' kappa and that of each of the `graders`, as
+    HTML with 95% CI, by `rater_b`; marked if below annotators', or with * if on held-out items.
     """
     rows = kappas[kappas["rater_b"].isin(["", *graders])]
     lows = rows["rubric"].map(rows[rows["rater_b"] == ""].set_index("rubric")["low"])  # annotators'
     marks = (rows["high"] < lows).map({True: f' <b class="evenhand-below">{BELOW}</b>', False: ""})
     marks += rows["statistic"].str.endswith("_held_out").map({True: " *", False: ""})
     figures = zip(rows["estimate"], rows["low"], rows["high"], marks, strict=True)
-    cells = [f"{at:z.2f} [{low:z.2f}, {high:z.2f}]{mark}" for at, low, high, mark in figures]
+    cells = [f"{kappa:z.2f} [{low:z.2f}, {high:z.2f}]{mark}" for kappa, low, high, mark in figures]
     table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")
     return table[[*dict.fromkeys(rows["rater_b"])]].reset_index().fillna(DASH)
 
 
 def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> list[str]:
-    """Return a sentence per rubric: how many clusters (each a `noun`) are still to be labelled for
-    the wanted half-width of the 95% CI of annotators' kappa. `kappas` are `deciding_kappas`.
+    """Return a sentence per rubric: how many clusters (called `noun`) are still to be labelled for
+    this half-width of the 95% CI of annotators' kappa. `kappas` are those of `deciding_kappas`.
     """
     sentences = []
     for row in kappas[kappas["rater_b"] == ""].to_dict("records"):
@@ -538,10 +538,10 @@ def show_pages(present: Callable[[], Study]) -> None:
     `present` returns the study as its files are now.
     """
     study = present()
-    who = require(study, "lead", "expert")
+    visitor = require(study, "lead", "expert")
     stand_by()
     pages = PAGES[-1:] if study.folder.name == START else PAGES  # no study yet: New study alone
-    permitted = [page for page in pages if who.role in page.roles]
+    permitted = [page for page in pages if visitor.role in page.roles]
     addressed = [
         st.Page(
             _page_function(present, page),
@@ -551,9 +551,9 @@ def show_pages(present: Callable[[], Study]) -> None:
         )
         for page in permitted
     ]
-    # The annotators' address, and pages that another role alone may see, show the first page.
-    first, others = permitted[0], {"", present_place()} - {page.url_path for page in addressed}
-    hidden = [hidden_page(place, first.title, _page_function(present, first)) for place in others]
+    # The annotators' address (""), and pages that another role alone may see, show the first page.
+    first, rest = permitted[0], {"", present_place()} - {page.url_path for page in addressed}
+    hidden = [hidden_page(path, first.title, _page_function(present, first)) for path in rest]
     # Not in Streamlit's groups, in which a screen reader finds no list: lead.css names the groups.
     chosen = st.navigation([*addressed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
@@ -564,18 +564,18 @@ def show_pages(present: Callable[[], Study]) -> None:
         st.query_params[LINK_PARAMETER] = "in"  # a reload asks for the lead's pages (`entry`)
     st.html(Path(__file__).with_name("lead.css"))
     name = study.config.name.replace(START, "A new study")
-    note = "\nSynthetic study: responses or ratings are simulated" * study.config.synthetic
+    note = "\nSynthetic study: responses or ratings are simulated"
     with st.sidebar.container(key="lead-study"):
         st.text("Leading the study")
-        st.text(f"{name}{note}")
-        if who.role == "lead" and len(permitted) > 1:
+        st.text(name + (note if study.config.synthetic else ""))
+        if visitor.role == "lead" and len(permitted) > 1:
             PageLink("New study", "New study").show()
     with st.sidebar.container(key="lead-visitor"):
-        st.text(f"Logged in as {who.name}")
+        st.text(f"Logged in as {visitor.name}")
         st.button("Log out", on_click=leave, args=(study, LOGIN.held()), width="stretch")
     other_studies = (site.folder.name for site in sites() if site != present_site())
     studies = [name for name in other_studies if name != START]
-    if who.role == "lead" and studies:  # each has a login of its own
+    if visitor.role == "lead" and studies:  # the login is a separate one for each study
         heading = written("several.others")
         links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
         with st.sidebar.container(key="lead-other-studies"):
@@ -601,7 +601,7 @@ def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], No
             with st.container(horizontal=True, key="beside"):
                 for entry in siblings:
                     PageLink(entry.title, entry.title).show()
-        above = "" if page.is_listed else place_of(siblings[0].title)
+        above = "" if page.is_listed else place_of(siblings[0].title)  # the group's listed page
         _marker(key="marker", data={"page": place_of(page.title), "above": above})
         try:
             page.draw(study)

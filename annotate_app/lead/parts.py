@@ -1,9 +1,9 @@
-"""Parts that the lead's pages share: counts and figures of a study, tables, links, charts, texts
-of an item, previews, uploaded files.
+"""Parts that the pages of the lead (who runs the study) share: counts and figures of a study,
+tables, links, charts, texts of an item, previews, uploaded files.
 
-Figures (agreement, verdicts, quality) are made in a separate process of lower priority
-(`evenhand.reporting.report`), so that no annotator waits for them. The pages thus show the same
-rows as the report. Figures are kept until new data come in.
+Figures (agreement, verdicts, quality) are made in a separate process of lower priority, so that no
+annotator waits for them, and by the report's code (`evenhand.reporting.report`), so that pages and
+report show the same rows. They are kept until new data come in.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from evenhand.texts import DASH, readable_name, written
 # meanwhile. So one further process of low priority counts, with its own connection to the store.
 
 Counted = TypeVar("Counted")
-_PROCESS = StandBy()  # which counts: no cache of Streamlit's, as a visitor may clear those
+_PROCESS = StandBy()  # the counting process; not in a cache of Streamlit's: a visitor may clear it
 
 
 def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
-    """Return `count(study, *arguments)` from the counting process, which imports the module of
-    `count`: it must not import pages.
+    """Return `count(study, *arguments)` from the counting process. That process imports the module
+    of `count`, which must therefore not import pages.
     """
     result: Counted = _PROCESS.ask(call_on, study.folder.resolve(), count, arguments)
     return result
@@ -67,35 +67,35 @@ def counted(study: Study, count: Callable[..., Counted], *arguments: object) -> 
 
 def latest(study: Study, count: Callable[..., Counted], *arguments: object) -> Counted:
     """Return `count(study, *arguments)`, counted once for all viewers, and again when new data have
-    come in, or after a minute, as reservations of items expire.
+    come in, or in the next minute, since reservations of items expire.
     """
     name, minute = f"{count.__module__}.{count.__qualname__}", int(time.time() // 60)
     state = (str(study.folder), data_version(study), minute)
-    result: Counted = _kept(study, count, name, state, arguments)
+    result: Counted = _cached(study, count, name, state, arguments)
     return result
 
 
 @st.cache_data(max_entries=20, show_spinner=False)
-def _kept(
+def _cached(
     _study: Study, _count: Callable[..., Any], name: str, state: object, arguments: tuple[Any, ...]
 ) -> Any:
     return counted(_study, _count, *arguments)  # arguments named _... are not in the cache's key
 
 
-stand_by = _PROCESS.prepare  # ahead of its use, when somebody logs in who will need it
+stand_by = _PROCESS.prepare  # starts the process ahead of its use, after a login
 
 _log = logging.getLogger(__name__)
 
 # ---- figures ------------------------------------------------------------------------------------
 
-_FAILED = "the figures could not be made; the app's log says why"
-_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")  # leaning_at: a category
+_COMPLAINT = "the figures could not be made; the app's log says why"
+_QUALITY_TEXTS = ("rater_id", "leaning_at", "flagged", "reason", "excluded")  # columns of texts
 _ESTIMATE = ("estimate", "low", "high")  # the numbers of results.csv that are read
 
 
 def latest_figures(study: Study) -> LiveFigures | None:
     """Return the latest figures, or None while there are none, and request newer ones if new data
-    have come in. Draws when the figures were made, and the stage that newer ones are in.
+    have come in. Draws a note: when the figures were made, and how far newer ones are.
     """
     maker = _maker(study.folder.resolve())
     version = data_version(study)
@@ -123,7 +123,7 @@ def current_figures(study: Study) -> LiveFigures | None:
 class LiveFigures:
     """The figures of one state of the study, as files in a folder."""
 
-    version: str
+    version: str  # of the data, as in `data_version`
     folder: Path
     complaint: str = ""  # why there are no figures, in one sentence
     made_at: str = ""  # time (UTC, to the minute) before which all labels are included
@@ -139,8 +139,8 @@ class LiveFigures:
 
     @cached_property
     def quality(self) -> pd.DataFrame:
-        numbers = [name for name in QUALITY_COLUMNS if name not in _TEXTS]
-        return self._table(QUALITY_FILE, numbers, _TEXTS)
+        numbers = [name for name in QUALITY_COLUMNS if name not in _QUALITY_TEXTS]
+        return self._table(QUALITY_FILE, numbers, _QUALITY_TEXTS)
 
     @cached_property
     def forests(self) -> Any:
@@ -156,13 +156,13 @@ class LiveFigures:
         )
 
 
-_MADE = "made.txt"  # the file with the version of saved figures, and when they were made
+_STAMP = "made.txt"  # the file with the version of saved figures, and when they were made
 
 
 class FiguresMaker:
-    """Makes the figures of one study on request, for many threads.
+    """Makes the figures of one study on request; many threads may share it.
 
-    `last_attempt` may have failed; `current` are the latest figures. While figures are being made,
+    `current` are the latest figures; `last_attempt` may have failed. While figures are being made,
     `stage` names the present step, and `since` is when they were begun (`time.monotonic`).
     """
 
@@ -178,7 +178,7 @@ class FiguresMaker:
         self.current: LiveFigures | None = None
         with suppress(OSError):  # figures that an earlier process saved
             out = Path(shutil.copytree(self._saved_folder, Path(self._home.name) / "last"))
-            version, made_at = (out / _MADE).read_text("utf-8").splitlines()
+            version, made_at = (out / _STAMP).read_text("utf-8").splitlines()
             self.current = LiveFigures(version, out, made_at=made_at)
         self.stage = ""
         self.since = 0.0
@@ -201,16 +201,16 @@ class FiguresMaker:
         except InputError as error:
             complaint = str(error)
         except StoreAway as error:
-            _log.warning("%s: %s", _FAILED, error)
-            complaint, version = _FAILED, ""  # so that they are tried again
+            _log.warning("%s: %s", _COMPLAINT, error)
+            complaint, version = _COMPLAINT, ""  # no data's version, so that `request` tries again
         except Exception:
-            _log.exception(_FAILED)
-            complaint = _FAILED
+            _log.exception(_COMPLAINT)
+            complaint = _COMPLAINT
         self.last_attempt = LiveFigures(version, out, complaint, made_at)
         if complaint:
             shutil.rmtree(out, ignore_errors=True)
         else:
-            # No page reads the figures before the previous ones any more.
+            # A page may still read the current figures, which are replaced now, but no older ones.
             if self._previous is not None:
                 shutil.rmtree(self._previous.folder, ignore_errors=True)
             self._previous, self.current = self.current, self.last_attempt
@@ -219,12 +219,12 @@ class FiguresMaker:
     def _save(self, out: Path, version: str, made_at: str) -> None:
         """Save figures for the next process, which shows them until it has newer ones."""
         with suppress(OSError):
-            (out / _MADE).write_text(f"{version}\n{made_at}\n", "utf-8")
+            (out / _STAMP).write_text(f"{version}\n{made_at}\n", "utf-8")
             self._saved_folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = tempfile.mkdtemp(dir=self._saved_folder.parent)
-            shutil.copytree(out, fresh, dirs_exist_ok=True)
+            copy = tempfile.mkdtemp(dir=self._saved_folder.parent)
+            shutil.copytree(out, copy, dirs_exist_ok=True)
             shutil.rmtree(self._saved_folder, ignore_errors=True)
-            Path(fresh).rename(self._saved_folder)
+            Path(copy).rename(self._saved_folder)  # at once, so that nobody reads half a copy
 
 
 _maker = cache(FiguresMaker)
@@ -234,8 +234,8 @@ _maker = cache(FiguresMaker)
 
 _words_text = Path(__file__).with_name("words.toml").read_text("utf-8")
 WORDS: dict[str, dict[str, str]] = tomllib.loads(_words_text)
-"""Headings, fields and choices of the lead's pages."""
-_TO_THE_MINUTE = "minute"
+"""Headings, fields and choices of the lead's pages, by section and name."""
+_TO_THE_MINUTE = "minute"  # in place of a number's format, for times
 _FORMATS = {
     **dict.fromkeys(("seconds", "median_seconds", "idle_minutes"), ".0f"),
     **dict.fromkeys(("tokens_input", "tokens_output"), ".0f"),
@@ -262,17 +262,17 @@ def show_table(
     """Draw a table that screen readers can read; cells are escaped text, missing numbers a dash.
 
     `columns` are names of columns of `frame`, separated by spaces, or a mapping of names to
-    headings. `headings` override those of words.toml. `number` formats numbers if `columns` is a
-    mapping. `folded` hides the table until it is clicked. `links` return the address for a cell's
-    value, by column. `display_names` replace ids of raters and rubrics. Cells of `html_columns` are
-    HTML already.
+    headings. `headings` override those of words.toml. `number` is the format of all numbers if
+    `columns` is a mapping. `folded` hides the table until its caption is clicked. `links` are, by
+    column, functions from a cell's value to an address. `display_names` replace ids of raters and
+    rubrics. Cells of `html_columns` are HTML already.
     """
     formats: Mapping[str, str] = {}
     links, title = links or {}, html.escape(caption)
-    names = dict.fromkeys(("rater_id", "rubric"), display_names or {})
+    names_by_column = dict.fromkeys(("rater_id", "rubric"), display_names or {})
     if isinstance(columns, str):
-        titles, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
-        columns = {name: titles.get(name) or readable_name(name) for name in columns.split()}
+        known, formats = WORDS["headings"] | dict(headings or {}), _FORMATS
+        columns = {name: known.get(name) or readable_name(name) for name in columns.split()}
     is_number = {name: frame[name].dtype.kind in "iuf" for name in columns}  # integers, floats
     number_class = ' class="number"'
     head = "".join(
@@ -283,12 +283,12 @@ def show_table(
     for row in frame.to_dict("records"):
         cells = []
         for name, heading in columns.items():
-            kind, content = "", row[name]
+            css_class, content = "", row[name]
             if name not in html_columns:
                 spec, link = formats.get(name, number), links.get(name)
-                kind, content = _cell(row[name], spec, link, names.get(name, {}))
-            css_class = f' class="{kind}"' if kind else ""
-            cells.append(f'<td{css_class} data-heading="{html.escape(heading)}">{content}</td>')
+                css_class, content = _cell(row[name], spec, link, names_by_column.get(name, {}))
+            attribute = f' class="{css_class}"' if css_class else ""
+            cells.append(f'<td{attribute} data-heading="{html.escape(heading)}">{content}</td>')
         rows.append("".join(cells))
     with st.expander(caption) if folded else nullcontext():
         st.html(
@@ -302,7 +302,7 @@ def show_table(
 def _cell(
     value: object, spec: str, link: Callable[[str], str] | None, names: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Return a cell's class, and as HTML its value, formatted or as a display name, and linked."""
+    """Return a cell's CSS class, "" for none, and its value as HTML: formatted, named, linked."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "number", DASH
     if spec == _TO_THE_MINUTE:
@@ -331,12 +331,12 @@ def to_the_minute(stamp: str) -> str:
 
 
 def choose_any(
-    label: str, names: Mapping[str, str], placeholder: str, key: str, **field: Any
+    label: str, names: Mapping[str, str], placeholder: str, key: str, **options: Any
 ) -> str | None:
     """Draw a select box that begins with nothing chosen; return the chosen key of `names`."""
-    title_of = lambda name: names.get(name, name)  # noqa: E731
-    field |= {"index": None, "format_func": title_of, "placeholder": placeholder}
-    chosen: str | None = st.selectbox(label, list(names), key=key, **field)
+    options |= {"index": None, "placeholder": placeholder}
+    options["format_func"] = lambda name: names.get(name, name)
+    chosen: str | None = st.selectbox(label, list(names), key=key, **options)
     return chosen
 
 
@@ -345,8 +345,8 @@ def choose_any(
 
 @dataclass(frozen=True)
 class PageLink:
-    """A link to the page with this title. `chosen` are the values that fields take there, by their
-    keys, which the address holds.
+    """A link to the page with this title. `chosen` are values for that page's fields, by the keys
+    of the fields; the link's address contains them.
     """
 
     title: str
@@ -359,7 +359,7 @@ class PageLink:
 
 
 def page_of(title: str, field: str, value: str) -> str:
-    """Return the address of a page with a value in one field, from any of the lead's pages.
+    """Return the address, from any of the lead's pages, of a page with a value in one field.
 
     >>> page_of("Annotators", "one_rater", "a&b")
     'annotators?one_rater=a%26b'
@@ -372,26 +372,26 @@ def page_of(title: str, field: str, value: str) -> str:
 
 def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
     """Draw forest plots (`rubric`, `svg`, `alt`, `note`) in the page's colours, by rubric."""
-    sections, scheme = dict[str, str](), st.context.theme.type or "light"
-    legend = charts[0]["note"] if charts else ""  # which the other notes repeat
+    sections, colour_scheme = dict[str, str](), st.context.theme.type or "light"
+    legend = charts[0]["note"] if charts else ""  # shown once: other notes repeat it
     for chart in charts:
-        svg = svg_in_scheme(chart["svg"], scheme).replace("κ", "kappa")  # as the page calls it
-        drawn = base64.b64encode(svg.encode()).decode()
+        svg = svg_in_scheme(chart["svg"], colour_scheme).replace("κ", "kappa")  # the page's word
+        encoded = base64.b64encode(svg.encode()).decode()
         alt, note = (html.escape(chart[name].removeprefix(legend)) for name in ("alt", "note"))
-        figure = f'<img src="data:image/svg+xml;base64,{drawn}" alt="{alt}"><small>{note}</small>'
-        before = sections.get(chart["rubric"], html_texts.heading(chart["rubric"], 3))
-        sections[chart["rubric"]] = f"{before}<figure>{figure}</figure>"
+        image = f'<img src="data:image/svg+xml;base64,{encoded}" alt="{alt}"><small>{note}</small>'
+        sections.setdefault(chart["rubric"], html_texts.heading(chart["rubric"], 3))
+        sections[chart["rubric"]] += f"<figure>{image}</figure>"
     drawn = "".join(f"<section>{section}</section>" for section in sections.values())
     html_texts.show(html_texts.block(legend, "note"), f'<div class="evenhand-charts">{drawn}</div>')
 
 
 # ---- the texts of an item, as on the annotators' pages ------------------------------------------
 
-_MOST_LETTERS = 160  # of an item's text in a table, whose style cuts it where the column ends
+_MOST_LETTERS = 160  # of an item's text in a table; lead.css shows what fits the column
 
 
 def text_for_annotators(study: Study, unit_id: str, rubric_name: str) -> PeopleText:
-    """Return a rubric's words for an item; a pair has its sides in their stored order."""
+    """Return a rubric's words and an item's texts; those of a pair's two sides in stored order."""
     rubric = study.rubrics[rubric_name]
     return rubric.for_people(study.values(rubric, unit_id))
 
@@ -410,17 +410,17 @@ def marked_blocks(
     marks: Sequence[tuple[str, Mark]],
     note: Callable[[Sequence[str]], str],
 ) -> str:
-    """Return HTML: an item's texts, with both sides next to each other. A text in which annotators
-    marked words is shown as it was written, with the marks: `marks` are pairs of an annotator and a
-    mark. `note` returns the note on words from the annotators, one or more, who marked them.
+    """Return HTML: an item's texts, the two sides of a pair next to each other. A text in which
+    annotators marked words is shown as it was written, with the marks. `marks` are pairs of an
+    annotator and a mark; `note` returns the note on words from the annotators who marked them.
     """
 
     def block_with_marks(text: TextBlock) -> str:
-        in_text = [(rater, mark) for rater, mark in marks if mark.text == text.variable]
-        if not in_text:
+        marks_here = [(rater, mark) for rater, mark in marks if mark.text == text.variable]
+        if not marks_here:
             return html_texts.drawn_block(text, ENGLISH, study.config.annotation.display)
-        parts = pieces(text.text, in_text)
-        noted = [(part, note(raters) if raters else "") for part, raters in parts]
+        marked_pieces = pieces(text.text, marks_here)
+        noted = [(piece, note(raters) if raters else "") for piece, raters in marked_pieces]
         return html_texts.marked_block(noted, text.label)
 
     blocks = [(text.side, block_with_marks(text)) for text in texts]
@@ -444,7 +444,7 @@ _STYLE = Path(__file__).parents[1] / "session_pages.css"
 
 
 def show_annotator_view(content: str, label: str = "As annotators see it") -> None:
-    """Draw HTML that was made here as it looks on the annotators' pages, under a label."""
+    """Draw HTML made by this app, under a label, as it looks on the annotators' pages."""
     st.html(_STYLE)
     with st.container(border=True, key="preview"):
         html_texts.show(f'<p class="evenhand-label">{label}</p>')
@@ -463,8 +463,8 @@ OF_TOOLS = [*TABLES, "tsv", "json", "xlsx", "parquet", "arrow", "eval", "zip"]  
 def uploaded_files(
     kinds: Sequence[str] = TABLES, /, **files: UploadedFile | None
 ) -> Iterator[dict[str, Path | None]]:
-    """Yield the paths of the files in a temporary folder, by their keyword; None for no file. The
-    uploaded names never become paths. Raises InputError if a file is too large or of another kind.
+    """Yield the paths of the files in a temporary folder, by their keyword; None for no file. Names
+    that users gave never become paths. Raises InputError if a file is too large or of another kind.
     """
     with tempfile.TemporaryDirectory(prefix="evenhand-upload-") as home:
         paths: dict[str, Path | None] = dict.fromkeys(files)

@@ -1,5 +1,5 @@
-"""The lead's pages on annotators (quality of their labels, the flags that they raise, recruitment
-with invitations, assignments, pause and sample, accounts), and the pages Export and Log.
+"""Pages of the lead, who runs the study: on annotators (quality of labels, flags that they raise on
+items, recruitment), on accounts with a password, and the pages Export and Log.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from evenhand.texts import readable_name, written
 
 
 def show_raters(study: Study) -> None:
-    """Draw the quality of the annotators' labels, or of one annotator's with all details."""
+    """Draw the quality of the annotators' labels, or all details of one annotator if chosen."""
     raters = parts.latest(study, progress.rater_progress)["rater_id"].tolist()
     names = {rater: study.config.names.get(rater, rater) for rater in raters}
-    table = st.container()
+    above = st.container()  # for the table, which needs the choice
     rater = parts.choose_any("Show one annotator", names, "All", "one_rater", bind="query-params")
-    with table:
+    with above:
         _show_quality(study, rater)
     if rater is not None:
         _show_rater(study, rater)
@@ -75,7 +75,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
         rater_id=[_name_and_flags(row, names, excluded) for row in rows],
         state=table["rater_id"].map(states).fillna(""),
         kappa=[kappa_cell(row) for row in rows],
-        checks=[_CHECKS.format_map(row) if row["attention_given"] else "" for row in rows],
+        checks=[_PASSED.format_map(row) if row["attention_given"] else "" for row in rows],
     )
     columns = "rater_id state answers kappa median_seconds pace idle_minutes longest_run"
     columns += " checks" if table["checks"].any() else ""
@@ -84,7 +84,7 @@ def _show_quality(study: Study, rater: str | None) -> None:
         parts.show_table(table, title, columns, html_columns=("rater_id", "kappa"))
 
 
-_CHECKS = "{attention_passed:.0f} of {attention_given:.0f}"
+_PASSED = "{attention_passed:.0f} of {attention_given:.0f}"  # attention checks
 
 
 def _name_and_flags(
@@ -104,12 +104,12 @@ def kappa_cell(row: Mapping[str, Any]) -> str:
     """Return HTML: an annotator's kappa with the others as a dot and interval on a line from 0 to
     1, and in numbers; empty where kappa is not known.
     """
-    kappa, low, high = (row[f"agreement{bound}"] for bound in ("", "_low", "_high"))
+    kappa, low, high = row["agreement"], row["agreement_low"], row["agreement_high"]
     if math.isnan(kappa):
         return ""
     interval = "" if math.isnan(low) else f" ({low:.2f} to {high:.2f})"
-    drawn = {"at": kappa, "low": low if interval else kappa, "high": high if interval else kappa}
-    style = "; ".join(f"--{name}: {min(max(value, 0), 1):.2%}" for name, value in drawn.items())
+    points = {"at": kappa, "low": low if interval else kappa, "high": high if interval else kappa}
+    style = "; ".join(f"--{name}: {min(max(value, 0), 1):.2%}" for name, value in points.items())
     line = f'<small class="evenhand-line">0 <i class="evenhand-dot" style="{style}"></i> 1</small>'
     return f"{line}{kappa:.2f}{interval}"
 
@@ -170,7 +170,7 @@ def show_flags(study: Study) -> None:
 
 
 def _show_flag(study: Study, flag: RaisedFlag) -> None:
-    """Draw a flag with its item, and the fields to resolve it or how it was resolved."""
+    """Draw a flag with its item, and the fields to resolve it, or how it was resolved."""
     at, rubric = parts.to_the_minute(flag.created_at), parts.rubric_titles(study).get(flag.rubric)
     raised = written("lead.flag_raised", rater=flag.rater_id, rubric=rubric or flag.rubric, at=at)
     title = heading(parts.WORDS["flags"].get(flag.reason, flag.reason), 3)
@@ -264,26 +264,26 @@ def _show_invites(study: Study) -> None:
 
 def _show_links(study: Study, invites: pd.DataFrame) -> None:
     """Draw the links (rows of `access.invites_table`), their states, and an invitation's text."""
-    base, raters_with_session = root_address(), sessions.known_raters(study)
+    base, started = root_address(), sessions.known_raters(study)
     states = parts.latest(study, progress.rater_progress).set_index("rater_id")["state"].to_dict()
     rows = []
     for invite in invites.to_dict("records"):
         rater, token, state = invite["rater_id"], invite["token"], invite["state"]
         if states.get(rater) in ("finished", "excluded"):
             state = states[rater]
-        elif rater in raters_with_session and state == "open":
+        elif rater in started and state == "open":
             state = "started"
         link = f"{base}?invite={token}" if rater else sessions.study_url(base, token)
         is_valid = token and invite["state"] == "open"
-        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}  # by the lead
+        row = {"code": rater or _ANYONE, "state": state, "sends": bool(rater)}  # not Prolific's
         row |= {"until": parts.to_the_minute(invite["until"]), "link": link if is_valid else ""}
         rows.append(row)
     reader = language(study.config.annotation.language)
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
     if minutes := parts.latest(study, progress.annotator_minutes):
-        rounded = 5 * math.ceil(minutes / 5)
-        time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded} min"
+        rounded_up = 5 * math.ceil(minutes / 5)
+        time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded_up} min"
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"  # which the component fills in for each link
     show(block(text, "quote", "Text to send"))
@@ -293,10 +293,10 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
 def _invite(
     study: Study, who: access.Visitor, *, for_prolific: bool, codes: str, count: int, hours: int
 ) -> str | None:
-    new_codes = (access.new_code() for _ in range(count))
-    raters = [""] if for_prolific else parts.split_list(codes) or [*new_codes]
-    made = access.make_invites(study, raters, hours)
-    note_act(study.store, "invite", about="", detail=f"made: {len(made)}", done_by=who.name)
+    raters = [""] if for_prolific else parts.split_list(codes)  # "" for anyone from Prolific
+    raters = raters or [access.new_code() for _ in range(count)]
+    invites = access.make_invites(study, raters, hours)
+    note_act(study.store, "invite", about="", detail=f"made: {len(invites)}", done_by=who.name)
     prolific = study.config.prolific
     if for_prolific and not (prolific and prolific.signed_for):
         return written("lead.prolific_known_id")
@@ -310,9 +310,9 @@ def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
 
 
 def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
-    with open_study(study.folder) as present:  # its settings may be newer than ours
-        extend_sample(present, more)
-        note_act(study.store, "sample", "", f"pairs: {len(present.store.sample())}", who.name)
+    with open_study(study.folder) as reopened:  # its settings may be newer than those of `study`
+        extend_sample(reopened, more)
+        note_act(study.store, "sample", "", f"pairs: {len(reopened.store.sample())}", who.name)
 
 
 # ---- assignments of participants: released or given again, and what is owed ---------------------
@@ -321,8 +321,8 @@ def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
 def _show_assignments(study: Study) -> None:
     """Draw the participants, and the fields to release or return their assignments."""
     st.header("Assignments", anchor=False)
-    if sides := sessions.Sessions(study).sides():
-        counts = (f"{side} ({people} of {quota})" for side, (people, quota) in sides.items())
+    if quotas := sessions.Sessions(study).sides():  # by answer to the background question with some
+        counts = (f"{answer} ({people} of {quota})" for answer, (people, quota) in quotas.items())
         st.text(written("lead.sides", sides=", ".join(counts)))
     times = sessions.session_times(study, sessions.Sessions(study))
     if times.empty:
@@ -337,7 +337,7 @@ def _show_assignments(study: Study) -> None:
     acts: Mapping[str, str] = parts.WORDS["acts"]
     act = st.selectbox("What happened", acts, format_func=acts.__getitem__, key="places.act")
     change = lead_callback(study, "places", _change_assignment)
-    title = acts[act].partition(": ")[2].capitalize()  # what follows from what happened
+    title = acts[act].partition(": ")[2].capitalize()  # such as "Release the open items"
     st.button(title, "places", on_click=change, disabled=not name)
     show_outcome("places")
     if study.config.prolific is None:
@@ -363,13 +363,12 @@ def _take_submissions(
 
 
 def _change_assignments(study: Study, who: access.Visitor, acts: Mapping[str, str]) -> str:
-    """Carry out an act (a key of the words `acts`) for each annotator; return the outcomes."""
+    """Carry out each annotator's act, named as in `acts` of words.toml; return what was done."""
     participants, outcomes = sessions.Sessions(study), []
     for rater, act in acts.items():
         if act in sessions.RELEASE_REASONS:
-            outcomes.append(
-                written("lead.freed", rater=rater, count=participants.release(rater, act))
-            )
+            count = participants.release(rater, act)
+            outcomes.append(written("lead.freed", rater=rater, count=count))
         else:
             participants.readmit(rater)
             outcomes.append(written("session.readmitted", rater=rater))
@@ -419,7 +418,7 @@ def _disable_account(study: Study, who: access.Visitor, *, name: str) -> str:
 
 # ---- export: the report and the study's tables --------------------------------------------------
 
-_FINAL_BOOK, _UNITS = "final-labels.xlsx", "ratings.units.csv"
+_FINAL_BOOK, _UNITS = "final-labels.xlsx", "ratings.units.csv"  # units: the items
 _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "final-labels.csv": exporting.exported_final,
     "ratings.csv": exporting.exported_ratings,
@@ -432,7 +431,7 @@ _TABLES: dict[str, Callable[[Study], pd.DataFrame]] = {
     "background.csv": sessions.raters_table,
     "decisions.csv": exporting.exported_decisions,
 }
-_ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name  # of the injection audit
+_ATTACKED = exporting.part_path(Path("ratings.csv"), "attacked").name  # the prompt-injection audit
 _REPORT = ("report.html", "report.md", "report.json", "results.csv")
 
 
@@ -452,6 +451,7 @@ def show_export(study: Study) -> None:
         name: partial(parts.counted, study, exporting.as_csv, make) for name, make in tables.items()
     }
     makers[_FINAL_BOOK] = partial(parts.counted, study, exporting.final_book)
+    # The sidecar goes with ratings.csv: it tells `evenhand check` what the ratings mean.
     sidecar, attacked = sidecar_path(Path("ratings.csv")).name, _ATTACKED if audited else ""
     makers[sidecar] = lambda: exporting.sidecar_text(study, _UNITS, attacked).encode()
     with st.container(key="files-tables"):
@@ -466,7 +466,7 @@ def show_export(study: Study) -> None:
 
 
 def _offer_files(study: Study, who: str, makers: Mapping[str, Callable[[], bytes]]) -> None:
-    """Draw a row for each table or text: its title and contents, and a button for each format."""
+    """Draw a row for each table or text, with a button per format; `makers` return the contents."""
     for stem, contents in parts.WORDS["contents"].items():
         if names := [name for name in makers if Path(name).stem == stem]:
             with st.container(key=f"file-{stem.replace('.', '-')}"):
@@ -484,7 +484,7 @@ def _offer_file(study: Study, who: str, name: str, make: Callable[[], bytes]) ->
         note_act(study.store, "export", name, f"{len(content):,} bytes", who)
         return content
 
-    # The title, which is next to the button, is heard with it; the format is seen.
+    # The page shows only the format, next to the title; a screen reader reads out both.
     title, words = parts.WORDS["files"][Path(name).stem], parts.WORDS["formats"]
     st.download_button(
         f"**{title}** {words[Path(name).suffix]}",
@@ -502,7 +502,7 @@ _MOST_ACTS = 500
 
 
 def show_log(study: Study) -> None:
-    """Draw the latest acts, of one kind or person if chosen; equal successive acts share a row."""
+    """Draw the latest acts, of one kind or person if chosen; a run of equal acts shares a row."""
     logged, filters = acts(study.store), {"kind": "What", "done_by": "Who"}
     summary, kinds = st.container(), logged["kind"]
     logged["kind"] = kinds.map(parts.WORDS["log"].get).fillna(kinds.map(readable_name))
@@ -514,11 +514,12 @@ def show_log(study: Study) -> None:
     with summary:
         show(block(written("lead.acts", shown=len(table), count=len(logged)), "note"))
     contents = table[["done_by", "kind", "about", "detail"]]
-    run = (contents != contents.shift()).any(axis=1).cumsum()  # numbers each run of equal acts
-    times = table["created_at"].map(parts.to_the_minute).map(html.escape).groupby(run).agg(list)
+    runs = (contents != contents.shift()).any(axis=1).cumsum()  # the number of each act's run
+    times = table["created_at"].map(parts.to_the_minute).map(html.escape).groupby(runs).agg(list)
     fold = "<details><summary>{} times since {}</summary>{}</details>".format
-    folds = [fold(len(at), at[-1], ", ".join(at)) if len(at) > 1 else "" for at in times]
-    table = table[~run.duplicated()].assign(kind=lambda kept: kept["kind"].map(html.escape) + folds)
+    folds = [fold(len(run), run[-1], ", ".join(run)) if len(run) > 1 else "" for run in times]
+    table = table[~runs.duplicated()]
+    table = table.assign(kind=table["kind"].map(html.escape) + folds)
     filled = " ".join(name for name in ("about", "detail") if table[name].any())
     with st.container(key="stacked-log"):
         headings = filters | {"detail": "In detail"}

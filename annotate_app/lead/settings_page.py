@@ -1,6 +1,6 @@
-"""The pages that change the study: settings, texts, rubrics, practice items, checks and questions.
-
-Every change is entered in fields, reviewed with its effects, and then saved to the study's files.
+"""The pages on which the lead, who runs the study, changes it: settings, texts, rubrics, practice
+items, attention checks, questions. Every change is entered in fields, reviewed with its effects,
+and then saved to the study's files.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ from evenhand.texts import readable_name, written
 
 _EDITING = "editing"  # in the session's state: what is edited, an `Editing`
 _NUMBERS = count(1)  # for `Editing.number`
+_KeyOf = Callable[[str], str]  # the key of a widget in Streamlit's session state, for its name
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
-"""Beginning of a complaint about a setting, which the pages know by its title."""
+"""Beginning of a complaint about a setting, for which the pages show the setting's title."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +52,31 @@ class Editing:
 
     target: str
     present: changing.Contents
-    number: int  # another whenever editing begins
+    number: int  # a new one whenever editing begins, so that the fields are drawn afresh
 
     def text(self, name: str = FILE_NAME) -> str:
         """Return the text of one of the files; empty if there is no such file."""
         return (self.present.files.get(name) or b"").decode("utf-8-sig")
 
     def key(self, name: str) -> str:
-        """Return the key of a widget, whose value is thus kept until editing begins again."""
+        """Return the key under which a widget keeps its value until editing begins again."""
         return f"{self.target}.{self.number}.{name}"
 
     def entered(self) -> dict[str, Any]:
-        """Return the present values of these widgets, by their keys without the target."""
+        """Return the values in this editing's widgets now, by their keys without the target."""
         start, values = self.key(""), st.session_state.to_dict()
         keys = (str(key) for key in values if str(key).startswith(start))
         return {key.removeprefix(f"{self.target}."): values[key] for key in keys}
 
 
 def begin(study: Study, target: str) -> Editing:
-    """Begin to edit, or go on, and draw the outcome of the last change. Raises InputError if the
-    study's present files contradict each other.
+    """Begin to edit a target, or continue, and draw the outcome of the last change. Raises
+    InputError if the study's present files contradict each other.
     """
     show_outcome(target)
-    before = st.session_state.get(_EDITING)
-    if isinstance(before, Editing) and before.target == target and before.entered():
-        return before  # its fields are on the page, and may hold a change
+    ongoing = st.session_state.get(_EDITING)
+    if isinstance(ongoing, Editing) and ongoing.target == target and ongoing.entered():
+        return ongoing  # its fields are on the page, and may hold a change
     present = changing.contents_of(study, changing.read_files(study))
     editing = Editing(target, present, next(_NUMBERS))
     st.session_state[_EDITING] = editing
@@ -116,24 +117,24 @@ def show_review(
     with bar, st.container(horizontal=True, vertical_alignment="center"):
         shown = editing.entered()
         save_changes = lead_callback(study, editing.target, _save, editing, after, shown)
-        is_off = bool(complaint) or not changes
-        st.button("Save", key="save", type="primary", disabled=is_off, on_click=save_changes)
-        if is_off and not complaint:
+        cannot_save = bool(complaint) or not changes
+        st.button("Save", key="save", type="primary", disabled=cannot_save, on_click=save_changes)
+        if not complaint and not changes:
             st.text(written("change.nothing"))
         else:
-            again = "Begin again from the newer text" if newer_files else "Discard changes"
-            st.button(again, on_click=_begin_again)
+            label = "Begin again from the newer text" if newer_files else "Discard changes"
+            st.button(label, on_click=_begin_again)
     return after
 
 
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
-    rows = [(_title_of(study, c.key), chosen_as(c.before), chosen_as(c.after)) for c in changes]
-    columns = {"what": "What", "now": "Before", "then": "After"}
+    rows = [(_title_of(study, d.key), chosen_as(d.before), chosen_as(d.after)) for d in changes]
+    columns = {"what": "What", "before": "Before", "after": "After"}
     parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
 def _title_of(study: Study, key: str) -> str:
-    """Return what a difference is about, such as "Refusal: question", in words."""
+    """Return the title of a difference, such as "Refusal: question" of "rubric.NAME.question"."""
     kind, _, name = key.partition(".")
     rubric, _, field = name.partition(".")
     title = parts.rubric_titles(study).get(rubric, rubric)
@@ -147,11 +148,11 @@ def _begin_again() -> None:
 def _save(
     study: Study, who: Visitor, editing: Editing, after: changing.Contents, shown: Any, **now: Any
 ) -> Callable[[], None] | None:
-    """Save the change, unless the fields hold something else `now` than what was `shown`, or the
-    files have changed: then the page is drawn again, and says so. `shown` are the fields' values
-    when the button was drawn, `now` those at the click (`acts.storing_callback`).
+    """Save the change and return what draws the outcome; or save nothing and return None if the
+    files have changed, or the fields' values `now`, at the click (`acts.storing_callback`), are not
+    those `shown` when the button was drawn. The page is drawn again, and says so.
     """
-    # `shown` may have fields that the last change took from the page: these count as equal.
+    # A change may have removed fields in `shown` from the page: these count as equal.
     is_as_shown = all(now.get(name, value) == value for name, value in shown.items())
     if not is_as_shown or changing.changed_since(study, editing.present.files):
         return None
@@ -174,7 +175,7 @@ def titled(setting: str) -> str:
 
 
 def chosen_as(value: str) -> str:
-    """Return one of a setting's permitted values in words."""
+    """Return one of a setting's permitted values in words, or another value as it is."""
     return parts.WORDS["choices"].get(value, value)
 
 
@@ -210,10 +211,10 @@ def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study
         return {part.strip(): tuple(parts.split_list(values)) for part, _, values in entries}
     if get_origin(kind) is tuple:
         member = get_args(kind)[0]
-        closed = get_args(member) if get_origin(member) is Literal else choices
-        options = list(dict.fromkeys([*closed, *present]))
-        hint = "None chosen" if closed else "Type one, then Enter"
-        extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not closed}
+        permitted = get_args(member) if get_origin(member) is Literal else choices  # (): any text
+        options = list(dict.fromkeys([*permitted, *present]))
+        hint = "None chosen" if permitted else "Type one, then Enter"
+        extra: dict[str, Any] = {"placeholder": hint, "accept_new_options": not permitted}
         return tuple(st.multiselect(label, options, list(present), shown_as, key=key, **extra))
     if choices:
         choices = list(dict.fromkeys([*choices, present]))
@@ -232,8 +233,8 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
     numbers = (bounds.get("ge"), bounds.get("le"), present)
     low, high, value = (None if number is None else kind(number) for number in numbers)
     step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
-    form = None if kind is int else "%g"
-    entered: int | float | None = st.number_input(label, low, high, value, step, form, key=key)
+    style = None if kind is int else "%g"  # as printf
+    entered: int | float | None = st.number_input(label, low, high, value, step, style, key=key)
     return entered
 
 
@@ -246,7 +247,7 @@ _ELSEWHERE = ("session.content_warning", "session.instructions", "training.file"
 
 
 def show_settings(study: Study) -> None:
-    """Draw the fields of all settings by their parts, and then those that are locked, with why."""
+    """Draw the fields of all settings by part, mostly a section of study.toml; then locked ones."""
     st.text(written("lead.settings"))
     editing = begin(study, "settings")
     config, begun = editing.present.config, changing.has_begun(study)
@@ -310,7 +311,7 @@ def _changed_settings(
     editing: Editing, used: Mapping[str, bool], entered: Mapping[str, Any]
 ) -> dict[str, str]:
     """Return study.toml with the values that differ from the present ones, and without the parts
-    that are not `used` any more: None removes them.
+    that are not `used` any more, which the value None removes.
     """
     config, values = editing.present.config, dict[str, dict[str, Any]]()
     for setting, value in entered.items():
@@ -383,14 +384,14 @@ def show_rubrics(study: Study) -> None:
     left, right = st.columns(2, gap="large")
     titles = parts.rubric_titles(study)
     name = left.selectbox("Rubric", titles, format_func=titles.__getitem__, key="rubric_name")
-    versions = list(study.rubrics[name].versions)
-    code = _choose_language(right, versions, "rubric_in")
+    codes = list(study.rubrics[name].versions)
+    code = _choose_language(right, codes, "rubric_in")
     editing = begin(study, f"rubric-{name}-{code}")
     present = editing.present.rubrics[name]
     n_labels = changing.labels_under(study, present)
     state = "labels" if n_labels else "no_labels"
     st.text(written(f"lead.rubric_{state}", count=n_labels, version=present.hash[:8]))
-    rubric, table = present.in_language(code), "" if code == versions[0] else f"translations.{code}"
+    rubric, table = present.in_language(code), "" if code == codes[0] else f"translations.{code}"
     left, right = st.columns(2, gap="large")
     with left:
         entered = _ask_for_words(editing, rubric)
@@ -420,21 +421,22 @@ class _Words(NamedTuple):
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     """Draw the fields of a rubric's words; return what is entered."""
-    key = editing.key
+    key_of = editing.key
     words = {
-        "title": _line("Title", rubric.title, key("title")),
-        "question": _line("Question", rubric.question, key("question")),
-        "instructions": _area("Guidelines", rubric.instructions, key("instructions"), 360),
+        "title": _line("Title", rubric.title, key_of("title")),
+        "question": _line("Question", rubric.question, key_of("question")),
+        "instructions": _area("Guidelines", rubric.instructions, key_of("instructions"), 360),
     }
     options = []
     for option in rubric.kind.listed:
         title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = _line(f"{title}, name", option.name, key(f"{prefix}.name"))
-            label, at = f"{title}, description", key(f"{prefix}.description")
-            description = _area(label, option.description, at, 96)
+            name = _line(f"{title}, name", option.name, key_of(f"{prefix}.name"))
+            label, field = f"{title}, description", key_of(f"{prefix}.description")
+            description = _area(label, option.description, field, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            examples = parts.split_list(_area(label, present, key(f"{prefix}.examples"), 96), "\n")
+            entered = _area(label, present, key_of(f"{prefix}.examples"), 96)
+            examples = parts.split_list(entered, "\n")
         options.append({"name": name, "description": description, "examples": examples})
     return _Words(words, options)
 
@@ -450,15 +452,14 @@ def _area(label: str, present: str, key: str, height: int) -> str:
 def _changed_rubric(
     editing: Editing, rubric: Rubric, table: str, entered: _Words, *, is_same: bool
 ) -> dict[str, str]:
-    """Return the rubric's file with new words in a TOML table, such as "translations.de" ("" for
-    the default language), or {} if none is new. If `is_same`, return also study.toml, which then
-    says that the older text means the same.
+    """Return the rubric's file with the words `entered` in a TOML table, such as "translations.de"
+    ("" for the default language), or {} if they are unchanged. If `is_same`, return also
+    study.toml, which then says that the older text means the same.
     """
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
-    text = editing.text(file)
     words = entered.rubric.items()
-    other = {name: word for name, word in words if word != getattr(rubric, name).strip()}
-    text = with_values(text, {table: other} if other else {})
+    changed_words = {name: word for name, word in words if word != getattr(rubric, name).strip()}
+    text = with_values(editing.text(file), {table: changed_words} if changed_words else {})
     options_array = f"{table}.options" if table else "options"
     options_in_file = _entries(text, options_array)
     for number, (option, new) in enumerate(zip(rubric.options, entered.options, strict=False)):
@@ -470,7 +471,7 @@ def _changed_rubric(
         return {}
     before = editing.present.rubrics[rubric.name]
     older = editing.present.config.same_text.get(rubric.name, ())
-    ends_equality = bool(older) and not is_same and not table  # translations leave it as it is
+    ends_equality = bool(older) and not is_same and not table  # a translation never ends it
     if not (is_same or ends_equality):
         return {file: text}
     # The settings are written first: as long as the old text is there, they change nothing.
@@ -494,7 +495,7 @@ class _List:
     identifier: str
 
 
-_MOST_TO_COPY = 1_000  # items that are listed to be copied
+_MOST_TO_COPY = 1_000  # items offered, whose texts can be copied to a practice item or a check
 _LISTS = {
     "practice": _List("Practice items", "practice item", "training", "unit", "name"),
     "checks": _List("Attention checks", "attention check", "attention", "unit", "name"),
@@ -517,7 +518,7 @@ def show_training(study: Study) -> None:
     file_in_use = section.file if section else ""
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries = _entries(editing.text(file), edited.array)
-    is_off, number = False, 0  # of the list; of the entry
+    is_off, number = False, 0  # the list is not in use; the edited entry's place in it
     if entries:
         is_off = bool(edited.section) and not file_in_use
         state = "entries_off" if is_off else "entries"
@@ -528,18 +529,18 @@ def show_training(study: Study) -> None:
         number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
     else:
         st.text(written("lead.no_entries"))
-    key_of: Callable[[str], str] = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
+    key_of: _KeyOf = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
     entry = entries[number] if number < len(entries) else {}  # {} for a new one
     holds_items = edited.array == "unit"
-    rubrics = _rubrics_of_one_unit(study, entry, key_of) if holds_items else []
+    rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form:
         if holds_items:
-            values = entry.get("values") or _values_of_item(study, rubrics, key_of)
+            values = entry.get("values") or _ask_for_values(study, rubrics, key_of)
             item = {"name": f"{kind}-{number + 1}"} | entry | {"values": values}
-            entered = _unit(rubrics, item, key_of, explains=edited.section == "training")
+            entered = _ask_for_item(rubrics, item, key_of, explains=edited.section == "training")
         else:
-            entered = _question(edited, entry, key_of)
+            entered = _ask_for_question(edited, entry, key_of)
         turns_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
         deletes = bool(entry) and st.toggle(f"Delete this {edited.entry_title}", key=key_of("-"))
 
@@ -564,10 +565,10 @@ def _entries(text: str, array: str) -> list[dict[str, Any]]:
     return list(content)
 
 
-def _rubrics_of_one_unit(
-    study: Study, entry: dict[str, Any], key: Callable[[str], str]
-) -> list[Rubric]:
-    """Return an item's rubrics; if rubrics rate units of several kinds, draw the choice of one."""
+def _rubrics_of_item(study: Study, entry: dict[str, Any], key_of: _KeyOf) -> list[Rubric]:
+    """Return the rubrics for the entry's kind of item (`Rubric.unit`: a pair, two responses, or
+    one). Draws the choice of a kind if the study's rubrics are for several.
+    """
     by_unit: dict[str, list[Rubric]] = {}
     for rubric in study.labelled_rubrics():
         by_unit.setdefault(rubric.unit, []).append(rubric)
@@ -581,35 +582,33 @@ def _rubrics_of_one_unit(
     if len(units) == 1:
         return by_unit[units[0]]
     answered = (unit for unit in units if any(r.name in expected for r in by_unit[unit]))
-    default = units.index(next(answered, units[0]))
+    default = units.index(next(answered, units[0]))  # a kind to which the entry has answers
     label, title_of = "What the item is", titles.__getitem__
-    return by_unit[st.radio(label, units, default, title_of, key("unit"), horizontal=True)]
+    return by_unit[st.radio(label, units, default, title_of, key_of("unit"), horizontal=True)]
 
 
-def _values_of_item(
-    study: Study, rubrics: Sequence[Rubric], key: Callable[[str], str]
-) -> dict[str, str]:
+def _ask_for_values(study: Study, rubrics: Sequence[Rubric], key_of: _KeyOf) -> dict[str, str]:
     """Draw the choice of an item of the study; return its texts, to be copied."""
     sampled = set(parts.latest(study, Study.units_by_kind)[rubrics[0].unit])
     units = parts.latest(study, Study.units_by_kind, "all")[rubrics[0].unit]
-    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]
+    units = sorted(units, key=sampled.__contains__)[:_MOST_TO_COPY]  # outside the sample first
     label, none = "Copy the texts of an item", "Pick an item of the study"
     names = {unit: f"{unit} (in the sample)" if unit in sampled else unit for unit in units}
-    if (unit := parts.choose_any(label, names, none, key("copied"))) is None:
+    if (unit := parts.choose_any(label, names, none, key_of("copied"))) is None:
         return {}
     texts = [(rubric.variables, study.values(rubric, unit)) for rubric in rubrics]
     return {name: values[name] for variables, values in texts for name in variables}
 
 
-def _unit(
-    rubrics: Sequence[Rubric], entry: dict[str, Any], key: Callable[[str], str], *, explains: bool
+def _ask_for_item(
+    rubrics: Sequence[Rubric], entry: dict[str, Any], key_of: _KeyOf, *, explains: bool
 ) -> dict[str, Any]:
-    """Draw the fields of an item with a known answer on these rubrics; return what is entered, with
-    the present texts and answers for other rubrics. `explains`: it has an explanation.
+    """Draw the fields of an item with known answers on these rubrics; return what is entered, with
+    the entry's texts and answers for other rubrics. `explains` adds the field for an explanation.
     """
-    unit: dict[str, Any] = {"name": _line("Name", entry["name"], key("name"))}
+    item: dict[str, Any] = {"name": _line("Name", entry["name"], key_of("name"))}
     values, expected = dict(entry["values"]), dict(entry.get("expected", {}))
-    order = [*TEXT_VARIABLES]  # as annotators read them, after a rubric's other variables, at -1
+    order = [*TEXT_VARIABLES]  # as annotators read them; a rubric's other variables (-1) come first
     variables = dict.fromkeys(name for rubric in rubrics for name in rubric.variables)
     shared, left, right = st.container(), *st.columns(2)
     column_by_side = {"a": left, "b": right}
@@ -617,50 +616,48 @@ def _unit(
         label = TEXT_VARIABLES.get(variable, readable_name(variable))
         column = column_by_side.get(variable.rpartition("_")[2], shared)
         present = values.get(variable, "")
-        name = key(f"values.{variable}.{crc32(present.encode())}")  # a field for each item's text
+        name = key_of(f"values.{variable}.{crc32(present.encode())}")  # a field per item's text
         values[variable] = column.text_area(label, present, key=name, height=120)
-    unit["values"] = {variable: text for variable, text in values.items() if text}
+    item["values"] = {variable: text for variable, text in values.items() if text}
     for rubric in rubrics:
-        expected[rubric.name] = _right_answers(rubric, expected.get(rubric.name, []), key)
-    unit["expected"] = {name: keys for name, keys in expected.items() if keys}
-    unit["explanation"] = entry.get("explanation")
+        expected[rubric.name] = _ask_for_answers(rubric, expected.get(rubric.name, []), key_of)
+    item["expected"] = {name: keys for name, keys in expected.items() if keys}
+    item["explanation"] = entry.get("explanation")
     if explains:
-        label, present = "Explanation, shown with the correct answer", unit["explanation"] or ""
-        unit["explanation"] = _area(label, present, key("explanation"), 110) or None
-    return unit
+        label, present = "Explanation, shown with the correct answer", item["explanation"] or ""
+        item["explanation"] = _area(label, present, key_of("explanation"), 110) or None
+    return item
 
 
-def _right_answers(
-    rubric: Rubric, present: str | list[str], key: Callable[[str], str]
-) -> list[str]:
+def _ask_for_answers(rubric: Rubric, present: str | list[str], key_of: _KeyOf) -> list[str]:
     """Draw the choice of the correct answers on a rubric; return their keys."""
     keys = [present] if isinstance(present, str) else list(present)
-    label, at = f"Correct answer: {html_texts.plain(rubric.title)}", key(f"expected.{rubric.name}")
+    label, name = f"Correct answer: {html_texts.plain(rubric.title)}", f"expected.{rubric.name}"
     if not rubric.kind.listed:
-        return parts.split_list(_line(label, ", ".join(keys), at))
+        return parts.split_list(_line(label, ", ".join(keys), key_of(name)))
     return st.multiselect(
-        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=at,
+        label, list(dict.fromkeys([*rubric.kind.keys, *keys])), keys, key=key_of(name),
         format_func=rubric.kind.title_of,
         placeholder="Any answer is right",
     )  # fmt: skip
 
 
-def _question(edited: _List, entry: dict[str, Any], key: Callable[[str], str]) -> dict[str, Any]:
+def _ask_for_question(edited: _List, entry: dict[str, Any], key_of: _KeyOf) -> dict[str, Any]:
     """Draw the fields of a comprehension or background question; return what is entered."""
-    text = _line("Question", entry.get("question", ""), key("question"))
-    present = "\n".join(entry.get("options", ()))
-    options = parts.split_list(_area("Answers, one per line", present, key("options"), 130), "\n")
+    text = _line("Question", entry.get("question", ""), key_of("question"))
+    label, present = "Answers, one per line", "\n".join(entry.get("options", ()))
+    options = parts.split_list(_area(label, present, key_of("options"), 130), "\n")
     question: dict[str, Any] = {"question": text, "options": options}
     if edited.identifier == "key":
         column = "Column of the answers, such as age_group"
-        question["key"] = _line(column, entry.get("key", ""), key("key"))
+        question["key"] = _line(column, entry.get("key", ""), key_of("key"))
         label, present = "Quotas, if any: most people for each answer", entry.get("quotas", ())
-        quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key("quotas")))
+        quotas = parts.split_list(_line(label, ", ".join(map(str, present)), key_of("quotas")))
         question["quotas"] = [int(text) if text.isdecimal() else text for text in quotas] or None
     if edited.identifier == "question":
-        question["answer"] = _line("Correct answer", entry.get("answer", ""), key("answer"))
+        question["answer"] = _line("Correct answer", entry.get("answer", ""), key_of("answer"))
         label, present = "Explanation, shown after a wrong answer", entry.get("explanation", "")
-        question["explanation"] = _area(label, present, key("explanation"), 96) or None
+        question["explanation"] = _area(label, present, key_of("explanation"), 96) or None
     return question
 
 
@@ -697,5 +694,5 @@ def _changed_entries(
     if not is_empty:
         # The items first: as long as no setting names their file, they change nothing.
         return {file: text, FILE_NAME: with_values(editing.text(), {section: {"file": file}})}
-    without = None if section == "attention" else {"file": None}
-    return {FILE_NAME: with_values(editing.text(), {section: without}), file: text}
+    without_file = None if section == "attention" else {"file": None}  # training can be without
+    return {FILE_NAME: with_values(editing.text(), {section: without_file}), file: text}

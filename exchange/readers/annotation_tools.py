@@ -2,7 +2,8 @@
 between two models' answers, and of datasets of Hugging Face.
 
 Each kind of file has a section of functions that recognise it (`_is_...`), add its ratings to
-`Rows` (`_read_...`) and its items to `ItemRows` (`..._items`). `READERS` is at the end.
+`Rows` (`_read_...`) and its items to `ItemRows` (`..._items`); `READERS`, at the end, names them.
+`Rows.add` adds a rating of a unit (what a rating is about), and `describe` facts about the unit.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _add_argilla_record(rows: Rows, record: src.Record) -> None:
 
 
 def _argilla_responses(record: src.Record) -> list[tuple[str, src.Record]]:
-    """Return each response of a record with its question."""
+    """Return each response of a record, after the name of its question."""
     responses = record.get("responses")
     if isinstance(responses, dict):  # by question, as Argilla 2 writes them
         return [(name, part) for name in responses for part in src.objects(responses[name])]
@@ -145,6 +146,7 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
 
 
 def _has_tasks(source: src.Source) -> bool:
+    """Return True for tasks with or without answers. Raises InputError for a table of answers."""
     is_export = _is_label_studio(source)
     if is_export and not _is_task(source.first):
         raise InputError(
@@ -315,8 +317,8 @@ def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str]
     names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
 
     def is_constant(name: str, key: str) -> bool:
-        first: src.Record = {}
-        return all(row[name] == first.setdefault(row[key], row[name]) for row in records)
+        cells = {(row[key], row[name]) for row in records}  # one for each value of the key
+        return len(cells) == len({row[key] for row in records})
 
     of_instance = {name for name in names if is_constant(name, "instance_id")}
     of_user = {name for name in names if is_constant(name, "user_id")}
@@ -395,7 +397,8 @@ def _read_prodigy(rows: Rows, source: src.Source) -> None:
         value: object = record["answer"]
         chosen, rubric = record.get("accept"), src.text_of(record.get("label"))
         if isinstance(chosen, list) and record.get("options"):
-            value, rubric = (src.unwrap(chosen or None) if answer == "accept" else None), ""
+            rubric = ""
+            value = src.unwrap(chosen or None) if answer == "accept" else None
         elif "spans" in record and "label" not in record:
             rows.leave_out(written("left_out.regions"))
             continue
@@ -434,7 +437,7 @@ def _has_doccano_items(source: src.Source) -> bool:
 
 
 def _read_doccano(rows: Rows, source: src.Source) -> Export:
-    """Read an example as a unit and an annotator's file, unless shared, as a rater."""
+    """Read an example as a unit, and the annotator of a file, unless it is shared, as a rater."""
     for rater, record in _doccano_records(source):
         unit = record.get("id")
         rows.describe(unit, {name: record[name] for name in record if name not in ("id", "label")})
@@ -473,7 +476,7 @@ def _doccano_items(rows: ItemRows, source: src.Source) -> None:
 
 
 def _doccano_records(source: src.Source) -> Iterator[tuple[str, src.Record]]:
-    """Yield the annotator after whom a file is named with each of its examples."""
+    """Yield each example of each file, after the annotator's name, which is that of the file."""
     if source.archive is None:
         yield from ((source.path.stem, record) for record in source.records())
         return
@@ -521,8 +524,8 @@ def votes(rows: Rows, source: src.Source, records: list[src.Record]) -> Export:
 
 
 def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> ItemTable:
-    """Return the answers that were compared as items: a model's answer to a question at one turn is
-    an item, QUESTION/TURN/MODEL, in the question's cluster. Raises InputError without any answers.
+    """Return the compared answers as items: a model's answer to a question at one turn is an item,
+    called QUESTION/TURN/MODEL, in the question's cluster. Raises InputError without any answers.
     """
     for pair in _comparisons(records):
         for model, answer in pair.answers.items():
@@ -533,9 +536,9 @@ def answers(rows: ItemRows, source: src.Source, records: list[src.Record]) -> It
 
 
 def pairs(source: src.Source) -> ItemTable | None:
-    """Return the comparisons of votes as items, with the columns `question`, `answer_a`,
-    `answer_b`, `model_a` and `model_b`, models in alphabetical order as in `votes`. A file with
-    each comparison once is that table already. None for another kind of file.
+    """Return the comparisons that votes are about as items, with the columns `question`,
+    `answer_a`, `answer_b`, `model_a` and `model_b`, models in alphabetical order as in `votes`.
+    A file with each comparison once is that table already. None for another kind of file.
     """
     if not have_answers(source.columns or source.first):
         return None
@@ -576,7 +579,7 @@ class _Comparison(NamedTuple):
 def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
     """Yield the comparison that each vote is about; votes without both answers have none."""
     for vote in records:
-        question_id, turn = _question(vote)
+        question_id, turn = _question_and_turn(vote)
         n_messages = 2 * int(turn) if turn.isdecimal() and len(turn) < 3 else 2  # two for each turn
         conversations: dict[str, list[src.Record]] = {}
         for side in "ab":
@@ -590,7 +593,7 @@ def _comparisons(records: list[src.Record]) -> Iterator[_Comparison]:
             yield _Comparison(question_id, turn, question, answers)
 
 
-def _question(vote: src.Record) -> tuple[str, str]:
+def _question_and_turn(vote: src.Record) -> tuple[str, str]:
     """Return the id of the question, and the turn that was voted on."""
     question = src.text_of(vote.get("question_id") or vote.get("conversation_id") or vote.get("id"))
     return question, src.text_of(vote.get("turn")) or "1"
@@ -601,15 +604,15 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     winner = src.text_of(vote.get("winner"))
     first, second = (src.text_of(vote.get(f"model_{side}")) for side in "ab")  # as shown
     subject_a, subject_b = sorted((first, second))  # in alphabetical order
-    order = "ab" if first == subject_a else "ba"
-    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""  # as in `order`
+    order = "ab" if first == subject_a else "ba"  # the subjects' letters, as the models were shown
+    label, reason = {"model_a": order[0], "model_b": order[1]}.get(winner), ""
     if winner.startswith("tie (inconsistent"):  # two orders, two answers: no one label
         reason = "order_disagreement"
     elif winner == "error":
         reason = "error"
     elif winner.startswith("tie") or winner in _VOTES["both_bad"]:
         label = "tie"
-    question, turn = _question(vote)
+    question, turn = _question_and_turn(vote)
     can_be_compared = question and subject_a != subject_b
     unit = f"{question}/{turn}/{subject_a}/{subject_b}" if can_be_compared else ""
     rows.describe(unit, {"subject_a": subject_a, "subject_b": subject_b})
@@ -623,7 +626,8 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
 def _voter(vote: src.Record) -> str:
     """Return the name of the voter, or "" if the vote has none."""
     voter = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
-    return ":".join(filter(None, map(src.text_of, voter if isinstance(voter, list) else [voter])))
+    names = map(src.text_of, voter if isinstance(voter, list) else [voter])
+    return ":".join(filter(None, names))
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------
@@ -682,7 +686,7 @@ def _dataset(source: src.Source) -> tuple[list[str], list[src.Record], int]:
     for file in files:
         with src.readable(f"{source.name}: {file.name}"):
             table = _arrow_table(file)
-            tables[tuple(table.column_names)] += _records(table, file)
+            tables[tuple(table.column_names)] += _rows_of(table, file)
     columns = max(tables, key=lambda columns: len(tables[columns]))
     if _are_argilla(columns):
         raise InputError(
@@ -710,13 +714,13 @@ def _arrow_table(file: Path) -> Any:
         check_parquet(file)
         return pq.read_table(file)
     with pa.memory_map(str(file)) as stream:
-        is_file = src.Source(file).head.startswith(_ARROW_FILE)
-        table = (pa.ipc.open_file if is_file else pa.ipc.open_stream)(stream).read_all()
+        is_file_format = src.Source(file).head.startswith(_ARROW_FILE)
+        table = (pa.ipc.open_file if is_file_format else pa.ipc.open_stream)(stream).read_all()
         check_arrow(table, file.name)
         return table
 
 
-def _records(table: Any, file: Path) -> list[src.Record]:
+def _rows_of(table: Any, file: Path) -> list[src.Record]:
     """Return a table's rows, with numbers as texts and class labels by name."""
     metadata = (table.schema.metadata or {}).get(b"huggingface", b"{}")
     features = src.get_in(json.loads(metadata), "info", "features")

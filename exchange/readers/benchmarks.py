@@ -58,7 +58,7 @@ def _is_inspect(source: Source) -> bool:
 
 
 def _read_inspect(rows: Rows, source: Source) -> Export:
-    """Read scorers as raters; if scores were edited, also as rubrics, and the editors as raters."""
+    """Read scorers as raters, and editors, if scores were edited: scorers are then rubrics, too."""
     samples = []
     for sample in _inspect_samples(source):  # stored without its events, which fill a log
         all_scores = fields_in(sample.get("scores"))
@@ -80,9 +80,9 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
-    """Read a sample of one epoch as an item: the conversation, where there are several turns."""
-    samples, has_epochs = [], False
-    for sample in _inspect_samples(source):  # stored without its events, which fill a log
+    """Read a sample of one epoch (a repetition) as an item, with the conversation if it has one."""
+    samples, has_epochs = [], False  # without a sample's events, which fill a log
+    for sample in _inspect_samples(source):
         scores = fields_in(sample.get("scores"))
         code_scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
         by_code = {scorer: get_in(scores[scorer], "value") for scorer in code_scorers}
@@ -116,7 +116,7 @@ def _inspect_texts(sample: Record) -> Record:
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
     messages = messages_in(conversation) or []
-    if len([message for message in messages if message["role"] in ("assistant", "tool")]) > 1:
+    if sum(message["role"] in ("assistant", "tool") for message in messages) > 1:
         return texts_of(None, messages, expected=target)  # a conversation
     return texts_of(prompt, output, expected=target)
 
@@ -144,12 +144,12 @@ def _add_score(
         for name, value in first.items():
             _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
         return
-    known = rating_columns(metadata)
-    if scorer in _INSPECT["by_code"] and "rater_kind" not in known:
+    from_metadata = rating_columns(metadata)
+    if scorer in _INSPECT["by_code"] and "rater_kind" not in from_metadata:
         rows.leave_out(written("left_out.by_code"))
         return
     unscored = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**unscored, **known, **cells})
+    _add_values(rows, unit, scorer, first, rubric, {**unscored, **from_metadata, **cells})
     for before, edit in pairwise(history):
         author = text_of(get_in(edit, "provenance", "author"))
         if edit.get("value", "UNCHANGED") == "UNCHANGED":
@@ -287,7 +287,7 @@ _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
-    """Read a rating as on a whole output; a model's several assertions are rubrics too."""
+    """Read ratings of whole outputs; if a model checks several assertions, each is a rubric too."""
     results = _results(source)
     # The variables and the output differ where a test was repeated.
     outputs = [[result.get("vars"), get_in(result, "response", "output")] for result in results]
@@ -330,7 +330,7 @@ def _output_unit(result: Record) -> str:
 
 
 def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None:
-    """Add a label, true if all assertions passed, and with several one for each of them."""
+    """Add a label, true if all assertions passed; if they are several, also a label for each."""
     are_unread = [
         get_in(part, "metadata", "graderError") is True
         or text_of(part.get("reason")).startswith(_NOT_UNDERSTOOD)
@@ -338,7 +338,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     ]
     grades = list(zip(parts, are_unread, strict=True))
     passed = all(part.get("pass") is True for part, is_unread in grades if not is_unread)
-    is_undecided = any(are_unread) and passed  # an unread one may have failed
+    is_undecided = any(are_unread) and passed  # one that could not be read may have failed
     label, reason = (None, "error") if is_undecided else (passed, "")
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
@@ -348,6 +348,7 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
 
 
 def _results(source: Source) -> list[Record]:
+    """Return the results in a file, as a version of promptfoo writes them, or one on each line."""
     for path in (("results", "results"), ("results",)):
         if results := objects(get_in(source.document, *path)):
             return results
@@ -404,8 +405,8 @@ def _is_braintrust(source: Source) -> bool:
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
     """Read a row as a unit and each score as a rater of the same question, as Braintrust names
-    scores and not raters. A change from the page is a person's; a scorer whose span called a model
-    is a model, and one that called none is code, which is left out.
+    scores and not raters. A score that was changed on the page is a person's; a scorer whose span
+    called a model is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
