@@ -460,8 +460,7 @@ def use_once(store: Store, nonce: str) -> bool:
     return True
 
 
-_ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}
-"""Settings of `[session]` that control access to a study's pages."""
+_ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}  # of `[session]`; they control access
 
 
 def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:

@@ -1,8 +1,7 @@
 """Changes of a running study: its settings, rubrics and texts, and the units (things to label) with
-a known answer, which are for practice and for attention checks.
-
-A change is new contents for some of the study's files. `save` checks the resulting study as a whole
-before it writes anything; `differences` and `effects` compare the study before and after.
+a known answer, which are for practice and for attention checks. A change is new contents for some
+of the study's files. `save` checks the resulting study as a whole before it writes anything;
+`differences` and `effects` compare the study before and after.
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     for key in (difference.key for difference in differences(before, after)):
         if key.startswith("rubric."):
             sentences.append(_rubric_effect(study, key.split(".")[1], before, after))
-        elif key != "same_text":  # it comes with a rubric, whose sentence says it
+        elif key != "same_text":  # changed along with a rubric, whose sentence covers it
             sentences.append(_effect(key, before.config, after.config))
             if codes := _outdated_translations(key, before.files, after.files):
                 sentences.append(written("change.untranslated", codes=", ".join(codes)))

@@ -114,11 +114,13 @@ def create_study(
         responses = prompt_files.read_responses(plan.responses, pairs, plan.rubrics)
     if plan.items is not None:
         responses = plan.items.responses
+
     default_strata = (column for column in sampling.DEFAULT_STRATA if column in pairs)
     strata = tuple(default_strata if plan.stratify is None else plan.stratify)
     sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = sampling.draw_sample(pairs, sample_size, strata, plan.seed)
     config = _first_settings(folder.name, plan, pairs, responses, len(sample), strata)
+
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
         atomic_write(temporary / study_toml.FILE_NAME, text.encode())
@@ -391,14 +393,13 @@ def _further_waves(
 
 
 def uncertainty(study: Study) -> dict[str, float]:
-    """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure.
-
-    For a unit it is the probability that two graders' labels differ, as a share of the largest
-    possible one. An answer with probabilities counts as a draw from them, an unreadable one as a
-    draw from all categories with equal probability. For a pair it is the mean over its units and
-    the rubrics that annotators label. A grader counts on the rubrics on which it has graded every
-    pair. Pairs without responses are left out. Raises InputError where no grader has graded every
-    pair on any rubric, or where all graders agree and are sure everywhere.
+    """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure. For
+    a unit it is the probability that two graders' labels differ, as a share of the largest possible
+    one. An answer with probabilities counts as a draw from them, an unreadable one as a draw from
+    all categories with equal probability. For a pair it is the mean over its units and the rubrics
+    that annotators label. A grader counts on the rubrics on which it has graded every pair. Pairs
+    without responses are left out. Raises InputError where no grader has graded every pair on any
+    rubric, or where all graders agree and are sure everywhere.
     """
     if study.config.analysis.cluster not in ("pair", "unit"):
         raise InputError(

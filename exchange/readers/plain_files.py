@@ -94,7 +94,7 @@ def _excel_items(_: ItemRows, source: src.Source) -> ItemTable:
 
 
 def _sheets(source: src.Source) -> list[_Sheet]:
-    """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
+    """Return the sheets with cells, first the one to read. Raises InputError if that is unclear."""
     book = _book(source)
     filled = []
     for worksheet in book.worksheets:
@@ -109,7 +109,8 @@ def _sheets(source: src.Source) -> list[_Sheet]:
     if not filled:
         raise InputError(f"{source.name}: no sheet holds a cell")
     # A table is a row of two or more names with rows below it.
-    tables = [s for s in filled if s.rows[1:] and sum(map(bool, s.rows[0].cells)) > 1]
+    with_body = [sheet for sheet in filled if sheet.rows[1:]]
+    tables = [sheet for sheet in with_body if len([*filter(None, sheet.rows[0].cells)]) > 1]
     first, *rivals = tables or filled
     if rivals:
         titles = ", ".join(sheet.title for sheet in (first, *rivals))
@@ -153,19 +154,19 @@ def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
 
 
 def _refuse_dates(rows: Sequence[_Row], sheet_name: str) -> None:
-    """Raise InputError for a column with some dates: Excel makes dates of labels such as 1-2."""
+    """Raise InputError for dates among other cells: Excel makes dates of labels such as 1-2."""
     from openpyxl.utils import get_column_letter
 
     header, *body = rows
     for index, column in enumerate(header.cells):
-        dates = [row.number for row in body if index in row.dates]
+        date_rows = [row.number for row in body if index in row.dates]
         filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
         # A column named like a time, such as "created_at", may mix dates with other cells.
-        if not dates or len(filled) == len(dates) or _TIME_COLUMN.search(column):
+        if not date_rows or len(filled) == len(date_rows) or _TIME_COLUMN.search(column):
             continue
         letter = get_column_letter(index + 1)
-        cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])
-        more = f" and {len(dates) - _MOST_NAMED} more" if len(dates) > _MOST_NAMED else ""
+        cells = ", ".join(f"{letter}{number}" for number in date_rows[:_MOST_NAMED])
+        more = f" and {len(date_rows) - _MOST_NAMED} more" if len(date_rows) > _MOST_NAMED else ""
         raise InputError(
             f"{sheet_name}, column {column!r}: {cells}{more} are dates, and other cells are not; "
             "Excel makes dates of labels such as 1-2. Format the column as Text and type these "

@@ -28,8 +28,7 @@ from evenhand.texts import table_of
 
 # ---- files --------------------------------------------------------------------------------------
 
-MOST_BYTES = formats.MOST_JSON
-"""Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
+MOST_BYTES = formats.MOST_JSON  # bytes of a file read at once; tables are read in pieces elsewhere
 MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
 _HEAD = 4096  # bytes that tell what a file is
 _LONGEST_LINE = 1024**2
@@ -42,8 +41,7 @@ class Numeral(str):
 
 
 Record = dict[str, Any]
-TOOLS = table_of("evenhand.exchange.readers", "tools.toml")
-"""The names of other tools' fields, by tool."""
+TOOLS = table_of("evenhand.exchange.readers", "tools.toml")  # names of fields, by tool
 
 
 @cache

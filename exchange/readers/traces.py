@@ -547,28 +547,29 @@ def _is_span(record: Record) -> bool:
 
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
-    facts = fields_in(from_json(record.get("attributes")))
+    attributes = fields_in(from_json(record.get("attributes")))
     columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
-    facts |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
-    retrieved = _numbered(value_at(facts, "retrieval.documents"))
+    attributes |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
+    retrieved = _numbered(value_at(attributes, "retrieval.documents"))
     trace = _hexadecimal(value_at(record, "context.trace_id"))
     span = _hexadecimal(value_at(record, "context.span_id"))
     no_facts, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in no_facts and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
+    metadata = fields_in(from_json(value_at(attributes, "metadata")))
     return Span(
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=first_text(value_at(facts, "openinference.span.kind"), record.get("span_kind")),
-        input=_span_messages(facts, "llm.input_messages") or _span_value(facts, "input"),
-        output=_span_messages(facts, "llm.output_messages") or _span_value(facts, "output"),
+        kind=first_text(value_at(attributes, "openinference.span.kind"), record.get("span_kind")),
+        input=_span_value(attributes, "input"),
+        output=_span_value(attributes, "output"),
         documents=[value_at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=first_text(value_at(facts, "llm.model_name")),
-        cluster=first_text(value_at(facts, "session.id"), trace),
+        model=first_text(value_at(attributes, "llm.model_name")),
+        cluster=first_text(value_at(attributes, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=others | fields_in(from_json(value_at(facts, "metadata"))) | _evaluations(record),
+        about=others | metadata | _evaluations(record),
     )
 
 
@@ -582,10 +583,10 @@ def _numbered(value: object) -> list[Record]:
     return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
 
-def _span_messages(facts: Record, path: str) -> list[Record] | None:
+def _span_messages(attributes: Record, path: str) -> list[Record] | None:
     """Return the messages in a span's attributes at a path; None if there are none."""
     messages = []
-    for value in _numbered(value_at(facts, path)):
+    for value in _numbered(value_at(attributes, path)):
         contents = _numbered(value_at(value, "message.contents"))
         parts = filter(None, (text_of(value_at(part, "message_content.text")) for part in contents))
         message = {name: value_at(value, f"message.{name}") for name in ("role", "content", "name")}
@@ -598,10 +599,12 @@ def _span_messages(facts: Record, path: str) -> list[Record] | None:
     return messages_in(messages)
 
 
-def _span_value(facts: Record, name: str) -> object:
-    """Return a span's "input" or "output" from its attributes, decoded if it is JSON."""
-    value = value_at(facts, f"{name}.value")
-    return from_json(value) if "json" in text_of(value_at(facts, f"{name}.mime_type")) else value
+def _span_value(attributes: Record, name: str) -> object:
+    """Return a span's "input" or "output" from its attributes: its messages, or else its value."""
+    if messages := _span_messages(attributes, f"llm.{name}_messages"):
+        return messages
+    value, mime_type = (value_at(attributes, f"{name}.{part}") for part in ("value", "mime_type"))
+    return from_json(value) if "json" in text_of(mime_type) else value
 
 
 def _hexadecimal(value: object) -> str:

@@ -52,8 +52,7 @@ from evenhand.study.workspace import Study
 # the labels stay, their places go to other raters, and the analysis shows both.
 
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
-_DECISIONS = ("pause", "resume", "exclude", "readmit")
-"""Kinds of the lead's events that are decisions; others are used links, for example."""
+_DECISIONS = ("pause", "resume", "exclude", "readmit")  # kinds of `lead_events` that are decisions
 STOPPED_BY = "quality rule"  # author of an exclusion by a rule of the study, not by a person
 
 
@@ -576,12 +575,11 @@ class Changes:
 
 class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
-    claims enter: a transaction that fails leaves no trace here.
-
-    A rater holds a question from its first claim (`is_first`) until that is released, and also once
-    it is answered. Other mappings restate who holds what, so that `full_questions` need not read
-    all claims: each question is in one set of `_keys_by_count`, that of its number of holders, and
-    `_open_since` has the holders who have not answered yet.
+    claims enter: a transaction that fails leaves no trace here. A rater holds a question from its
+    first claim (`is_first`) until that is released, and also once it is answered. Other mappings
+    restate who holds what, so that `full_questions` need not read all claims: each question is in
+    one set of `_keys_by_count`, by its number of holders, and `_open_since` has the holders who
+    have not answered yet.
     """
 
     def __init__(self, hashes: set[str]) -> None:

@@ -33,8 +33,7 @@ from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
 ITEM_ID = "item_id"  # column of every item: its id in the file, or its number
 PROMPT_ID = "prompt_id"  # column with the same value for all items on one prompt
-TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
-"""Columns of rows that are the turns of conversations."""
+TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"  # of rows that are turns
 MOST_CHARACTERS = 1_000_000  # characters of a cell that can be shown
 _NAMES_BY_ROLE = USUAL_NAMES["items"]
 _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
@@ -127,6 +126,7 @@ def item_columns(
         role: [free[usual_name] for usual_name in names if usual_name in free]
         for role, names in _NAMES_BY_ROLE.items()
     }
+
     subject = subject or next(iter(columns_by_role["subject"]), "")
     id_column = next(iter(columns_by_role["id"]), "")
     not_shown = (subject, cluster, judge, id_column)
@@ -137,12 +137,14 @@ def item_columns(
         role: next((column for column in columns if column in shown), "")
         for role, columns in columns_by_role.items()
     }
+
     # Without a usual name the response is the last text that is not named like another role, or,
     # if all are named so, the last text, which then loses that other role.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in columns_by_role[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
     response = shown_as["response"] or last_shown or shown[-1]
     shown_as |= {role: "" for role, column in shown_as.items() if column == response}
+
     samples = frame.where(frame != "").bfill().fillna("").iloc[0]  # each column's first text
     passages = [column for column in shown if column != response and passages_of(samples[column])]
     hidden = [
