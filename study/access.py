@@ -692,7 +692,7 @@ def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> No
 
 
 def _require_place(study: Study, connection: sa.Connection) -> None:
-    """Raise Refused if participants hold all places of `[prolific]` that are not `free_again`."""
+    """Raise Refused if participants hold all `places`; some who left have freed theirs again."""
     settings = study.config.prolific
     if settings is None or not settings.places:
         return
@@ -789,8 +789,8 @@ def _admit_code(study: Study, code: str) -> Admission:
     with study.store.read() as connection:
         owned = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
         owned_codes = _distinct_values(connection, *owned)
-        logs = (schema.claims, schema.session_events, schema.labels)
-        used = [log.c.rater_id for log in logs]
+        # Under a code in one of these logs somebody has worked.
+        used = [log.c.rater_id for log in (schema.claims, schema.session_events, schema.labels)]
         # A returning rater is looked up; all codes are read only for an unknown one.
         queries = (sa.select(column).where(column == code).limit(1) for column in used)
         is_known = any(connection.execute(query).first() for query in queries)

@@ -45,7 +45,7 @@ USUAL_SAMPLE = 250  # default number of pairs in the sample
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
     items (see `study.prompts.items`). `wordings` of prompts and `repeats` go with propositions.
-    `stratify` None means the `DEFAULT_STRATA` that exist; `sample` None `USUAL_SAMPLE`, or all.
+    `stratify` None means the `DEFAULT_STRATA` that exist; `sample` None, `USUAL_SAMPLE` at most.
     """
 
     rubrics: Sequence[Rubric]
@@ -201,7 +201,7 @@ class StudyDesign(Section):
     file: str = ""
     rubrics: tuple[str, ...] = Field(min_length=1)
     sample: PositiveInt
-    scope: Literal["sample", "all"] = "sample"
+    scope: Literal["sample", "all"] = "sample"  # pairs that graders label
     repeats: int = Field(default=1, ge=1, le=1_000)
     wordings: str = ""
     settings: DesignSettings = DesignSettings()
@@ -261,7 +261,7 @@ class PublishedStudy:
         """
         design = self.design
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
-        settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
+        settings.get("annotation", {}).pop("raters_per_unit", None)  # it is a field of the plan
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
         if design.wordings and wordings is None:
             wordings = checked_file(self.folder, design.wordings)
@@ -531,7 +531,7 @@ def rewording_of(study: Study) -> Rewording | None:
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     declared_trial = declared.model_dump(exclude={"ended"}) if declared else {}
     has_changed = bool(last_trial) and last_trial != declared_trial
-    if has_changed and _count_given_out(study, sample) > last_trial["after"]:
+    if has_changed and _count_given_out(study, sample) > last_trial["after"]:  # some of its pairs
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
         return None

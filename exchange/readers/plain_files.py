@@ -317,9 +317,9 @@ _RATER_NAMES_KEY = src.pattern("json", "names")  # "annotators", "worker_ids"
 
 @dataclass(frozen=True)
 class _Node:
-    """A value at or below the `key` of an item's answers, down to a single label. The keys above it
-    tell of its labels the rater (or, if `is_positional`, the position in a list does), the question
-    (`rubric`) and the time; all are "" if not known yet. `item` and `path` are for messages.
+    """A value at or below the `key` of an item's answers: a label, or a list or object of labels,
+    with their rater, question (`rubric`) and time as far as they are known ("": not yet). If
+    `is_positional`, the rater is just a position in a list. `item` and `path` are for messages.
     """
 
     item: str

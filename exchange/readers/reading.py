@@ -22,7 +22,7 @@ _MOST_NAMED = 8  # judges that a note names
 @dataclass(frozen=True, kw_only=True)
 class ToolFormat:
     """A format that a tool writes, by its `key` in tools.toml and texts.toml. In a table of items
-    `cluster` is the column that items which belong together share, and `show` are the columns that
+    `cluster` is the column with one value for items that belong together, and `show` are those that
     raters read (empty: recognised by their names). `users_fields` is True where the tool's users
     name an item's texts. `without` tells, in an error, what a file without items holds ("": none).
     """

@@ -226,7 +226,7 @@ class _UnitsFile(Section):
 
 class KnownUnits:
     """The units of one file, and the screens that ask about them; empty where `file` is "". Raises
-    InputError entry the file cannot be read or does not fit the rubrics that people label.
+    InputError where the file cannot be read or does not fit the rubrics that people label.
     """
 
     def __init__(self, study: Study, file: str, kind: str) -> None:
@@ -259,7 +259,7 @@ class KnownUnits:
         return self.units[unit_id].expected.get(rubric_name, ()) if unit_id in self.units else ()
 
     def _screens_of(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
-        """Return the screens of a unit. Raises InputError entry it does not fit its rubrics."""
+        """Return the screens of a unit. Raises InputError where it does not fit its rubrics."""
         entry = f"{file}, item {unit.name!r}"
         rubrics = [self._matching_rubric(entry, name, keys) for name, keys in unit.expected.items()]
         if len({rubric.unit for rubric in rubrics}) > 1:
@@ -731,7 +731,7 @@ class NextTasks:
 
     def progress(self) -> Progress:
         """Return the rater's progress, attention checks included."""
-        n_first_done = n_repeats_done = n_repeats = n_checks_done = 0  # without released ones
+        n_first_done = n_repeats_done = n_repeats = n_checks_done = 0
         for claim in self.tasks.values():
             is_done = claim.state == "labelled"
             if claim.is_check:

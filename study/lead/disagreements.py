@@ -373,7 +373,7 @@ def sort_disagreement(
 
 
 def sorted_cases(study: Study) -> list[SortedDisagreement]:
-    """Return the judgments that count: of each unit and grader, under texts that still count."""
+    """Return the latest judgments on units and graders, unless revoked, under texts that count."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
     latest_by_case = {
