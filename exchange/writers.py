@@ -101,7 +101,7 @@ def lost_note(material: Material, tool: str, carried: Collection[str]) -> list[s
 
 
 def combined_note(material: Material) -> list[str]:
-    """Return a sentence for a tool with one label for each rater and unit, if there are more."""
+    """Return a sentence that ratings were combined to one for each rater and unit, if they were."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 

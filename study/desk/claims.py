@@ -1,6 +1,7 @@
 """The work that raters are given: which questions in which order, and who has claimed which. A
 question is a rubric on a unit: a pair of responses (side "" in its id), or one (side a or b). A
-claim records that a task, a question for one rater, was given out.
+screen shows one question or several. A claim records that a task, a question for one rater, was
+given out; without an answer it counts for a limited time, its lease.
 
 In this order: the lead's decisions; raters who left, and quotas; units with a known answer, such as
 attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
@@ -508,7 +509,7 @@ def blinded(task_id: str, key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row of the claims: a task that was given to a rater. `draw` above 0 is a hidden repeat."""
+    """A row of the claims: a task given to a rater; with `draw` above 0, again (hidden repeat)."""
 
     task_id: str
     rater_id: str
@@ -662,7 +663,7 @@ class ClaimIndex:
 
 
 # A rater's tasks: the open ones, the next ones, and how many are left. A question is given to
-# exactly `raters_per_unit` raters. A task without an answer counts until its lease is over.
+# exactly `raters_per_unit` raters. A task without an answer counts for `lease_minutes`.
 
 
 def answered(tasks: Mapping[TaskKey, Claim]) -> list[Claim]:

@@ -96,7 +96,7 @@ class Items:
 
     @property
     def unit_ids(self) -> list[str]:
-        """Return the unit of each item, in their order."""
+        """Return the unit id of each item, in the order of the items."""
         first_answers = self.responses[self.responses["side"] == "a"]
         side = "a" if len(first_answers) == len(self.responses) else ""  # two answers are one unit
         keys = zip(first_answers["pair_id"], first_answers["subject"], strict=True)
@@ -113,9 +113,9 @@ def item_columns(
     judge: str = "",
     question: str = "",
 ) -> ItemColumns:
-    """Return the role of each column of an items file: as named, or else by its name. Without
-    `show` raters read the usual texts, among them what a response is compared with, and the columns
-    that the `question` names. Raises InputError where a column is missing, or several could be it.
+    """Return the columns of an items file by role: as the arguments name them, or else by their own
+    names. Without `show` raters read the usual texts, such as the reference, and the columns that
+    the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     # Columns by plain name, "input" for "attributes.input.value". All but the named judge's and
@@ -133,7 +133,7 @@ def item_columns(
     others = {plain: column for plain, column in column_of.items() if column not in not_shown}
     shown = list(show) or _default_texts(frame, columns_by_role, others, question, name)
     _check_unseen(shown, subject, cluster, judge, name)
-    shown_as = {
+    shown_by_role = {
         role: next((column for column in columns if column in shown), "")
         for role, columns in columns_by_role.items()
     }
@@ -142,8 +142,8 @@ def item_columns(
     # if all are named so, the last text, which then loses that other role.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in columns_by_role[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
-    response = shown_as["response"] or last_shown or shown[-1]
-    shown_as |= {role: "" for role, column in shown_as.items() if column == response}
+    response = shown_by_role["response"] or last_shown or shown[-1]
+    shown_by_role |= {role: "" for role, column in shown_by_role.items() if column == response}
 
     samples = frame.where(frame != "").bfill().fillna("").iloc[0]  # each column's first text
     passages = [column for column in shown if column != response and passages_of(samples[column])]
@@ -156,9 +156,9 @@ def item_columns(
     ]
     return ItemColumns(
         show=tuple(shown),
-        prompt=shown_as["prompt"],
-        context=shown_as["context"],
-        reference=shown_as["reference"],
+        prompt=shown_by_role["prompt"],
+        context=shown_by_role["context"],
+        reference=shown_by_role["reference"],
         response=response,
         subject=subject,
         cluster=cluster,
