@@ -302,7 +302,7 @@ def _reply(record: src.Record) -> src.Record | None:
 # by rater or by question, or a list of labels. Anything else is refused with the path of its key.
 
 _SAMPLED = 50  # items that are looked at to recognise a file
-_DEEPEST_WRAPPER = 4
+_DEEPEST_WRAPPER = 4  # keys below one another that may lead to the items
 _DEEPEST_KEY = 12  # keys below one another in an item
 _QUOTED = 60  # characters of keys in a message
 _FEW_LABELS = 20  # different answers at most that are labels, and not texts
@@ -582,7 +582,7 @@ def _split(value: object) -> list[str]:
 
 
 def _answers_in(node: _Node) -> Iterator[_Node]:
-    """Yield the labels in a node. Raises InputError for a value that is no answer."""
+    """Yield a node for each label in a node. Raises InputError for a value that is no answer."""
     value = node.value
     if value is None or isinstance(value, (str, bool)):  # a number is a Numeral, a str
         if not node.rater:

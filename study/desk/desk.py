@@ -557,7 +557,7 @@ class AnnotationDesk(Desk):
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = claims.Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, one, texts) for one in submissions]
+            return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
 
     def _marked_texts(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
@@ -642,8 +642,8 @@ class AnnotationDesk(Desk):
             matches = (claim for claim in latest_first if not task_id or claim.task_id == page_id)
             if (chosen := next(matches, None)) is None:
                 return None
-            one_screen, first_first = design.one_screen_per_unit, reversed(latest_first)
-            reopened = [claim for claim in first_first if asked_together(claim, chosen, one_screen)]
+            one_screen, in_order = design.one_screen_per_unit, reversed(latest_first)
+            reopened = [claim for claim in in_order if asked_together(claim, chosen, one_screen)]
             answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
