@@ -1,7 +1,8 @@
 """Writers of ratings in the formats of other tools: each turns a `Material` into files (`Output`).
+A unit is what gets a label: a response, or a pair of responses to two opposing prompts.
 
-First come functions that writers share, then a section for each tool. Tools that take JSON lines
-have a function that makes one of a rating and its unit (`_lines`). `FORMATS`, near the end, has the
+First come functions that writers share, then a section for each tool; tools that take JSON lines
+have a function that makes one of a rating and its unit (`_lines`). At the end `FORMATS` has the
 writers by name, and `save` writes their files.
 """
 
@@ -33,7 +34,7 @@ TEXTS = {
     "prompt_b": "Prompt B", "response_b": "Response B",
 }  # fmt: skip
 """Columns of units with the rated texts, and their headings where they are shown."""
-_COMBINED_COLUMNS = ("draw", "order")  # `combined_note` says what becomes of them
+_COMBINED_COLUMNS = ("draw", "order")  # a grader's repetitions, and orders of a pair's responses
 _METADATA_COLUMNS = ("p_positive", "prob_method", "draw", "order", "seconds", "rubric_hash")
 _ID_NAMESPACE = uuid.UUID("d1c0b6f0-6f0c-4c39-9f2e-3d2f6d3f6a51")  # changing it changes all ids
 
@@ -48,12 +49,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class Material:
-    """Ratings to be written for another tool.
-
-    `ratings` is the table of this name, validated. `combined` has the same columns, with one row
-    for each rater, unit and rubric: repeated draws and both orders are combined as in the analysis.
-    `units` has a row for each `unit_id`, with the `TEXTS` if known, and perhaps the tool's ids of
-    the unit, such as `trace_id`. `scales` are by rubric, `notes` the assumptions about a file.
+    """Ratings to be written for another tool, as a validated table (`ratings`). `combined` has the
+    same columns, with one row for each rater, unit and rubric: repeated draws and both orders are
+    combined as in the analysis. `units` has a row for each `unit_id`, with the `TEXTS` if known,
+    and perhaps the tool's ids of the unit, such as `trace_id`. `scales` are by rubric. `synthetic`
+    ratings are of made-up data. `notes` tell how a file of ratings was interpreted.
     """
 
     name: str
@@ -68,9 +68,8 @@ class Material:
 @dataclass(frozen=True)
 class Output:
     """A writer's `files` by name, the `count` of records in them, and notes on what was left out.
-
     If the format is a folder, the names are paths in it. Otherwise "" is the file itself, and any
-    other name is the ending of the name of a file next to it.
+    other name is the ending of a file next to it.
     """
 
     files: Mapping[str, bytes]
@@ -102,7 +101,7 @@ def lost_note(material: Material, tool: str, carried: Collection[str]) -> list[s
 
 
 def combined_note(material: Material) -> list[str]:
-    """Return a sentence for a tool with one label for each rater and unit, if there are more."""
+    """Return a sentence that ratings were combined to one for each rater and unit, if they were."""
     rows, count = len(material.ratings), len(material.combined)
     return [written("writers.combined", rows=rows, count=count)] if rows > count else []
 
@@ -122,7 +121,7 @@ def tool_id(row: Mapping[Any, Any], unit: Mapping[str, Any], column: str) -> str
 
 
 def rating_metadata(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the columns of a rating, with the rater, that a tool stores as metadata."""
+    """Return the filled columns of a rating that a tool stores as metadata, such as the rater."""
     facts = facts_of(row, ("rater_id", "rater_kind", *_METADATA_COLUMNS))
     if row["probabilities"]:
         facts["probabilities"] = json.loads(row["probabilities"])
@@ -154,8 +153,8 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
     """
     # A unit of one response has the prompts of its pair, too, which are not rated with it.
-    has_sides = "response" not in cells
-    names = [name for name in TEXTS if name in cells and (has_sides or "_" not in name)]
+    is_pair = "response" not in cells  # so that it has response_a and response_b
+    names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
         return str(cells["unit_id"])
     return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
@@ -176,7 +175,7 @@ def utc_time(created_at: str) -> str:
 def _rows_by_unit(
     material: Material, rows: pd.DataFrame
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the filled cells of each unit with its rows of these ratings, sorted by `unit_id`."""
+    """Yield each unit's filled cells and its rows among these ratings, sorted by `unit_id`."""
     units = unit_rows(material.units)
     for unit, unit_ratings in rows.groupby("unit_id", sort=True):
         yield units.get(str(unit), {"unit_id": unit}), unit_ratings
@@ -189,10 +188,10 @@ def _grades(material: Material, tool: str) -> tuple[pd.DataFrame, list[str]]:
     if not models.any():
         raise InputError(f"{tool} is given what models said, and there are no grades yet")
     n_others = int((~models).sum())
-    people = [written("writers.people", count=n_others, tool=tool)] if n_others else []
-    grades, unscored = labelled_rows(rows[models])
+    people_note = [written("writers.people", count=n_others, tool=tool)] if n_others else []
+    grades, unscored_note = labelled_rows(rows[models])
     lost = lost_note(material, tool, ("unscored_reason",))
-    return grades, [*combined_note(material), *people, *unscored, *lost]
+    return grades, [*combined_note(material), *people_note, *unscored_note, *lost]
 
 
 # ---- Argilla ------------------------------------------------------------------------------------
@@ -203,9 +202,8 @@ TEXT = "text"  # the field with the rated text in Argilla and Label Studio
 
 def argilla(material: Material) -> Output:
     """Make `records.json`, in which each unit has its text and a suggestion for every rubric, and
-    settings in `.argilla` with a label question for each rubric.
-
-    Raises InputError if there are several graders: Argilla has one suggestion for each question.
+    settings in `.argilla` with a label question for each rubric. Raises InputError if there are
+    several graders: Argilla has one suggestion for each question.
     """
     models = material.combined["rater_kind"] == "model"
     raters = sorted(material.combined[models]["rater_id"].unique())
@@ -257,11 +255,10 @@ def _argilla_question(rubric: str, scale: Scale) -> dict[str, Any]:
 # ---- Label Studio -------------------------------------------------------------------------------
 # https://labelstud.io/guide/predictions
 def label_studio(material: Material) -> Output:
-    """Make a JSON list of tasks to import, and `NAME.config.xml` for the project next to it.
-
-    A task's `text` is the rated text; an item that came from Label Studio keeps its task's `id`. A
-    grader's prediction has its id as `model_version`, a choice for every rubric and, with just one
-    rubric, the probability of its label as score.
+    """Make a JSON list of tasks to import, and `NAME.config.xml` for the project next to it. A
+    task's `text` is the rated text; an item that came from Label Studio keeps its task's `id`. A
+    grader's prediction has the grader's id as `model_version`, a choice for every rubric and, with
+    just one rubric, the probability of its label as score.
     """
     grades, left_out = _grades(material, "Label Studio")
     tasks = []
@@ -270,7 +267,7 @@ def label_studio(material: Material) -> Output:
         task_id = {"id": unit["task_id"]} if "task_id" in unit else {}
         tasks.append({**task_id, "data": data, "predictions": _predictions(rows)})
     count = sum(len(task["predictions"]) for task in tasks)
-    lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']
+    lines = ["<View>", f'  <Text name="{TEXT}" value="${TEXT}"/>']  # "$text": the task's field
     choice = "    <Choice value={} hint={}/>".format
     for rubric in grades["rubric"].unique():
         scale = material.scales[rubric]
@@ -358,10 +355,10 @@ _INSPECT_FACTS = ("rater_id", "rater_kind", "p_positive", "unscored_reason")
 
 def inspect_scores(material: Material) -> Output:
     """Make a JSON list with a record for each unit: `value` has every rater's label or None, and
-    `metadata` describes each rater.
+    `metadata` describes each rater. If there are several rubrics, a rater is named RUBRIC/RATER.
 
-    If there are several rubrics, a rater is named RUBRIC/RATER. The sample's id is `tool_id`
-    (column `sample_id`). A record is for the `epoch` in the units' table, or else for every epoch.
+    A record's `id`, of a sample of Inspect, is the unit's `tool_id` (column `sample_id`). It is for
+    the `epoch` in the units' table, or else for every epoch.
     """
     rows = material.combined
     has_rubrics = rows["rubric"].nunique() > 1
@@ -386,15 +383,17 @@ def inspect_scores(material: Material) -> Output:
 
 
 def _lines(
-    record: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
+    to_json: Callable[[dict[Any, Any], dict[str, Any]], dict[str, Any]], *, labelled: bool = True
 ) -> Callable[[Material], Output]:
-    """Return a writer of JSON lines: `record` makes one of a (`labelled`) row and its unit."""
+    """Return a writer of JSON lines, each `to_json(row of ratings, cells of its unit)`; with
+    `labelled`, rows without a label are left out.
+    """
 
     def make(material: Material) -> Output:
         rows, left_out = labelled_rows(material.ratings) if labelled else (material.ratings, [])
         units = unit_rows(material.units)
-        records = [record(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")]
-        lines = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in records)
+        records = [to_json(row, units.get(row["unit_id"], {})) for row in rows.to_dict("records")]
+        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         return Output({"": lines.encode()}, len(records), left_out)
 
     return make
@@ -404,9 +403,7 @@ def _lines(
 # https://langfuse.com/docs/evaluation/evaluation-methods/custom-scores
 
 _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": "sessionId"}
-"""Langfuse's fields with the id of the scored object, by the units' columns. Without any of these
-columns, the trace is scored whose id is `tool_id`.
-"""
+"""Langfuse's fields for the id of what is scored, by columns of units; without these: `tool_id`."""
 
 
 def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
@@ -520,7 +517,7 @@ def wide(material: Material) -> Output:
     table = table[[*keys, *(name for name in table if name not in keys)]]  # keys first
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
     table.columns = pd.Index([guarded(str(name)) for name in table])
-    lost = lost_note(material, "A wide table", ())
+    lost = lost_note(material, "A wide table", carried=())
     return Output({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
 
 
@@ -569,7 +566,7 @@ def check_out(out: Path, target: Format) -> None:
 
 
 def save(output: Output, out: Path, target: Format) -> list[Path]:
-    """Write a writer's files, readable by their owner alone, and return their paths."""
+    """Write an output, readable by its owner alone; return the paths of its files or its folder."""
     if target.suffix:
         paths = []
         for ending, content in output.files.items():

@@ -2,10 +2,9 @@
 
 In this order: delays after wrong passwords; signed tokens that expire; accounts with a password;
 the lead's links that work once; single sign-on; participants from Prolific; rater codes as people
-type them; `admit`, and tickets for the page's panel; making and revoking invites.
-
-A token's claims can be read by anyone who has it, but not changed. Accounts are events: a new
-password, another role or the end of an account is appended, never written over.
+type them; `admit`, and tickets for the panel, the part of the page that itself asks the server;
+making and revoking invites. A token's claims (its data) can be read by anyone who has it, but not
+changed. Accounts are events: a new password, another role or the end of one is only appended.
 
 `admit` compares the query of a page's address with the study's settings:
 
@@ -71,10 +70,9 @@ if TYPE_CHECKING:
 # a row for each of its senders: the address, and the browser if it is known.
 
 FAILURE_PERIOD = timedelta(hours=1)  # for which a wrong password counts
-LOGIN_PERIOD = timedelta(days=30)
-"""Time after a login for which its address and browser count as the account owner's."""
+LOGIN_PERIOD = timedelta(days=30)  # for which a login's address and browser are the owner's
 
-Attempts = Sequence[Any]  # rows of `login_attempts` in the order of time
+_Rows = Sequence[Any]  # of `login_attempts`, in the order of time
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class _Backoff:
     n_free: int
     max_seconds: float
 
-    def seconds_left(self, failures: Attempts, sender_failures: Attempts, now: datetime) -> float:
+    def seconds_left(self, failures: _Rows, sender_failures: _Rows, now: datetime) -> float:
         """Return the seconds to wait after `failures` of anyone, counted from the sender's last."""
         doublings = len(failures) - self.n_free
         if doublings < 0 or not sender_failures:
@@ -124,12 +122,12 @@ def digest_attempt(secret: bytes, name: str, address: str, browser: str = "") ->
 
 def refuse_guessing(store: Store, attempt: Attempt) -> None:
     """Raise Refused, with the time left, if the sender of this attempt has to wait."""
-    now, column = _now(), schema.login_attempts.c
+    now, columns = _now(), schema.login_attempts.c
     query = sa.select(schema.login_attempts).where(
-        sa.or_(column.name_key == attempt.name_key, column.address_key == attempt.address_key),
-        column.created_at > _timestamp(now - LOGIN_PERIOD),
+        sa.or_(columns.name_key == attempt.name_key, columns.address_key == attempt.address_key),
+        columns.created_at > _timestamp(now - LOGIN_PERIOD),
     )
-    attempts = store.rows(query.order_by(column.event_id))
+    attempts = store.rows(query.order_by(columns.event_id))
     if (seconds_left := _seconds_to_wait(attempts, attempt, now)) <= 0:
         return
     if (seconds := math.ceil(seconds_left)) < 120:  # a longer wait is shown in minutes
@@ -137,13 +135,13 @@ def refuse_guessing(store: Store, attempt: Attempt) -> None:
     raise Refused("wait_minutes", minutes=math.ceil(seconds / 60))
 
 
-def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> float:
+def _seconds_to_wait(attempts: _Rows, attempt: Attempt, now: datetime) -> float:
     """Return the longest wait that a limit sets for the sender, in seconds; zero or less: none.
-    `attempts` are at the same account or from the same address: a row by address, one by browser.
+    `attempts` are those at the same account or from the same address.
     """
     period_start = _timestamp(now - FAILURE_PERIOD)
 
-    def login_and_failures(sender_key: str) -> tuple[str, Attempts]:
+    def login_and_failures(sender_key: str) -> tuple[str, _Rows]:
         """Return the sender's last login to the account ("": none), and their failures since."""
         keys = (attempt.name_key, sender_key)
         own_attempts = [row for row in attempts if (row.name_key, row.address_key) == keys]
@@ -162,7 +160,7 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
     account_failures = [row for row in by_address if row.name_key == attempt.name_key]
     address_failures = [row for row in by_address if row.address_key == attempt.address_key]
     last_login, failures = login_and_failures(attempt.address_key)
-    waits = [SENDER_LIMIT.seconds_left(failures, failures, now)]
+    waits = [SENDER_LIMIT.seconds_left(failures, failures, now)]  # all are the sender's
     waits.append(ADDRESS_LIMIT.seconds_left(address_failures, address_failures, now))
     if not last_login:
         waits.append(ACCOUNT_LIMIT.seconds_left(account_failures, address_failures, now))
@@ -171,10 +169,11 @@ def _seconds_to_wait(attempts: Attempts, attempt: Attempt, now: datetime) -> flo
 
 def note_attempt(connection: sa.Connection, attempt: Attempt, admitted: bool) -> None:
     """Record an attempt within a `write()`, and delete those that no longer count."""
-    now, column = _now(), schema.login_attempts.c
-    is_old_failure = (column.admitted == 0) & (column.created_at < _timestamp(now - FAILURE_PERIOD))
-    is_old = (column.created_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
-    connection.execute(sa.delete(schema.login_attempts).where(is_old))
+    now, attempts = _now(), schema.login_attempts
+    made_at, is_failure = attempts.c.created_at, attempts.c.admitted == 0
+    is_old_failure = is_failure & (made_at < _timestamp(now - FAILURE_PERIOD))
+    is_old = (made_at < _timestamp(now - LOGIN_PERIOD)) | is_old_failure
+    connection.execute(sa.delete(attempts).where(is_old))
     event = {"name_key": attempt.name_key, "admitted": int(admitted), "created_at": _timestamp(now)}
     senders = [{"address_key": key} for key in (attempt.address_key, attempt.browser_key) if key]
     connection.execute(sa.insert(schema.login_attempts), [event | sender for sender in senders])
@@ -246,14 +245,13 @@ LONGEST_PASSWORD = 200
 LOGIN_MINUTES = 8 * 60.0  # validity of a login by password or link
 _LOGIN = "login"  # purpose of the token of an account's login
 _ENDED: Literal["logged_out"] = "logged_out"  # kind of the event that ends a login
-_hashing_lock = threading.Lock()
-"""Password checks run one at a time: each takes 64 MB for a tenth of a second."""
+_hashing_lock = threading.Lock()  # for one password check at a time: each takes 64 MB for 0.1 s
 
 
 @dataclass(frozen=True)
 class Account:
-    """The account of a person with a password, or for whom an identity provider vouches. `version`
-    is the id of its latest event, so it changes with password and role.
+    """The account of a person who has a password, or whom an identity provider vouches for.
+    `version` is the id of its latest event, so it changes with password and role.
     """
 
     name: str
@@ -462,8 +460,7 @@ def use_once(store: Store, nonce: str) -> bool:
     return True
 
 
-_ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}
-"""Settings of `[session]` that control access to a study's pages."""
+_ENTRY_SETTINGS = {"entry", "trusted_proxies", "hosts"}  # of `[session]`; they control access
 
 
 def copy_access(study: Study, new_study: Study, lead: Visitor) -> bool:
@@ -549,13 +546,12 @@ def _listed_role(settings: study_toml.OidcSettings, id_claims: Mapping[str, Any]
 # Participants from Prolific, each of whom is one rater, however often they come. All have the same
 # link, so anyone who has it can invent a participant, or enter as one whose id they know. With
 # `[prolific] signed_for` only addresses that Prolific has signed let in; without it `places` limits
-# the number of participants. Source: docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": RS256,
-# the page's origin as `aud`, an `exp`, and the participant's ids under `prolific`.
+# the number of participants. Source: docs.prolific.com, "Retrieve JSON Web Key Set (JWKS)": tokens
+# are signed with RS256, and have the page's origin (`aud`), an `exp`, and ids under `prolific`.
 
 TOKEN_PARAMETER = "prolific_token"  # noqa: S105 - the name of a parameter
 
-SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"
-"""Address of Prolific's public keys."""
+SIGNING_KEYS = "https://api.prolific.com/.well-known/study/jwks.json"  # Prolific's public keys
 _MAX_TOKEN_CHARACTERS = 8_000
 _MAX_KEYS_BYTES = 1_000_000
 _KEYS_LIFETIME, _FETCH_INTERVAL = 86_400.0, 60.0  # seconds
@@ -640,8 +636,7 @@ def _fetch_keys(url: str) -> KeySet | None:
         return None
 
 
-_PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")
-"""An object id of Prolific's database: 12 bytes, as hexadecimal digits."""
+_PROLIFIC_ID = re.compile(r"[0-9a-f]{24}")  # an object id of their database: 12 bytes
 _ID_NAMES = {"participant_id": "PROLIFIC_PID", "study_id": "STUDY_ID", "session_id": "SESSION_ID"}
 """Query parameters by the columns of `participant_entries`."""
 
@@ -682,22 +677,22 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
 
 
 def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> None:
-    """Give a participant whose place was released a place again; do nothing if it was not. Raises
-    Refused if their work was rejected or no place is free.
+    """Give a participant whose place in the study was released a place again; do nothing if it was
+    not. Raises Refused if their work was rejected or no place is free.
     """
     reason = release_reason(events_of(connection, rater))
     if reason == "rejected":
         raise Refused("closed_before")
     if reason:
         _require_place(study, connection)
-        for side in sides_by_rater(study, connection, rater).values():  # one, or none
+        for side in sides_by_rater(study, connection, rater).values():  # theirs, if it was drawn
             if not has_room(study, connection, side):
                 raise Refused("no_places")
         add_event(connection, rater, "readmitted")
 
 
 def _require_place(study: Study, connection: sa.Connection) -> None:
-    """Raise Refused if participants hold all places of `[prolific]` that are not `free_again`."""
+    """Raise Refused if participants hold all `places`; some who left have freed theirs again."""
     settings = study.config.prolific
     if settings is None or not settings.places:
         return
@@ -768,8 +763,8 @@ class Invite:
 
 
 def admit(study: Study, query: Mapping[str, str], login: str = "") -> Admission | None:
-    """Return the rater whom the login that this browser keeps, or else the address's query, admits;
-    None if neither does. Raises InputError, with a sentence for the visitor, where the query is
+    """Return the rater whom the browser's login admits, or without a login the address's query;
+    None if neither is there. Raises InputError, with a sentence for the visitor, where the query is
     forged, expired, revoked, another person's, or of a kind that this study does not accept.
     """
     if login:
@@ -792,18 +787,18 @@ def _admit_code(study: Study, code: str) -> Admission:
     if study.config.session.entry != "open":
         raise Refused("code_alone")
     with study.store.read() as connection:
-        owners = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
-        owned_codes = _distinct_values(connection, *owners)
-        begun = (schema.claims, schema.session_events, schema.labels)
-        raters = [table.c.rater_id for table in begun]
+        owned = (invite_events.c.rater_id, participant_entries.c.rater_id, account_events.c.name)
+        owned_codes = _distinct_values(connection, *owned)
+        # Under a code in one of these logs somebody has worked.
+        used = [log.c.rater_id for log in (schema.claims, schema.session_events, schema.labels)]
         # A returning rater is looked up; all codes are read only for an unknown one.
-        queries = (sa.select(column).where(column == code).limit(1) for column in raters)
+        queries = (sa.select(column).where(column == code).limit(1) for column in used)
         is_known = any(connection.execute(query).first() for query in queries)
-        begun_codes = {code} if is_known else _distinct_values(connection, *raters)
+        used_codes = {code} if is_known else _distinct_values(connection, *used)
     if _folded(code) in map(_folded, owned_codes):
         raise Refused("code_has_a_link")
     # An exact match comes first: an older study may have `Ann` and `ann` as two people.
-    spellings = [other for other in begun_codes if _folded(other) == _folded(code)]
+    spellings = [other for other in used_codes if _folded(other) == _folded(code)]
     if len(spellings) > 1:
         raise Refused("several_spellings")
     rater = spellings[0] if spellings else code
@@ -881,7 +876,7 @@ def read_ticket(study: Study, ticket: str, browser: str) -> Admission:
 
 
 def _panel_purpose(study: Study) -> str:
-    """Return the purpose of tickets: a copy of a study has its secret, but not its folder."""
+    """Return the purpose of tickets, with the folder: a copy of the study has the same secret."""
     return f"panel {study.folder.resolve()}"
 
 
@@ -926,7 +921,7 @@ def invites_table(study: Study) -> pd.DataFrame:
         until = _expiry(token, invite.created_at).isoformat() if token else ""
         state = latest_kinds[invite.invite_id]
         if state == "made":
-            state = "expired" if "" < until <= now else "open"  # ISO 8601 sorts by time
+            state = "expired" if until and until <= now else "open"  # ISO 8601 sorts by time
         rows.append((invite.rater_id, token, until, state))
     return pd.DataFrame(rows[::-1], columns=["rater_id", "token", "until", "state"])
 

@@ -1,7 +1,7 @@
-"""Changes of a running study: its settings, rubrics, texts and units with a known answer.
-
-A change is new contents for some of the study's files. `save` checks the resulting study as a whole
-before it writes anything; `differences` and `effects` compare the study before and after.
+"""Changes of a running study: its settings, rubrics and texts, and the units (things to label) with
+a known answer, which are for practice and for attention checks. A change is new contents for some
+of the study's files. `save` checks the resulting study as a whole before it writes anything;
+`differences` and `effects` compare the study before and after.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ Files = Mapping[str, bytes | None]  # contents by path in the study's folder; No
 KNOWN_UNIT_FILES = ("training.toml", "attention.toml")  # default files of units with an answer
 
 _RULES: dict[str, dict[str, str]] = table_of("evenhand.study", "changes.toml")
-"""Rules on settings and texts, by key or section: why they are fixed, and what a change does."""
-_MAX_VALUE_CHARACTERS, _MAX_LINE_CHARACTERS = 60, 600  # of a value, and of a line, in the log
+"""Names of sentences by a setting's key or section: why it is fixed, and what a change does."""
+_MAX_VALUE_CHARACTERS = 60  # of an old or new value in the log
+_MAX_SUMMARY_CHARACTERS = 600  # of the changes of one file in the log
 
 
 def fixed_because(key: str, begun: bool) -> str:
     """Return why a setting such as "sample.pairs" cannot be changed; "" if it can."""
     reasons = (_RULES["fixed_once_begun"] if begun else {}) | _RULES["fixed"]
-    for name in (key, key.partition(".")[0]):  # the rule on the key, or on its section
-        if reason := reasons.get(name):
-            return written(f"change.fixed_{reason}")
-    return ""
+    section = key.partition(".")[0]
+    reason = reasons.get(key) or reasons.get(section)
+    return written(f"change.fixed_{reason}") if reason else ""
 
 
 def has_begun(study: Study) -> bool:
-    """Return True once a unit has been given out, or labelled elsewhere."""
+    """Return True once a unit has been given to an annotator, or has a label made elsewhere."""
     conditions = (sa.exists(sa.select(claims.c.task_id)), sa.exists(sa.select(labels.c.event_id)))
-    return any(study.store.rows(sa.select(*conditions))[0])
+    return any(study.store.rows(sa.select(*conditions))[0])  # one row, with a cell for each
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The contents of a study's files, parsed; units with a known answer are by their unit ids."""
+    """A study's files, parsed; `practice` and `checks` are units with a known answer, by id."""
 
     files: Files
     config: StudyConfig
@@ -63,7 +63,7 @@ class Contents:
 
 
 def read_files(study: Study) -> dict[str, bytes | None]:
-    """Return the study's files now. Raises InputError for invalid settings or outside files."""
+    """Return the study's files now. Raises InputError for bad settings or a file outside of it."""
     names = files_of(study.folder, read_config(study.folder))
     return {name: _content(study.folder, name) for name in (*names, *KNOWN_UNIT_FILES)}
 
@@ -89,7 +89,7 @@ def contents_of(study: Study, files: Files) -> Contents:
 
 
 def changed_since(study: Study, files: Files) -> list[str]:
-    """Return the files that have changed since they were read."""
+    """Return the names of the files whose contents on disk are no longer these."""
     return [name for name in files if _content(study.folder, name) != files[name]]
 
 
@@ -109,15 +109,15 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
         if changed_meanwhile := changed_since(study, before):
             raise InputError(written("change.meanwhile", files=" and ".join(changed_meanwhile)))
         existing = {name: content for name, content in after.items() if content is not None}
-        new_files = {name: text for name, text in existing.items() if text != before.get(name)}
+        changed = {name: text for name, text in existing.items() if text != before.get(name)}
         log_entries = {}
-        for name, content in new_files.items():
-            rows = [change for change in changes if change.file == name]
-            log = [f"{row.key}: {_one_line(row.before)} -> {_one_line(row.after)}" for row in rows]
-            summary = _one_line("; ".join(log), _MAX_LINE_CHARACTERS)
+        for name, content in changed.items():
+            edits = (change for change in changes if change.file == name)
+            lines = (f"{it.key}: {_one_line(it.before)} -> {_one_line(it.after)}" for it in edits)
+            summary = _one_line("; ".join(lines), _MAX_SUMMARY_CHARACTERS)
             log_entries[name] = (content.decode("utf-8-sig").replace("\r\n", "\n"), summary)
         note_files(connection, done_by, log_entries)
-        for name, content in new_files.items():
+        for name, content in changed.items():
             try:
                 atomic_write(inside(study.folder, name, "file"), content)
             except OSError as error:
@@ -127,12 +127,12 @@ def save(study: Study, before: Files, after: Files, done_by: str) -> list[Differ
 
 
 def _one_line(text: str, most: int = _MAX_VALUE_CHARACTERS) -> str:
-    """Return a text on one line, shortened to so many characters."""
+    """Return a text on one line, shortened to `most` characters."""
     return shortened(" ".join(text.split()), most)
 
 
 def _content(folder: Path, name: str) -> bytes | None:
-    """Return the contents of a file of the study; None if it is missing."""
+    """Return the contents of a file of the study as it is on disk; None if it is missing."""
     path = inside(folder, name, "file")
     return path.read_bytes() if path.is_file() else None
 
@@ -191,9 +191,9 @@ def _field_text(value: object) -> str:
     """Return a field of a rubric as text."""
     if isinstance(value, tuple):
         return "\n".join(_field_text(part) for part in value)
-    if option := getattr(value, "name", ""):
-        parts = (option, getattr(value, "description", ""), *getattr(value, "examples", ()))
-        return " / ".join(filter(None, parts))
+    if name := getattr(value, "name", ""):  # an option of the rubric
+        texts = (name, getattr(value, "description", ""), *getattr(value, "examples", ()))
+        return " / ".join(filter(None, texts))
     return str(value)
 
 
@@ -211,7 +211,7 @@ def effects(study: Study, before: Contents, after: Contents) -> list[str]:
     for key in (difference.key for difference in differences(before, after)):
         if key.startswith("rubric."):
             sentences.append(_rubric_effect(study, key.split(".")[1], before, after))
-        elif key != "same_text":  # it comes with a rubric, whose sentence says it
+        elif key != "same_text":  # changed along with a rubric, whose sentence covers it
             sentences.append(_effect(key, before.config, after.config))
             if codes := _outdated_translations(key, before.files, after.files):
                 sentences.append(written("change.untranslated", codes=", ".join(codes)))
@@ -231,12 +231,12 @@ def _effect(key: str, old: StudyConfig, new: StudyConfig) -> str:
     if key.endswith(".md"):
         return written("change.translation")
     section = key.partition(".")[0]
-    effect_names = _RULES["effects"]  # names of sentences, by key or by section
-    effect = effect_names.get(key) or effect_names.get(section, section)
+    effects_by_key = _RULES["effects"]  # by key or by section
+    effect = effects_by_key.get(key) or effects_by_key.get(section, section)
     old_value, new_value = settings_by_key(old).get(key), settings_by_key(new).get(key)
     if section in _RULES["off"] and not getattr(new, section):  # the section was taken out
         effect = _RULES["off"][section]
-    elif effect == "read_again" and not new_value:
+    elif effect == "read_again" and not new_value:  # the text was taken out
         effect = "left_out"
     elif effect == "raters_per_unit" and isinstance(old_value, int) and isinstance(new_value, int):
         effect = "more_raters" if new_value > old_value else "fewer_raters"
@@ -248,7 +248,7 @@ def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -
     old, new = before.rubrics.get(name), after.rubrics.get(name)
     if old is None or new is None:
         return written("change.rubrics")
-    if old.hash == new.hash:  # of the words that the lead can edit, it omits translations alone
+    if old.hash == new.hash:  # all that it omits, of what the lead can edit, is translations
         return written("change.translation")
     count = labels_under(study, old)
     means_same = old.hash in after.config.same_text.get(name, ())
@@ -259,5 +259,5 @@ def _rubric_effect(study: Study, name: str, before: Contents, after: Contents) -
 def labels_under(study: Study, rubric: Rubric) -> int:
     """Return the number of ratings under a rubric's text, or one declared to mean the same."""
     hashes = {rubric.hash, *study.config.same_text.get(rubric.name, ())}
-    versions = study.store.text_versions()
-    return sum(versions.get((rubric.name, digest), 0) for digest in hashes)
+    counts = study.store.text_versions()  # numbers of ratings, by rubric and hash
+    return sum(counts.get((rubric.name, digest), 0) for digest in hashes)

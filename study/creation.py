@@ -1,7 +1,7 @@
-"""Creation and enlargement of studies.
-
-Sections: a new study, made as a whole or not at all; designs of published studies; more pairs for
-the sample, by chance or by graders' uncertainty; and trials of another wording of a rubric.
+"""Creation and enlargement of studies. A study's sample is of pairs: two opposing prompts, or one
+prompt alone. A unit is what gets a label: a pair of responses, or a response. In this order: a new
+study, made as a whole or not at all; designs of published studies; more pairs for the sample, by
+chance or by graders' uncertainty; and trials of another wording of a rubric.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ USUAL_SAMPLE = 250  # default number of pairs in the sample
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
     """The contents of a new study: paired prompts, propositions (see `study.prompts.pairs`), or
-    items (see `study.prompts.items`). `stratify` None means the `DEFAULT_STRATA` that exist;
-    `sample` None means `USUAL_SAMPLE`, or all pairs where there are fewer.
+    items (see `study.prompts.items`). `wordings` of prompts and `repeats` go with propositions.
+    `stratify` None means the `DEFAULT_STRATA` that exist; `sample` None, `USUAL_SAMPLE` at most.
     """
 
     rubrics: Sequence[Rubric]
@@ -114,11 +114,13 @@ def create_study(
         responses = prompt_files.read_responses(plan.responses, pairs, plan.rubrics)
     if plan.items is not None:
         responses = plan.items.responses
+
     default_strata = (column for column in sampling.DEFAULT_STRATA if column in pairs)
     strata = tuple(default_strata if plan.stratify is None else plan.stratify)
     sample_size = plan.sample if plan.sample is not None else min(USUAL_SAMPLE, len(pairs))
     sample = sampling.draw_sample(pairs, sample_size, strata, plan.seed)
     config = _first_settings(folder.name, plan, pairs, responses, len(sample), strata)
+
     with built_whole(folder) as temporary:
         text = study_toml.changed_text(study_toml.new_config_text(config), plan.settings)
         atomic_write(temporary / study_toml.FILE_NAME, text.encode())
@@ -168,7 +170,7 @@ def _first_settings(
         analysis=AnalysisSettings(
             slices=tuple(column for column in strata if column != cluster),
             cluster=cluster or "pair",
-            variants=tuple(v for v in variants if v in pairs and pairs[v].nunique() > 1),
+            variants=tuple(key for key in variants if key in pairs and pairs[key].nunique() > 1),
         ),
     )
 
@@ -199,7 +201,7 @@ class StudyDesign(Section):
     file: str = ""
     rubrics: tuple[str, ...] = Field(min_length=1)
     sample: PositiveInt
-    scope: Literal["sample", "all"] = "sample"
+    scope: Literal["sample", "all"] = "sample"  # pairs that graders label
     repeats: int = Field(default=1, ge=1, le=1_000)
     wordings: str = ""
     settings: DesignSettings = DesignSettings()
@@ -241,25 +243,25 @@ class PublishedStudy:
         return self.name if self.folder in shipped_studies().values() else FIGURES
 
     def prompts(self, **files: Path | None) -> Path:
-        """Return the file of prompts: the one in `files` (by kind) of the study's kind, or the one
-        included. Raises InputError where there is none, or `files` has one of another kind.
+        """Return the file of prompts: the user's (`files` by kind of prompts) or the included one.
+        Raises InputError where there is none, or the user's is of another kind than the study's.
         """
         kind, included_file = self.design.prompts, self.design.file
         path = files.pop(kind)
         if path is None and included_file:
             path = checked_file(self.folder, included_file, _MAX_PROMPTS_BYTES)
-        if path is None or any(files.values()):
+        if path is None or any(files.values()):  # a file of another kind
             fields = {"name": self.name, "kind": kind, "source": self.figures.source or "?"}
             raise InputError(written("reproduce.prompts", **fields))
         return path
 
     def plan(self, prompts: Path, wordings: Path | None, **changes: Any) -> StudyPlan:
         """Return the plan of a replication on these prompts, with the published design. `changes`
-        are other fields of the plan. Leanings are left out if most of the prompts have none.
+        are other fields of the plan. Political leanings are left out if most prompts have none.
         """
-        design, bias = self.design, self.design.settings.analysis  # with the leanings
+        design = self.design
         settings = design.settings.model_dump(mode="json", exclude_unset=True)
-        settings.get("annotation", {}).pop("raters_per_unit", None)  # an argument of its own
+        settings.get("annotation", {}).pop("raters_per_unit", None)  # it is a field of the plan
         settings[""] = {"published": self.figures_file}  # "": above all sections of study.toml
         if design.wordings and wordings is None:
             wordings = checked_file(self.folder, design.wordings)
@@ -272,6 +274,7 @@ class PublishedStudy:
         plan = StudyPlan(rubrics=rubrics, wordings=wordings, crossed=False, **options)
         prompts_table = plan.read_prompts()
         has_groups = {*analysis.GROUP_COLUMNS} <= {*prompts_table}
+        bias = design.settings.analysis
         leaning_share = bias.orientation(prompts_table).astype(bool).mean() if has_groups else 0
         if bias.leanings and leaning_share < 0.5:
             del settings["analysis"]["leanings"]
@@ -301,7 +304,8 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
                 f"rubric {rubric.name!r} is on {rubric.unit}s; two answers to one prompt, and "
                 "nothing else, are rated by one on comparisons, such as preference"
             )
-        unit = (cells["pair_id"], "", "a" if rubric.unit == "response" else "")  # no subject yet
+        side = "a" if rubric.unit == "response" else ""
+        unit = (cells["pair_id"], "", side)  # without a subject yet
         values = presented_values(rubric, unit, "ab", cells, dict.fromkeys(sides, ""))
         if missing := [name for name in rubric.variables if name not in values]:
             raise InputError(
@@ -333,8 +337,8 @@ def built_whole(folder: Path) -> Iterator[Path]:
 # ---- more pairs for the sample ------------------------------------------------------------------
 # By chance, or by uncertainty, where graders differ or are unsure. Pairs are picked by grades
 # alone, never by annotators' labels. A sample of hard pairs would bias every figure; so each pair's
-# probability of being picked is kept (`study.store.logs.decisions`), and every estimate is weighted
-# by it (`analysis.labels.matrix`).
+# probability of being picked is kept for each wave of added pairs (`study.store.logs.decisions`),
+# and every estimate is weighted by it (`analysis.labels.matrix`).
 PickedBy = Literal["chance", "uncertainty"]
 
 
@@ -383,20 +387,19 @@ def _further_waves(
     before = sampling.inclusion([*waves, *first_wave])
     chances = sampling.chances_for(uncertainty(study), before, more)
     seed = sampling.seeded_number(study.config.seed, 2**32, "uncertainty", str(len(sample)))
-    open_chances = {pair: chance for pair, chance in chances.items() if pair not in sampled}
-    new_pairs = sampling.draw_pairs(open_chances, np.random.default_rng(seed))
+    unsampled_chances = {pair: chance for pair, chance in chances.items() if pair not in sampled}
+    new_pairs = sampling.draw_pairs(unsampled_chances, np.random.default_rng(seed))
     return [*first_wave, sampling.Wave(by=by, chances=chances, taken=new_pairs)]
 
 
 def uncertainty(study: Study) -> dict[str, float]:
-    """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure.
-
-    For a unit it is the probability that two graders' labels differ, as a share of the largest
-    possible one. An answer with probabilities counts as a draw from them, an unreadable one as a
-    draw from all categories with equal probability. For a pair it is the mean over its units and
-    the rubrics that annotators label. A grader counts on the rubrics on which it has graded every
-    pair. Pairs without responses are left out. Raises InputError where no grader has graded every
-    pair on any rubric, or where all graders agree and are sure everywhere.
+    """Return each pair's uncertainty from 0 to 1: how much its graders disagree or are unsure. For
+    a unit it is the probability that two graders' labels differ, as a share of the largest possible
+    one. An answer with probabilities counts as a draw from them, an unreadable one as a draw from
+    all categories with equal probability. For a pair it is the mean over its units and the rubrics
+    that annotators label. A grader counts on the rubrics on which it has graded every pair. Pairs
+    without responses are left out. Raises InputError where no grader has graded every pair on any
+    rubric, or where all graders agree and are sure everywhere.
     """
     if study.config.analysis.cluster not in ("pair", "unit"):
         raise InputError(
@@ -463,7 +466,7 @@ def _category_shares(
     rubric: Rubric, label: str, p_positive: float, probabilities: str, threshold: float
 ) -> list[float]:
     """Return the probability of each category given one answer; equal ones if it is unreadable.
-    `p_positive` is the probability of the affirmative category, NaN if it was not given;
+    `p_positive` is the probability of the affirmative category, NaN if the grader gave none;
     `probabilities` those of all categories as JSON, or "". With two categories a probability at the
     threshold counts as one half, since there the label changes.
     """
@@ -492,7 +495,7 @@ def _category_shares(
 # final: after a trial its units keep their wordings.
 @dataclass(frozen=True)
 class Rewording:
-    """A trial of the wording `new`; `by_pair` is that of each pair: `new`, or the former one."""
+    """A trial of the wording `new`; `by_pair` has each pair's wording: `new`, or the former one."""
 
     new: Rubric
     by_pair: Mapping[str, Rubric]
@@ -509,7 +512,7 @@ class Rewording:
         may have been given out under the other wording while the trial was being declared.
         """
         assigned = ((unit_id, self._assigned_wording(name, unit_id)) for unit_id, name in keys)
-        return {*keys, *((unit_id, rubric.name) for unit_id, rubric in assigned if rubric)}
+        return {*keys, *((unit_id, wording.name) for unit_id, wording in assigned if wording)}
 
     def _assigned_wording(self, rubric_name: str, unit_id: str) -> Rubric | None:
         """Return the wording of a unit in the trial; None if it is not part of the trial."""
@@ -528,13 +531,13 @@ def rewording_of(study: Study) -> Rewording | None:
     last_trial: dict[str, Any] = json.loads(logged[0]) if logged else {}
     declared_trial = declared.model_dump(exclude={"ended"}) if declared else {}
     has_changed = bool(last_trial) and last_trial != declared_trial
-    if has_changed and _count_given_out(study, sample) > last_trial["after"]:
+    if has_changed and _count_given_out(study, sample) > last_trial["after"]:  # some of its pairs
         raise InputError(written("rewording.begun", **last_trial))
     if declared is None:
         return None
     new = study.rubrics[declared.rubric]
     old, seed = study.rubrics[new.variant_of], study.config.seed
-    pairs = sample[declared.after :][: declared.pairs]
+    pairs = sample[declared.after :][: declared.pairs]  # the first that no annotator was given
     by_pair: dict[str, Rubric] = {}
     for start in range(0, len(pairs), 2):
         two = pairs[start : start + 2]  # one at the end of an odd number of pairs
@@ -564,8 +567,8 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
     more = after + pairs - len(sample)
     n_unsampled = len(study.store.pairs()) - len(sample)
     if more > n_unsampled:
-        room = len(sample) - after + n_unsampled
-        raise InputError(written("rewording.too_few", pairs=pairs, room=room))
+        n_available = len(sample) - after + n_unsampled
+        raise InputError(written("rewording.too_few", pairs=pairs, room=n_available))
 
     # The trial first, so that no rater is given one of its pairs under the other wording.
     atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())

@@ -1,8 +1,8 @@
 """Maintenance of a study: backups in one file, moving and upgrading a store, and a health check.
 
-Copies of a store's rows come first; the rest is built on them: `backup_study` and `keep_backups`
-write an archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store.
-`examine` and `serving_notes` check a study.
+Copies of a store's rows come first; the rest needs them: `backup_study` and `keep_backups` write an
+archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store, and `examine`
+and `serving_notes` check a study.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TableState:
 
 
 States = dict[str, TableState]  # of a database's tables, by name
-OnRows = Callable[[], object]  # called at each chunk of rows, so that a watch knows of progress
+OnRows = Callable[[], object]  # called at each chunk of rows, so that its caller sees progress
 
 
 def reflected_tables(connection: sa.Connection) -> sa.MetaData:
@@ -111,11 +111,11 @@ def _portable_column(column: sa.Column[Any]) -> sa.Column[Any]:
 
 def states(connection: sa.Connection, tables: sa.MetaData, on_rows: OnRows) -> States:
     """Return the rows and checksum of each table, by name."""
-    by_table = {name: TableState() for name in tables.tables}
+    state_by_table = {name: TableState() for name in tables.tables}
     for name, table in tables.tables.items():
         for rows in _chunks(connection, table, on_rows):
-            by_table[name].add(rows)
-    return by_table
+            state_by_table[name].add(rows)
+    return state_by_table
 
 
 def copy_tables(source: sa.Connection, target: sa.Connection, on_rows: OnRows) -> States:
@@ -201,7 +201,7 @@ def take_snapshot(store: Database, file: Path) -> None:
 
 
 def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
-    """Return the contents of a store's file, and the number of rows of each table. Raises
+    """Return counts of what a store's file holds, and the number of rows of each table. Raises
     InputError where it is damaged, or is not plainly a store: the file may come from anyone.
     """
     raters_query = (
@@ -251,8 +251,8 @@ _SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store,
 
 
 def backup_study(folder: Path, file: Path) -> Contents:
-    """Write a study to a new file, while people label, and verify it. Return its contents. Raises
-    InputError where the file exists, or the store is damaged.
+    """Write a backup of a study to a new file, while people label, and verify it. Return the counts
+    of what it holds. Raises InputError where the file exists, or the store is damaged.
     """
     with closing(_open_store(folder)) as store:
         contents = backup_of(store, folder, file)
@@ -318,12 +318,12 @@ def _verify(file: Path, contents: Contents) -> None:
 
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
-    """Write a study with an open store to a new file, and verify it. Return its contents."""
+    """Write a backup of a study, whose store is open, and verify it. Return what it holds."""
     file = file.absolute()
     _check_target(file, folder.resolve())
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
-        files = _study_files(folder)  # read before and after the snapshot, which they must fit
+        files = _study_files(folder)  # before the snapshot; its settings must be the same after it
         take_snapshot(store, snapshot)
         if _toml_files(_study_files(folder)) != _toml_files(files):
             raise InputError("the study's settings were changed meanwhile; run this again")
@@ -345,9 +345,7 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
 
 
 def _check_target(file: Path, study_folder: Path) -> None:
-    """Raise InputError unless a backup can be written to `file`: a new one, in a folder that is not
-    the study's, except for its folder of backups.
-    """
+    """Raise InputError unless `file` is new, and in no folder of the study except the backups'."""
     if file.exists():
         raise InputError(f"{file} exists already; name a new file")
     if not file.parent.is_dir():
@@ -408,12 +406,12 @@ def restore_study(
 
 
 def _study_files(folder: Path) -> dict[str, bytes]:
-    """Return a study's files, without stores and backups; study.toml names the backup's store."""
+    """Return a study's files by name, without stores and backups; study.toml names `STORE`."""
     files: dict[str, bytes] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        is_hidden = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
-        if path.is_file() and not is_hidden and not path.name.endswith(_SQLITE_LOGS):
+        is_left_out = name.parts[0] == BACKUPS or any(part[0] == "." for part in name.parts)
+        if path.is_file() and not is_left_out and not path.name.endswith(_SQLITE_LOGS):
             content = path.read_bytes()
             if not content.startswith(_SQLITE_HEADER):
                 files[name.as_posix()] = content
@@ -595,12 +593,12 @@ def upgrade_store(folder: Path) -> Upgraded:
     with closing(store):
         with store.only_user():  # raises InputError if the study is open elsewhere
             pass
-        before, now = store.schema_version(), int(SCHEMA_VERSION)
-        if before == now:
+        before, after = store.schema_version(), int(SCHEMA_VERSION)
+        if before == after:
             store.check_schema()
             workspace.study_secret(store)  # makes one if there is none, as before 0.3.0
             _secure_folder(folder)
-            return Upgraded(before, now, None)
+            return Upgraded(before, after, None)
         new_folder(folder / BACKUPS)
         moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
         file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
@@ -612,9 +610,9 @@ def upgrade_store(folder: Path) -> Upgraded:
             if _row_counts(connection, old_tables) != n_rows:
                 raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        workspace.study_secret(store)  # likewise
+        workspace.study_secret(store)  # makes one if there is none
     _secure_folder(folder)
-    return Upgraded(before, now, file)
+    return Upgraded(before, after, file)
 
 
 def _secure_folder(folder: Path) -> None:
@@ -656,7 +654,7 @@ def _new_store_name(folder: Path, present: str, to: str) -> str:
 def _copy_store(store: Database, source: sa.Connection, target: Database) -> States:
     """Copy the store to an empty database, or find the same rows there; return the states."""
 
-    def on_rows() -> None:  # while rows come from one of the two, the other is silent
+    def on_rows() -> None:  # for both: while rows come from one, the other has nothing to answer
         store.report_answer()
         target.report_answer()
 
@@ -720,8 +718,7 @@ def _add_server_to_names(
 
 
 # ---- the health check ---------------------------------------------------------------------------
-OLD_HOURS = 50.0
-"""Age at which a backup is old: with nightly backups, more than one night was missed."""
+OLD_HOURS = 50.0  # age at which a backup is old: of nightly ones, more than one is missing
 _MIN_POSTGRESQL = 14
 _MAX_NAMES = 3  # of files that a finding lists
 
@@ -808,14 +805,14 @@ def _check_store(study: workspace.Study) -> Iterator[Finding]:
 
 def _check_versions(store: Store) -> Finding:
     """Return the versions in use; a problem where PostgreSQL is too old."""
-    database = f"SQLite {sqlite3.sqlite_version}"
+    engine = f"SQLite {sqlite3.sqlite_version}"
     if store.engine.dialect.name == "postgresql":
         server = str(store.values(sa.text("SHOW server_version"))[0])
-        database = f"PostgreSQL {server}"
+        engine = f"PostgreSQL {server}"
         if int(server.partition(".")[0]) < _MIN_POSTGRESQL:
             return _problem("old_server", version=server)
     installed = {"evenhand": __version__, "streamlit": version("streamlit")}
-    return _well("versions", python=platform.python_version(), database=database, **installed)
+    return _well("versions", python=platform.python_version(), database=engine, **installed)
 
 
 def _few_names(names: list[str]) -> str:

@@ -1,9 +1,10 @@
 """Readers of files that belong to no one tool: a workbook of Excel (.xlsx), of which one sheet is
-read; JSON logs of chat completions; and JSON data in a few general shapes.
+read; JSON logs of chat completions; and JSON data in a few general shapes. An item is what gets a
+label; in a table of ratings it is called a unit.
 
 Each kind has a section of functions that recognise it (`_is_...`), read its ratings (`_read_...`)
 and its items (`..._items`). For the general shapes two more sections find the list of items in a
-file, and the answers in an item. `READERS` is at the end.
+file, and the answers (labels by rater) in an item. `READERS` is at the end.
 """
 
 from __future__ import annotations
@@ -39,8 +40,7 @@ from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
 
-_MOST_UNPACKED = 256 * 1024**2
-"""Bytes of a workbook's parts together; unpacked they take several times as much memory."""
+_MOST_UNPACKED = 256 * 1024**2  # bytes of a workbook's parts; as objects they take several times it
 _ROW_BYTES = 100  # bytes of memory that a row takes besides its cells
 _MOST_NAMED = 3  # cells that a message names
 _TIME_COLUMN = re.compile(r"(?i)date|time|created|updated|stamp|(^|[_\W])(at|on|day|when)([_\W]|$)")
@@ -73,7 +73,7 @@ def _read_excel(_: Rows, source: src.Source) -> Export:
         source.archive.limit_bytes(_MOST_UNPACKED)
         for name in source.archive.names:  # refused here if too large, before openpyxl unpacks it
             content = source.archive.read(name)
-            has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content
+            has_formulas |= name.startswith("xl/worksheets/") and b"<f" in content  # the element f
     with src.readable(f"{source.name} is a workbook of Excel that", advice=f"; {formats.AS_CSV}"):
         sheet, *others = _sheets(source)
         if has_formulas:
@@ -94,7 +94,7 @@ def _excel_items(_: ItemRows, source: src.Source) -> ItemTable:
 
 
 def _sheets(source: src.Source) -> list[_Sheet]:
-    """Return the sheets with cells, the one to read first. Raises InputError if none is clear."""
+    """Return the sheets with cells, first the one to read. Raises InputError if that is unclear."""
     book = _book(source)
     filled = []
     for worksheet in book.worksheets:
@@ -109,7 +109,8 @@ def _sheets(source: src.Source) -> list[_Sheet]:
     if not filled:
         raise InputError(f"{source.name}: no sheet holds a cell")
     # A table is a row of two or more names with rows below it.
-    tables = [s for s in filled if s.rows[1:] and sum(map(bool, s.rows[0].cells)) > 1]
+    with_body = [sheet for sheet in filled if sheet.rows[1:]]
+    tables = [sheet for sheet in with_body if len([*filter(None, sheet.rows[0].cells)]) > 1]
     first, *rivals = tables or filled
     if rivals:
         titles = ", ".join(sheet.title for sheet in (first, *rivals))
@@ -152,24 +153,24 @@ def _refuse_unsaved(source: src.Source, sheet: _Sheet) -> None:
         )
 
 
-def _refuse_dates(rows: Sequence[_Row], place: str) -> None:
-    """Raise InputError for a column with some dates: Excel makes dates of labels such as 1-2."""
+def _refuse_dates(rows: Sequence[_Row], sheet_name: str) -> None:
+    """Raise InputError for dates among other cells: Excel makes dates of labels such as 1-2."""
     from openpyxl.utils import get_column_letter
 
     header, *body = rows
     for index, column in enumerate(header.cells):
-        dates = [row.number for row in body if index in row.dates]
+        date_rows = [row.number for row in body if index in row.dates]
         filled = [row for row in body if any(row.cells[index : index + 1])]  # rows may be shorter
-        # A column that is called after a time may have other cells, too.
-        if not dates or len(filled) == len(dates) or _TIME_COLUMN.search(column):
+        # A column named like a time, such as "created_at", may mix dates with other cells.
+        if not date_rows or len(filled) == len(date_rows) or _TIME_COLUMN.search(column):
             continue
         letter = get_column_letter(index + 1)
-        cells = ", ".join(f"{letter}{number}" for number in dates[:_MOST_NAMED])
-        more = f" and {len(dates) - _MOST_NAMED} more" if len(dates) > _MOST_NAMED else ""
+        cells = ", ".join(f"{letter}{number}" for number in date_rows[:_MOST_NAMED])
+        more = f" and {len(date_rows) - _MOST_NAMED} more" if len(date_rows) > _MOST_NAMED else ""
         raise InputError(
-            f"{place}, column {column!r}: {cells}{more} are dates, and other cells are not; Excel "
-            "makes dates of labels such as 1-2. Format the column as Text and type these labels "
-            "again"
+            f"{sheet_name}, column {column!r}: {cells}{more} are dates, and other cells are not; "
+            "Excel makes dates of labels such as 1-2. Format the column as Text and type these "
+            "labels again"
         )
 
 
@@ -178,7 +179,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
     bytes_left = formats.MOST_DECODED
     for number, row in enumerate(worksheet.iter_rows(values_only=True), start=1):
         formats.check_table(row, number, name)
-        # A text that many cells share is in the file once.
+        # A small file may take much memory: a text that many cells share is stored once in it.
         texts = [cell for cell in row if isinstance(cell, str)]
         bytes_left -= _ROW_BYTES + formats.CELL * len(row) + sum(map(len, texts))
         if bytes_left < 0:
@@ -244,18 +245,18 @@ def _chat_items(rows: ItemRows, source: src.Source) -> None:
         reply, request = _reply(record), _request(record) or request_by_id.get(batch_id)
         conversation = _conversation(record)
         output = reply or src.text_of(record.get("response"))  # the answer on its own
-        item_fields = {name: record[name] for name in record if name not in _CHAT["own"]}
-        inputs = {name: text for name, text in item_fields.items() if name in _INPUT_FIELDS}
+        users_fields = {name: record[name] for name in record if name not in _CHAT["own"]}
+        inputs = {name: text for name, text in users_fields.items() if name in _INPUT_FIELDS}
         texts = src.texts_of(inputs, output)
         if messages := _messages_of(request) or conversation:
-            texts |= src.texts_of(messages, output)  # over a field such as "prompt"
+            texts |= src.texts_of(messages, output)  # replaces a user's field such as "prompt"
         if conversation and not output:  # the answers are among its messages
             texts = {"conversation": conversation}
         models = [src.get_in(reply, name) for name in ("model", "modelVersion")]
         models += [src.get_in(request, "model"), record.get("model")]
-        subject = next(filter(None, models), None)
-        about = {name: text for name, text in item_fields.items() if name not in inputs}
-        rows.add(batch_id or record.get("id"), texts, subject=subject, about=about)
+        subject = next(filter(None, models), None)  # the model that gave the answer
+        facts = {name: value for name, value in users_fields.items() if name not in inputs}
+        rows.add(batch_id or record.get("id"), texts, subject=subject, about=facts)
     if not has_answers:
         raise InputError(
             f"{source.name} holds requests without their responses; put the lines of the batch's "
@@ -272,7 +273,7 @@ def _request(record: src.Record) -> src.Record | None:
 
 
 def _messages_of(request: src.Record | None) -> object:
-    """Return the messages of a request, with the system prompt that some APIs take separately."""
+    """Return a request's messages, or its prompt, with a system prompt that has its own field."""
     names = ("messages", "input", "contents")
     messages = next(filter(None, (src.get_in(request, name) for name in names)), None)
     system = src.get_in(request, "system") or src.get_in(request, "instructions")
@@ -301,24 +302,24 @@ def _reply(record: src.Record) -> src.Record | None:
 # by rater or by question, or a list of labels. Anything else is refused with the path of its key.
 
 _SAMPLED = 50  # items that are looked at to recognise a file
-_DEEPEST_WRAPPER = 4
-_DEEPEST_KEY, _QUOTED = 12, 60
-"""Keys below one another in an item, and characters of them in a message."""
+_DEEPEST_WRAPPER = 4  # keys below one another that may lead to the items
+_DEEPEST_KEY = 12  # keys below one another in an item
+_QUOTED = 60  # characters of keys in a message
 _FEW_LABELS = 20  # different answers at most that are labels, and not texts
 _JSON = src.TOOLS["json"]
 _PEOPLE, _MACHINES = _JSON["people"], _JSON["machines"]
 _CERTAIN_RATER_KEYS, _LABEL_KEYS, _TIME_KEYS = _JSON["only_who"], _JSON["what"], _JSON["when"]
 _RATER_KEYS = [*_CERTAIN_RATER_KEYS, *_JSON["who"]]  # also "user" or "model"
 _ANSWERS_KEY = src.pattern("json", "answers")  # "annotations", "human_labels", "judge_scores"
-_RATERS_LABELS_KEY = src.pattern("json", "list")  # "expert_scores", a label by each; not "labels"
+_RATERS_LABELS_KEY = src.pattern("json", "list")  # "expert_scores": one per rater; not "labels"
 _RATER_NAMES_KEY = src.pattern("json", "names")  # "annotators", "worker_ids"
 
 
 @dataclass(frozen=True)
 class _Node:
-    """A value on the way from an item's answers, under `key`, to a label, and what is known of the
-    labels in it: the rater (by position in a list if `is_positional`), the question (`rubric`) and
-    the time. `item` and `path` are for messages.
+    """A value at or below the `key` of an item's answers: a label, or a list or object of labels,
+    with their rater, question (`rubric`) and time as far as they are known ("": not yet). If
+    `is_positional`, the rater is just a position in a list. `item` and `path` are for messages.
     """
 
     item: str
@@ -335,7 +336,7 @@ class _Node:
         return replace(self, path=f"{self.path}.{name}", value=value)
 
     def for_question(self, question: str) -> _Node:
-        """Return this node as an answer to a part of the question."""
+        """Return this node as an answer to a question, or to a part of the question so far."""
         return replace(self, rubric=f"{self.rubric}.{question}".strip("."))
 
     @property
@@ -358,12 +359,12 @@ def _is_json(source: src.Source) -> bool:
 
 
 def _read_json(rows: Rows, source: src.Source) -> Export | None:
-    """Read an item as a unit and the names or keys of its answers as raters, or a flat table."""
-    where, records = _items_in(source)
+    """Add the answers in each item as ratings; if no item has any, return the items as a table."""
+    location, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
     if not any(_answer_keys(record) for record in records):
-        return Export(_item_table(records, source.name), _notes(where))
-    rows.notes.append(written("exchange.json_where", where=where))
+        return Export(_item_table(records, source.name), _notes(location))
+    rows.notes.append(written("exchange.json_where", where=location))
     units = _unit_names(rows, records)
     labels: set[str] = set()
     has_positions = False
@@ -371,10 +372,10 @@ def _read_json(rows: Rows, source: src.Source) -> Export | None:
         for key in _answer_keys(record):
             value = _labels_by_rater(key, record[key], record) or record[key]
             for answer in _answers_in(_Node(f"{source.name}, item {unit}", key, key, value)):
-                kind, time = _rater_kind(answer.rater, answer.key), answer.time
                 labels.add(src.text_of(answer.value))
                 has_positions |= answer.is_positional
-                rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=time)
+                rater, kind, time = answer.rater, _rater_kind(answer.rater, answer.key), answer.time
+                rows.add(unit, rater, kind, answer.value, answer.rubric, created_at=time)
     judges = _judge_keys(records, labels)
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
@@ -403,49 +404,50 @@ def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
 
 
 def _judge_keys(records: list[src.Record], labels: set[str]) -> list[str]:
-    """Return the keys of items that are called after a model and whose values are all labels."""
+    """Return the keys of items named like a model whose values are all among the raters' labels."""
     candidates = filter(src.pattern("json", "judge").search, records[0])  # "gpt-4o", "my_judge"
-    values = {name: {src.text_of(record.get(name)) for record in records} for name in candidates}
-    return [name for name in values if values[name] - {""} and values[name] - {""} <= labels]
+    values = {name: {src.text_of(item.get(name)) for item in records} - {""} for name in candidates}
+    return [name for name in values if values[name] and values[name] <= labels]
 
 
 def _json_items(_: ItemRows, source: src.Source) -> ItemTable:
     """Read items with their keys as columns; nested values stay JSON."""
-    where, records = _items_in(source)
-    return ItemTable(_item_table(records, source.name), _notes(where))
+    location, records = _items_in(source)
+    return ItemTable(_item_table(records, source.name), _notes(location))
 
 
-def _notes(where: str) -> list[str]:
-    return [written("exchange.json_items"), written("exchange.json_where", where=where)]
+def _notes(location: str) -> list[str]:
+    return [written("exchange.json_items"), written("exchange.json_where", where=location)]
 
 
 # ---- the list of items --------------------------------------------------------------------------
 def _items_in(source: src.Source) -> tuple[str, list[src.Record]]:
-    """Return words for the items' place in a file, and the items. Raises InputError if unclear."""
+    """Return words for where a file's items are, and the items. Raises InputError if unclear."""
     if not isinstance(source.document, dict) or source.path.suffix.casefold() != ".json":  # JSONL
         return "one list", source.records()
     return _items_below(source.document, source.name, "")
 
 
 def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[src.Record]]:
-    """Return words for the items' place, and the items below a value at a path "key.key"."""
-    where = path or "one object"
+    """Return words for where the items are, and the items below a value at a path "key.key"."""
+    location = path or "one object"
     if isinstance(value, list):
-        return where, src.objects(value)
+        return location, src.objects(value)
     values = src.fields_in(value)
     if len(values) > 1 and all(isinstance(part, dict) for part in values.values()):
         if items := _items_by_rater(values):  # {"ann": {"i1": "yes", ...}, "bob": {...}}
-            return f"{where}, by annotator and item", items
-        if set.intersection(*map(set, values.values())):  # shared: {"i1": {"text": "..."}, ...}
-            return f"{where}, by id", [{"id": key, **part} for key, part in values.items()]
+            return f"{location}, by annotator and item", items
+        has_shared_keys = bool(set.intersection(*map(set, values.values())))
+        if has_shared_keys:  # the fields of items: {"i1": {"text": "..."}, "i2": {"text": "..."}}
+            return f"{location}, by id", [{"id": key, **part} for key, part in values.items()]
     if len(values) > 1 and all(src.objects(part) for part in values.values()):
-        return f"{where}, in several lists", _merged_lists(values)  # {"dev": [{}], "test": [{}]}
+        return f"{location}, in several lists", _merged_lists(values)  # {"dev": [{}], "test": [{}]}
     containers = {key: part for key, part in values.items() if _may_hold_items(part)}
     if not containers or path.count(".") >= _DEEPEST_WRAPPER:
-        place = f"{file_name}, {one_line(path)}" if path else file_name
+        subject = f"{file_name}, {one_line(path)}" if path else file_name
         raise InputError(
-            f"{place} is JSON without a list of items; write a list of objects, an item each, such "
-            'as [{"item": "a", "annotations": {"ann": "yes"}}]'
+            f"{subject} is JSON without a list of items; write a list of objects, an item each, "
+            'such as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
     longest = max(containers, key=lambda key: len(containers[key]))  # {"data": [{}], "info": []}
     lengths = [len(part) for part in containers.values()]
@@ -471,36 +473,37 @@ def _items_by_rater(answers_by_rater: Mapping[str, src.Record]) -> list[src.Reco
     """Return items with annotations from {RATER: {ITEM: ANSWER}}; [] if these are no answers."""
     ids = dict.fromkeys(item for by_item in answers_by_rater.values() for item in by_item)
     answers = [answer for by_item in answers_by_rater.values() for answer in by_item.values()]
+    have_overlap = len(answers) > len(ids)  # some item has two answers
     # Few inner keys may be the fields of items: {"i1": {"text": "...", "label": "yes"}, ...}.
     may_be_fields = len(ids) <= 2 * len(answers_by_rater)
-    if len(answers) == len(ids) or may_be_fields:  # no item has two answers
+    if not have_overlap or may_be_fields:
         return []
     are_plain = all(isinstance(answer, (str, bool)) for answer in answers)
     are_labels = are_plain and len({str(answer) for answer in answers}) <= _FEW_LABELS
     have_label = all(any(key in _LABEL_KEYS for key in src.fields_in(part)) for part in answers)
     if not are_labels and not have_label:  # neither "yes" nor {"label": "yes"}
         return []
-    items = []
-    for item in ids:
-        annotations = {rater: by[item] for rater, by in answers_by_rater.items() if item in by}
-        items.append({"id": item, "annotations": annotations})
-    return items
+    annotations: dict[str, src.Record] = {item: {} for item in ids}  # by item and rater
+    for rater, by_item in answers_by_rater.items():
+        for item, answer in by_item.items():
+            annotations[item][rater] = answer
+    return [{"id": item, "annotations": by_rater} for item, by_rater in annotations.items()]
 
 
 def _merged_lists(lists: Mapping[str, Any]) -> list[src.Record]:
-    """Return the objects of several lists with their list's name, as an annotator or a part."""
+    """Return the objects of several lists, each with its list's name, as an annotator or a part."""
     merged = [(name, record) for name, items in lists.items() for record in src.objects(items)]
     _, first_record = merged[0]
     id_key = next((name for name in first_record if names_items(name)), "")
     record_lists = map(src.objects, lists.values())
     ids, *others = ({src.text_of(part.get(id_key)) for part in parts} for parts in record_lists)
     have_items_in_common = id_key and not ids.isdisjoint(set().union(*others))
-    column = "annotator" if have_items_in_common else "part"
+    column = "annotator" if have_items_in_common else "part"  # such as "dev" or "test"
     return [{column: name, **record} for name, record in merged]
 
 
 def _rated_parts_key(record: src.Record) -> str:
-    """Return the key of an item's parts, such as sentences, if these are rated, else ""."""
+    """Return the only key of an item with parts that are rated, such as sentences, else ""."""
     if _answer_keys(record):
         return ""
     keys = [key for key in record if (parts := src.objects(record[key])) and _answer_keys(parts[0])]
@@ -516,7 +519,7 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
     cluster = item.get(id_key)
     return [
         {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
-        | {name: value for name, value in part.items() if name != id_key}  # over the item's
+        | {name: value for name, value in part.items() if name != id_key}  # replace the item's
         for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]
 
@@ -545,7 +548,7 @@ def _answer_keys(record: src.Record) -> list[str]:
 
 
 def _holds_answers(key: str, value: object, record: src.Record) -> bool:
-    """Return True if the value under a key of an item is answers, by the key or by their raters."""
+    """Return True if a value of an item is answers, judged by its key or by the raters in it."""
     is_called_answers = bool(_ANSWERS_KEY.fullmatch(key))
     if isinstance(value, list) and (records := src.objects(value)):  # [{"annotator": "ann", ...}]
         have_raters = all(any(_rater_name(part.get(n)) for n in _RATER_KEYS) for part in records)
@@ -579,7 +582,7 @@ def _split(value: object) -> list[str]:
 
 
 def _answers_in(node: _Node) -> Iterator[_Node]:
-    """Yield the labels in a node. Raises InputError for a value that is no answer."""
+    """Yield a node for each label in a node. Raises InputError for a value that is no answer."""
     value = node.value
     if value is None or isinstance(value, (str, bool)):  # a number is a Numeral, a str
         if not node.rater:
@@ -603,13 +606,13 @@ def _answers_in(node: _Node) -> Iterator[_Node]:
             else:
                 # A question, perhaps with the raters' mean: {"tone": {"mean": 4, "ratings": [...]}}
                 question = child.for_question(name)
-                of_raters = [
+                raters_answers = [
                     replace(question.child(key, answers), key=key)
                     for key, answers in src.fields_in(inner).items()
                     if isinstance(answers, (dict, list)) and _ANSWERS_KEY.fullmatch(key)
                 ]
-                for answer in of_raters or [question]:
-                    yield from _answers_in(answer)
+                for answer_node in raters_answers or [question]:
+                    yield from _answers_in(answer_node)
 
 
 def _names_rater(name: str, inner: object) -> bool:
@@ -671,8 +674,8 @@ def _answers_of_rater(node: _Node) -> Iterator[_Node]:
 def _rater_name(value: object) -> str:
     """Return the name of a rater: a text or a number, or one in an object; "" for other values."""
     if isinstance(value, dict):
-        keys = ("email", "name", "username", "id")
-        value = next((value[key] for key in keys if key in value), "")
+        names = ("email", "name", "username", "id")
+        value = next((value[name] for name in names if name in value), "")
     name = one_line(value)
     return name if len(name) <= LONGEST_LABEL else ""
 

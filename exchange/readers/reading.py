@@ -1,5 +1,6 @@
-"""Reading a file of ratings (`read_export`) or items (`read_items`) in its format: the one that is
-named, or the first that recognises the content. A judge is a model with labels in such a file.
+"""Reading a file of ratings (`read_export`), or of items to be rated (`read_items`), in its format:
+the one that is named, or the first that recognises the content. In ratings an item is called a
+unit. A judge is a model with labels in such a file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,9 @@ _MOST_NAMED = 8  # judges that a note names
 @dataclass(frozen=True, kw_only=True)
 class ToolFormat:
     """A format that a tool writes, by its `key` in tools.toml and texts.toml. In a table of items
-    `cluster` is the column of those that belong together, and `show` are the columns that raters
-    read (empty: by their names). `users_fields` is True where the tool's users name an item's
-    texts. `without` says, in an error, what a file with ratings alone holds; "" for no error.
+    `cluster` is the column with one value for items that belong together, and `show` are those that
+    raters read (empty: recognised by their names). `users_fields` is True where the tool's users
+    name an item's texts. `without` tells, in an error, what a file without items holds ("": none).
     """
 
     key: str
@@ -40,8 +41,9 @@ class ToolFormat:
 
     def ratings(self, source: Source) -> Export:
         """Return the ratings in a file of this format. Raises InputError if it cannot be read."""
-        rows = Rows(source)  # to which most readers add, others return an export
-        return self.reader.ratings(rows, source) or rows.export(written(f"exchange.{self.key}"))
+        rows = Rows(source)
+        export = self.reader.ratings(rows, source)  # None: the ratings were added to `rows`
+        return export or rows.export(written(f"exchange.{self.key}"))
 
     def items(self, source: Source) -> ItemTable | None:
         """Return the items in a file of this format; None if it is of another. Raises InputError if
@@ -89,8 +91,8 @@ def read_export(
     tool_format = READERS[name]
     if named and not tool_format.reader.recognises(source):
         likely = format_of(source)
-        also = f"; it looks like {likely}" if likely != TABLE else ""
-        raise InputError(f"{source.name} is not in the format {name}{also}")
+        hint = f"; it looks like {likely}" if likely != TABLE else ""
+        raise InputError(f"{source.name} is not in the format {name}{hint}")
     try:
         return tool_format.ratings(source)
     except NoRatingError as fault:
@@ -121,10 +123,9 @@ def read_items(
 ) -> ItemTable:
     """Read a file of items in the format that its content suggests; a file that no reader
     recognises is a table. With `judge`, the labels of this scorer, feedback or assessment in the
-    file become a column of this name. With `compared`, votes between two answers give a row for the
-    two. `sheet` names one of a workbook.
-
-    Raises InputError where the file cannot be read, holds no texts, or has no labels of the judge.
+    file become a column of this name. With `compared`, the votes on two answers become one row with
+    both. `sheet` names one of a workbook. Raises InputError where the file cannot be read, holds no
+    texts, or has no labels of the judge.
     """
     source = Source(Path(path), sheet=sheet)
     if sheet:
@@ -157,7 +158,7 @@ def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) 
         rows = tool_format.ratings(source).table
     except InputError:  # the file has no ratings
         return {}
-    if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):
+    if not {"unit_id", "rubric", "rater_id", "label"} <= set(rows):  # not one rating a row
         return {}
     labels_by_judge: dict[str, dict[str, str]] = {}
     rater_by_judge: dict[str, str] = {}
@@ -168,13 +169,13 @@ def _labels_by_judge(tool_format: ToolFormat, items: ItemTable, source: Source) 
             judge = f"{rubric}/{rater}"
         if label := row["label"]:
             labels = labels_by_judge.setdefault(judge, {})
-            labels[unit] = label if labels.get(unit, label) == label else ""
+            labels[unit] = label if labels.get(unit, label) == label else ""  # "": contradictory
     return labels_by_judge
 
 
 def _with_judge(items: ItemTable, judge: str, by_judge: _LabelsByJudge, file: str) -> ItemTable:
     """Return items with a judge's labels as a column. A table that has such a column, or whose ids
-    are not known, stays as it is. Raises InputError if neither holds.
+    are not known, stays as it is. Otherwise raises InputError if the judge has no labels on items.
     """
     labels, judges = by_judge.get(judge, {}), _judges_on(items, by_judge)
     if judge in judges:

@@ -1,7 +1,7 @@
 """Rows that a reader collects from a file: ratings (`Rows`) or items to be rated (`ItemRows`), each
-with counts of the records that were left out, by reason. `Reader`, at the end, is one kind of file.
-
-The functions between make names and labels of a file's values, and tell people from models by name.
+with counts of the records that were left out, by reason. An item is called a unit in ratings.
+`Reader`, at the end, is one kind of file. The functions between make names and labels of a file's
+values, and tell people from models by name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _METADATA_COLUMNS = (
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
     the file was read and what was left out; `left_out` counts this by reason. With `by_unit`
-    messages name units, since the rows are not the file's; with `by_score` scores are the raters.
+    messages name units, as rows are not the file's; with `by_score` raters are called after scores.
     """
 
     table: pd.DataFrame
@@ -52,15 +52,15 @@ class NoRatingError(InputError):
     """The error for a file of a known kind that holds no rating."""
 
 
-class _Collected:
-    """Counts of the records of a file that were left out, by the reason in words."""
+class _Collector:
+    """The base of `Rows` and `ItemRows`: it counts the records of a file that are left out."""
 
     def __init__(self, source: src.Source) -> None:
         self._name = source.name
-        self._left_out: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()  # by the reason in words
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count records that are left out, by the reason in words."""
+        """Count records that are left out for this reason."""
         self._left_out[reason] += count
 
     def _left_out_notes(self) -> list[str]:
@@ -69,7 +69,7 @@ class _Collected:
         return [written("exchange.left_out", reasons=reasons)] if reasons else []
 
 
-class Rows(_Collected):
+class Rows(_Collector):
     """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
 
     def __init__(self, source: src.Source) -> None:
@@ -85,7 +85,7 @@ class Rows(_Collected):
     ) -> None:
         """Add a rating, with `others` of its columns. One without label, unit or rater is left out
         and counted; of two by one rater on one unit and rubric the later counts. A list is a label
-        if the source has `several`. Raises InputError for two answers if the later is not known.
+        if the source has `several`. Raises InputError if it is not known which of two is later.
         """
         cells = {"unit_id": unit, "rubric": rubric, "rater_id": rater, "rater_kind": kind, **others}
         row = {name: one_line(cell) for name, cell in cells.items()}
@@ -107,11 +107,11 @@ class Rows(_Collected):
         left out. Raises InputError for two labels if it is not known which is the later.
         """
         before = self._rows[key]
-        later = ratings.is_later(time, self._times[key])  # None: not known
-        if later is None and row["label"] == before["label"]:
+        is_later = ratings.is_later(time, self._times[key])  # None: not known
+        if is_later is None and row["label"] == before["label"]:
             self.leave_out(written("left_out.repeated"))
             return False
-        if later is None and row["label"] and before["label"]:
+        if is_later is None and row["label"] and before["label"]:
             rater, unit = shortened(row["rater_id"]), shortened(row["unit_id"])
             rubric = f" ({shortened(row['rubric'])})" if row["rubric"] else ""
             labels = {"one": shortened(before["label"]), "other": shortened(row["label"])}
@@ -119,7 +119,7 @@ class Rows(_Collected):
             raise InputError(written("exchange.two_answers", **labels, **facts))
         self.leave_out(written("left_out.earlier"))
         # If it is not known which is the later, only one of the two has a label, and counts.
-        return bool(row["label"]) if later is None else later
+        return bool(row["label"]) if is_later is None else is_later
 
     def _fault_of(self, row: Mapping[str, str], value: object) -> str:
         """Return the reason why a row is not a rating, or "" if it is one."""
@@ -146,16 +146,17 @@ class Rows(_Collected):
         texts = [json.dumps(content, sort_keys=True, default=str) for _, content in contents]
         hashes = [sha256(text.encode()).hexdigest()[:6] for text in texts]
         hashes_by_id: dict[str, set[str]] = defaultdict(set)
-        for unit, digest in zip(ids, hashes, strict=True):
+        id_hashes = list(zip(ids, hashes, strict=True))
+        for unit, digest in id_hashes:
             hashes_by_id[unit].add(digest)
-        if ambiguous := {unit: None for unit in ids if unit and len(hashes_by_id[unit]) > 1}:
+        ambiguous = dict.fromkeys(unit for unit in ids if unit and len(hashes_by_id[unit]) > 1)
+        if ambiguous:
             first = shortened(next(iter(ambiguous)))
             self.notes.append(written("exchange.kept_apart", count=len(ambiguous), unit=first))
-        names = zip(ids, hashes, strict=True)
-        return [f"{unit}#{digest}" if unit in ambiguous else unit for unit, digest in names]
+        return [f"{unit}#{digest}" if unit in ambiguous else unit for unit, digest in id_hashes]
 
     def describe(self, unit: object, columns: object) -> None:
-        """Store the single values of a unit's description as its columns."""
+        """Store the facts about a unit that are single values, not lists or objects, by column."""
         if isinstance(columns, dict):
             facts = self._facts.setdefault(one_line(unit), {})
             for name, value in columns.items():
@@ -173,7 +174,7 @@ class Rows(_Collected):
         rows = list(self._rows.values())
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
-        facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)  # then by unit
+        facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)  # a fact by column and unit
         for unit, facts in self._facts.items():
             for name, fact in facts.items():
                 facts_by_column[name][unit] = fact
@@ -195,8 +196,8 @@ def one_line(value: object) -> str:
 
 
 def label_of(value: object) -> str | None:
-    """Return a value as a label, without characters that no table can hold; None if it is none. A
-    number is a text here: sources give numbers with their digits (`src.Numeral`).
+    """Return a text, or true or false, as a label, without characters that no table can hold; None
+    for other values. A number is a text here: sources give its digits (`src.Numeral`).
 
     >>> label_of(True), label_of("yes"), label_of(None), label_of(["yes"])
     ('true', 'yes', None, None)
@@ -232,7 +233,7 @@ def plain_kind(name: str) -> str:
     >>> [plain_kind(name) for name in ("human_1", "gpt-4o", "openai:gpt-5", "ann", "gpt4_reason")]
     ['human', 'model', 'model', '', '']
     """
-    human, model, about = (src.pattern("raters", part) for part in ("human", "model", "about"))
+    human, model, about = (src.pattern("raters", key) for key in ("human", "model", "about"))
     if human.fullmatch(name):
         return "human"
     # "gpt4_reason" and the like may be columns about a model's grade, not graders.
@@ -270,7 +271,7 @@ class ItemTable:
     units: tuple[str, ...] = ()
 
 
-class ItemRows(_Collected):
+class ItemRows(_Collector):
     """The items of a file by id. Texts are named by `ROLES` or, with `users_fields`, by a user."""
 
     def __init__(self, source: src.Source, *, users_fields: bool = False) -> None:
@@ -291,13 +292,12 @@ class ItemRows(_Collected):
     ) -> None:
         """Add an item: `unit` is its id in the file's ratings, `item_id` the tool's id if it
         differs, `ids` are columns of further ids for export to the tool, `about` are other facts.
-
         An item without a response is left out. A repeated item counts once, since some tools write
         it for each annotator; raises InputError if the repetition has other texts.
         """
         texts = {name: text for name, text in texts.items() if text}
-        no_responses = set() if self._users_fields else _INPUTS  # a user's field may be a response
-        if texts.keys() <= no_responses:
+        inputs = set() if self._users_fields else _INPUTS  # any field of a user may be a response
+        if texts.keys() <= inputs:
             self.leave_out(written("left_out.no_response"))
             return
         unit_id = one_line(unit)
@@ -353,10 +353,10 @@ class ItemRows(_Collected):
             if unknown := sum(not item["subject"] for item in items):
                 notes.append(written("exchange.no_subject", count=unknown, name=_UNKNOWN))
             columns["subject"] = [item["subject"] or _UNKNOWN for item in items]
-        groups = [item["cluster"] or item["item_id"] for item in items]
-        has_clusters = bool(cluster) and len(set(groups)) < len(groups)
+        clusters = [item["cluster"] or item["item_id"] for item in items]  # else one of its own
+        has_clusters = bool(cluster) and len(set(clusters)) < len(clusters)  # of two or more items
         if has_clusters:
-            columns[cluster] = groups
+            columns[cluster] = clusters
         for name in dict.fromkeys(name for item in items for name in item["about"]):
             columns.setdefault(name, [item["about"].get(name, "") for item in items])
         index = range(1 - FIRST_ROW, len(items) + 1 - FIRST_ROW)  # messages add it: 1, 2, ...
@@ -383,7 +383,7 @@ def has_fields(
 ) -> Callable[[src.Source], bool]:
     """Return a function that recognises files whose first record has these fields of the tool."""
     names = {*src.TOOLS[tool][kind]}
-    if in_tables:  # or the columns of a Parquet file are these
+    if in_tables:  # the columns of a Parquet file may be these, too
         return lambda source: names <= {*(source.columns or source.first)}
     return lambda source: names <= source.first.keys()
 

@@ -28,8 +28,7 @@ from evenhand.texts import table_of
 
 # ---- files --------------------------------------------------------------------------------------
 
-MOST_BYTES = formats.MOST_JSON
-"""Bytes read of one file at once; a table goes to a reader that takes it in pieces."""
+MOST_BYTES = formats.MOST_JSON  # bytes of a file read at once; tables are read in pieces elsewhere
 MOST_UNPACKED = 1024**3  # bytes of an archive, and bytes that all its members may hold together
 _HEAD = 4096  # bytes that tell what a file is
 _LONGEST_LINE = 1024**2
@@ -42,15 +41,14 @@ class Numeral(str):
 
 
 Record = dict[str, Any]
-TOOLS = table_of("evenhand.exchange.readers", "tools.toml")
-"""The names of other tools' fields, by tool."""
+TOOLS = table_of("evenhand.exchange.readers", "tools.toml")  # names of fields, by tool
 
 
 @cache
 def pattern(tool: str, name: str) -> re.Pattern[str]:
     """Return a pattern of `TOOLS`, in which {NAME} stands for another one of the tool."""
-    parts = TOOLS[tool]
-    text = re.sub(r"\{([a-z]+)\}", lambda part: str(parts[part[1]]), parts[name])
+    patterns = TOOLS[tool]
+    text = re.sub(r"\{([a-z]+)\}", lambda match: str(patterns[match[1]]), patterns[name])
     return re.compile(text.replace("\n", ""), re.IGNORECASE)
 
 
@@ -91,11 +89,11 @@ class Source:
 
     @cached_property
     def _first_value(self) -> _FirstValue:
-        plain = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()  # the mark of UTF-8
-        if plain[:1] not in (b"{", b"["):
+        beginning = self.head.removeprefix(b"\xef\xbb\xbf").lstrip()  # the mark of UTF-8
+        if beginning[:1] not in (b"{", b"["):
             return _FirstValue()
         try:
-            if plain.startswith(b"{") and (value := self._first_line()) is not None:
+            if beginning.startswith(b"{") and (value := self._first_line()) is not None:
                 return _FirstValue(value)  # JSONL
             if self.path.stat().st_size > MOST_BYTES:
                 return _FirstValue()
@@ -117,7 +115,7 @@ class Source:
 
     @cached_property
     def header(self) -> list[str]:
-        """The names of the columns of a CSV or TSV file; none of any other."""
+        """The names of the columns of a CSV or TSV file; empty for any other file."""
         suffix = self.path.suffix.casefold()
         if suffix not in formats.DELIMITED or self._first_value.value is not None:  # it is JSON
             return []
@@ -128,7 +126,7 @@ class Source:
 
     @property
     def document(self) -> object:
-        """The file as one JSON value; None if it is not one."""
+        """The JSON value that is the whole file; None if the file is anything else."""
         return self._first_value.value if self._first_value.is_whole else None
 
     @property
@@ -184,12 +182,13 @@ class Source:
 # ---- values of JSON -----------------------------------------------------------------------------
 
 _DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
+"""A decoder that keeps the digits of numbers; NaN and infinities become None."""
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @contextmanager
 def readable(subject: str, advice: str = "") -> Iterator[None]:
-    """Raise InputError for a library's error: "SUBJECT cannot be read (ERROR)ADVICE"."""
+    """Turn a library's error into InputError: "SUBJECT cannot be read (ERROR)ADVICE"."""
     try:
         yield
     except InputError:
@@ -200,7 +199,6 @@ def readable(subject: str, advice: str = "") -> Iterator[None]:
 
 def parse_json(content: bytes, name: str) -> object:
     """Parse JSON, with numbers as texts. Raises InputError where it cannot be read."""
-    why = "it is nested too deeply"
     try:
         text = content.decode("utf-8-sig").strip()
         value, end = _DECODER.raw_decode(text)
@@ -212,7 +210,7 @@ def parse_json(content: bytes, name: str) -> object:
     except UnicodeDecodeError:
         why = "it is not UTF-8"
     except (ValueError, RecursionError):
-        pass
+        why = "it is nested too deeply"
     raise InputError(f"{name} cannot be read as JSON ({why})")
 
 
@@ -238,8 +236,8 @@ def objects(value: object) -> list[Record]:
 
 
 def unpaged(records: list[Record], names: Sequence[str], record_field: str = "") -> list[Record]:
-    """Return records, with those of a page in its place. A page is an object with a list under one
-    of `names`, but without `record_field`, which only records have.
+    """Return records, in which each page is replaced by the records on it. A page is an object with
+    a list under one of `names`, but without `record_field`, which only records have.
     """
     unpaged_records = []
     for record in records:
@@ -313,7 +311,7 @@ _STORED, _DEFLATED, _ZSTD = 0, 8, 93
 """Methods of compression in ZIP; Python's `zipfile` lacks the last, with which Inspect packs."""
 _ENCRYPTED = 0x1  # a bit of a member's flags
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""The header of a member: its signature, and the lengths of its name and its extra field."""
+"""A member's header (APPNOTE.TXT, 4.3.7): signature, and lengths of its name and extra field."""
 
 
 class Archive:
@@ -357,14 +355,14 @@ class Archive:
             raise ValueError("no member begins here")
         start = offset + _LOCAL_HEADER.size + name_length + extra_length
         packed = self._content[start : start + member.compress_size]
-        size = self._bytes_left + 1  # so that `read` sees that it is too large
+        most = self._bytes_left + 1  # so that `read` sees that it is too large
         if member.compress_type == _STORED:
-            return packed[:size]
+            return packed[:most]
         if member.compress_type == _DEFLATED:
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, size)  # without a header
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)  # without a header
         if member.compress_type == _ZSTD:
             with pa.CompressedInputStream(pa.BufferReader(packed), "zstd") as stream:
-                return bytes(stream.read(size))
+                return bytes(stream.read(most))
         raise ValueError("an unknown compression")
 
 
@@ -388,9 +386,9 @@ _NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that no text of a study
 def texts_of(
     inputs: object, outputs: object, *, context: object = None, expected: object = None
 ) -> dict[str, Text]:
-    """Return the texts of an answer by name: `prompt`, `context`, `reference` and `response`, those
-    that there are, from its input and output. Where the answer is more than one text, such as calls
-    of tools, `conversation` takes the place of prompt and response.
+    """Return the texts of a model's answer, from its input and output, by name: those of `prompt`,
+    `context`, `reference` and `response` that are not empty. Where the answer is more than one
+    text, such as calls of tools, `conversation` takes the place of prompt and response.
     """
     if context is None:
         context = _filled_under(inputs, CONTEXT) or _filled_under(outputs, CONTEXT)
@@ -400,7 +398,7 @@ def texts_of(
     texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
     if isinstance(response, list):
         asked = as_messages(prompt)
-        # Some tools keep the whole history as the answer.
+        # Some tools keep the whole history as the answer, so it begins with the prompt.
         texts["conversation"] = response if response[: len(asked)] == asked else asked + response
     else:
         texts |= {"prompt": prompt, "response": response}
@@ -427,7 +425,7 @@ def text_in(value: object, names: Collection[str]) -> Text:
             return first["content"] if is_one_text and is_spoken else messages
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
-        elif isinstance(value, dict) and (key := _key_of(value, names)):
+        elif isinstance(value, dict) and (key := _text_key(value, names)):
             value = value[key]
         else:
             break
@@ -435,8 +433,8 @@ def text_in(value: object, names: Collection[str]) -> Text:
 
 
 def value_at(record: object, path: str) -> Any:
-    """Return the value at a path of names, each of which may be a key or a part of a longer one,
-    through objects that are kept as JSON; None where the path leads nowhere.
+    """Return the value at a path "a.b", also where keys have dots themselves ("a.b" may be one), or
+    an object on the way is stored as JSON text; None where the path leads nowhere.
 
     >>> value_at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
     'm'
@@ -444,10 +442,10 @@ def value_at(record: object, path: str) -> Any:
     record = fields_in(from_json(record))
     if path in record:
         return record[path]
-    parts = path.split(".")
-    for count in range(1, len(parts)):
-        head, rest = ".".join(parts[:count]), ".".join(parts[count:])
-        if head in record and (value := value_at(record[head], rest)) is not None:
+    names = path.split(".")
+    for count in range(1, len(names)):
+        key, rest = ".".join(names[:count]), ".".join(names[count:])
+        if key in record and (value := value_at(record[key], rest)) is not None:
             return value
     start = f"{path}."  # a path may also be the beginning of several longer keys
     return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
@@ -496,7 +494,7 @@ def as_messages(text: Text, role: str = "user") -> list[Record]:
 def _message(value: object) -> Record | None:
     """Return a message as OpenAI writes it, with role, content and perhaps name and tool_calls."""
     if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
-        path = value.get("id")  # as LangChain keeps it: ["langchain", ..., "HumanMessage"]
+        path = value.get("id")  # as LangChain stores it: ["langchain", ..., "HumanMessage"]
         class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
         role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
         value = {"type": role} | kwargs
@@ -515,7 +513,7 @@ def _message(value: object) -> Record | None:
 
 
 def _content(content: object) -> object:
-    """Return the content of a message, without thinking: its text, or else its parts."""
+    """Return a message's content without thinking: a text if all of it is text, else its parts."""
     if not isinstance(content, list):
         return "" if content is None else map_leaves(content, _number)
     parts = [
@@ -552,9 +550,9 @@ def reply_text(cell: str) -> str:
     value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
     if not isinstance(value, dict):
         return cell
-    is_reply = _OF_REPLY & value.keys() and _key_of(value, ANSWERED) in ANSWERED  # {"response": ..}
-    has_reply = _reply_in(value) is not value  # {"choices": [..]}
-    if not is_reply and not has_reply:
+    is_reply = _OF_REPLY & value.keys() and _text_key(value, ANSWERED) in ANSWERED  # {"text": ..}
+    wraps_reply = _reply_in(value) is not value  # {"choices": [..]}
+    if not is_reply and not wraps_reply:
         return cell
     # Other data may have the same form, but only replies have one of these fields.
     lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
@@ -613,11 +611,11 @@ def _response_part(part: Record) -> Record:
     return {"role": "assistant", "content": [{"type": text_of(part.get("type"))}]}
 
 
-def _key_of(value: Record, names: Collection[str]) -> str:
-    """Return the key of the text in an object, one of the names or its only key, or "" where
-    several keys may hold it: only settings, context and expected answers may be next to it.
+def _text_key(value: Record, names: Collection[str]) -> str:
+    """Return the key of an object's text: the one key among `names`, if the others hold only
+    settings, context and expected answers, or else the object's only key; "" where it is unclear.
 
-    >>> _key_of({"question": "Why?", "model": "m", "answer": "So."}, ANSWERED)
+    >>> _text_key({"question": "Why?", "model": "m", "answer": "So."}, ANSWERED)
     'answer'
     """
     filled = [
@@ -626,19 +624,19 @@ def _key_of(value: Record, names: Collection[str]) -> str:
         if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))  # no texts
     ]
     candidates = [name for name in filled if name in names]
-    without_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
+    other_names = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
     if names is ANSWERED:  # an output may repeat its input, such as "question" in the example
-        without_text.update(ASKED)
-    if len(candidates) == 1 and without_text.issuperset({*filled} - {*candidates}):
+        other_names.update(ASKED)
+    if len(candidates) == 1 and other_names.issuperset({*filled} - {*candidates}):
         return candidates[0]
     return filled[0] if len(filled) == len(value) == 1 else ""  # {"any_name": "Text"}
 
 
 def _filled_under(value: object, names: Collection[str]) -> object:
-    """Return the first filled value under one of these keys, also in wrapping objects, or None."""
+    """Return the first filled value under one of these keys, also within wrappers, or None."""
     for _ in range(_DEEPEST):
         inner = [part for part in value.values() if part] if isinstance(value, dict) else []
-        if len(inner) != 1 or not isinstance(inner[0], dict):
+        if len(inner) != 1 or not isinstance(inner[0], dict):  # no wrapper of another object
             break
         value = inner[0]
     if not isinstance(value, dict):

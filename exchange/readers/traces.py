@@ -1,7 +1,7 @@
 """Readers of exports of tools that record an application's steps: Langfuse, LangSmith, Opik, Weave,
-MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step with an answer is an
-item; its context is the documents that steps below it retrieved, its subject the step's model or,
-if it names none, the last model named below it.
+MLflow and OpenInference, as Phoenix has it. In a trace the uppermost step (span) with an answer is
+an item, called a unit in ratings; its context is the documents that steps below it retrieved, its
+subject (the rated model) the step's model or, if it names none, the last one named below it.
 
 `Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
 files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
@@ -47,18 +47,18 @@ _NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """One step of a trace, with its input (`given`), output (`made`) and retrieved `documents`, if
-    its output does not hold them. Ratings in the file name it by `unit`, the tool by `item_id`;
-    both are `id` if empty. `ids` are columns for export to the tool. `inner` is True for a step
-    that is no item because the tool's items are whole traces.
+    """One step of a trace, with the retrieved `documents` if its output does not hold them. Ratings
+    in the file name it by `unit`, the tool by `item_id`; both are `id` if empty. `ids` (ids by
+    column) are for export to the tool, `about` has other facts. `inner` is True for a step that is
+    no item because the tool's items are whole traces.
     """
 
     id: str
     trace: str
     parent: str
     kind: str
-    given: object
-    made: object
+    input: object
+    output: object
     ids: Record
     unit: str = ""
     item_id: str = ""
@@ -74,20 +74,20 @@ class Span:
         """Return the step in a record; `fields` replace what the record has. `TOOLS[tool]["span"]`
         holds the keys of input and output, and paths of other parts: the first filled one counts.
         """
-        form = TOOLS[tool]["span"]  # {"given": "inputs", "model": ["model", "metadata.model"], ...}
-        step: Record = {name: name_at(record, form.get(name, ())) for name in _NAME_FIELDS}
-        for name in ("given", "made"):
-            text = record.get(form[name])
-            step[name] = from_json(text) if form.get("json") else text
-        step["ids"] = {name: name_at(record, paths) for name, paths in form.get("ids", {}).items()}
-        step["about"] = fields_in(record.get(form.get("about")))
-        step["expected"] = value_at(record, form["expected"]) if "expected" in form else None
+        keys = TOOLS[tool]["span"]  # {"input": "inputs", "model": ["model", "metadata.model"], ...}
+        step: Record = {name: name_at(record, keys.get(name, ())) for name in _NAME_FIELDS}
+        for name in ("input", "output"):
+            text = record.get(keys[name])
+            step[name] = from_json(text) if keys.get("json") else text
+        step["ids"] = {name: name_at(record, paths) for name, paths in keys.get("ids", {}).items()}
+        step["about"] = fields_in(record.get(keys.get("about")))
+        step["expected"] = value_at(record, keys["expected"]) if "expected" in keys else None
         return cls(**step | fields)
 
     @property
     def is_answer(self) -> bool:
         """True where the step may be an item: it has an output that answers the user."""
-        is_empty = self.inner or self.made in (None, "", [], {})
+        is_empty = self.inner or self.output in (None, "", [], {})
         return not is_empty and self.kind.casefold() not in _NO_ANSWER
 
     @property
@@ -95,7 +95,7 @@ class Span:
         """The documents that the step retrieved, as one text."""
         if self.documents:
             return documents(self.documents)
-        return documents(self.made) if self.kind.casefold() == _RETRIEVER else ""
+        return documents(self.output) if self.kind.casefold() == _RETRIEVER else ""
 
 
 def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
@@ -109,7 +109,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
         for span in steps:
             children[span.parent if span.parent in ids else ""].append(span)
         answers = ([span for span in level if span.is_answer] for level in _levels("", children))
-        uppermost = next(filter(None, answers), [])
+        uppermost = next(filter(None, answers), [])  # the answers on the first level with any
         if not uppermost:
             rows.leave_out(written("left_out.no_answer"))
         for span in uppermost:
@@ -117,7 +117,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
             retrieved = dict.fromkeys(filter(None, (step.retrieved for step in subtree)))
             last_model = next((step.model for step in reversed(subtree) if step.model), "")
             context = "\n\n".join(retrieved) or None
-            texts = texts_of(span.given, span.made, context=context, expected=span.expected)
+            texts = texts_of(span.input, span.output, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
             unit, item_id = span.unit or span.id, span.item_id or span.id
             rows.add(unit, texts, item_id=item_id, subject=span.model or last_model, **facts)
@@ -125,32 +125,34 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below the id `top` by levels, in the file's order, and each id only once."""
-    parents, seen = [top], {top} - {""}  # a span may have no id
-    while level := [s for parent in parents for s in children.get(parent, ()) if s.id not in seen]:
-        yield level
+    parents, seen = [top], {top} - {""}  # "" as the top is no id: a span may have none
+    while parents:
+        below = chain.from_iterable(children.get(parent, ()) for parent in parents)
+        if level := [span for span in below if span.id not in seen]:
+            yield level
         parents = list(dict.fromkeys(span.id for span in level))
         seen |= set(parents)
 
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
-    """Add the rating in a record, whose parts `TOOLS[tool]["feedback"]` names. The arguments take
-    precedence over columns that evenhand's export stored at `claim`, and these over the record.
+    """Add the rating in a record, whose paths are in `TOOLS[tool]["feedback"]`. Columns that
+    evenhand's export stored in the metadata replace the record's values; arguments replace both.
     """
-    form = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
+    paths = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
-    origin = name_at(record, [form["origin"]])
-    columns = rating_columns(from_json(value_at(record, form["claim"]))) | columns
+    origin = name_at(record, [paths["origin"]])
+    columns = rating_columns(from_json(value_at(record, paths["metadata"]))) | columns
     columns.pop("rubric", None)  # the record itself names it
-    raters = form["raters"].get(origin, form["raters"]["other"])  # paths of the name
-    values = (value_at(record, path) for path in form.get("value", ()))
+    rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
+    values = (value_at(record, path) for path in paths.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
     rows.add(
-        unit or name_at(record, form.get("unit", ())),
-        columns.pop("rater_id", "") or name_at(record, raters),
+        unit or name_at(record, paths.get("unit", ())),
+        columns.pop("rater_id", "") or name_at(record, rater_paths),
         columns.pop("rater_kind", kinds.get(origin, "")),
         columns.pop("value", value),
-        name_at(record, form["rubric"]),
-        created_at=name_at(record, form["created_at"]),
+        name_at(record, paths["rubric"]),
+        created_at=name_at(record, paths["created_at"]),
         **columns,
     )
 
@@ -172,13 +174,13 @@ def _is_langfuse(source: Source) -> bool:
     return {"name", "value"} <= score.keys() and names_trace and has_origin
 
 
-def _has_steps(source: Source) -> bool:
+def _has_langfuse_items(source: Source) -> bool:
     _, steps = _langfuse_parts([source.first])
     return bool(steps)
 
 
 def _read_langfuse(rows: Rows, source: Source) -> None:
-    """Read annotations as people's labels, evaluations as models', and the API's as of any kind."""
+    """Read annotations as people's labels, evaluations as models'; the API's may be of any kind."""
     scores, _ = _langfuse_parts(source.records())
     for score in scores:
         data_type = text_of(score.get("data_type"))
@@ -189,8 +191,8 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         if isinstance(subject := score.get("subject"), dict):
             ids = [subject.get("traceId") or subject.get("trace_id"), subject.get("id")]
         value, text = score.get("value"), score.get("string_value")
-        is_true = _LANGFUSE["truth"].get(str(value).lower(), text)  # True for 1, 1.0 or true
-        label = is_true if data_type == "BOOLEAN" else text or value
+        truth = _LANGFUSE["truth"].get(str(value).lower(), text)  # True for 1, 1.0 or true
+        label = truth if data_type == "BOOLEAN" else text or value
         unit = "/".join(filter(None, map(text_of, ids)))
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
@@ -213,8 +215,8 @@ def _langfuse_items(rows: ItemRows, source: Source) -> None:
 
 def _is_step(record: Record, kind: str) -> bool:
     """Return True if a record has the fields of this kind, "trace" or "observation"."""
-    form, names = _LANGFUSE[kind], record.keys()
-    return {*form["all"]} <= names and not names.isdisjoint(form["any"])
+    required, names = _LANGFUSE[kind], record.keys()
+    return {*required["all"]} <= names and not names.isdisjoint(required["any"])
 
 
 class _LangfuseStep(NamedTuple):
@@ -226,7 +228,7 @@ class _LangfuseStep(NamedTuple):
 
 
 def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_LangfuseStep]]:
-    """Return the scores and the steps in a file, with their fields in snake case."""
+    """Return the scores, and the traces and observations, in a file; their fields in snake case."""
     scores, steps = [], []
     for record in records:
         parts = [record]
@@ -268,11 +270,11 @@ def _langsmith_items(rows: ItemRows, source: Source) -> None:
     """Read a run as a step, with the values of feedback that was given once as facts about it."""
     spans = []
     for run in source.records(source.columns):
-        facts = {
-            name: next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
-            for name, stats in fields_in(from_json(run.get("feedback_stats"))).items()
-            if text_of(get_in(stats, "n")) == "1"  # {"n": 1, "values": {"yes": 1}}
-        }
+        facts = {}
+        for name, stats in fields_in(from_json(run.get("feedback_stats"))).items():
+            if text_of(get_in(stats, "n")) == "1":  # {"n": 1, "values": {"yes": 1}}, or "avg": 0.5
+                values = fields_in(get_in(stats, "values"))
+                facts[name] = next(iter(values), get_in(stats, "avg"))
         spans.append(Span.of(run, "langsmith", about=facts))
     add_traces(rows, spans)
 
@@ -296,22 +298,23 @@ def _read_opik(rows: Rows, source: Source) -> None:
     people's, online scores are models', and the SDK's may be of either kind. A rule for online
     scores that runs under a person's name, such as admin, becomes the rater online_scoring.
     """
-    scores = []
+    ratings: list[tuple[str, str, Record]] = []  # author, origin, and the rating without its rater
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
             by_author = by_author or {text_of(score.get("created_by")): score}
             for author, entry in by_author.items():
                 origin = first_text(get_in(entry, "source"), score.get("source"))
-                kind = _OPIK["kinds"].get(origin, "")
-                scores.append((unit, rubric, author, kind, origin, entry))
-    people = {author for _, _, author, kind, _, _ in scores if kind == "human"}
-    for unit, rubric, author, kind, origin, entry in scores:
-        is_rule = author in people and kind != "human"
-        rater = "" if origin == "sdk" or is_rule else author
-        value = get_in(entry, "category_name") or get_in(entry, "value")
-        when = first_text(get_in(entry, "last_updated_at"))
-        rows.add(unit, rater or origin, kind, value, rubric, created_at=when)
+                value = get_in(entry, "category_name") or get_in(entry, "value")
+                time = first_text(get_in(entry, "last_updated_at"))
+                rating = {"unit": unit, "value": value, "rubric": rubric, "created_at": time}
+                rating["kind"] = _OPIK["kinds"].get(origin, "")
+                ratings.append((author, origin, rating))
+    people = {author for author, _, rating in ratings if rating["kind"] == "human"}
+    for author, origin, rating in ratings:
+        is_rule = author in people and rating["kind"] != "human"
+        has_no_name = not author or origin == "sdk" or is_rule
+        rows.add(rater=origin if has_no_name else author, **rating)
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:
@@ -343,18 +346,18 @@ def _is_weave(source: Source) -> bool:
 
 def _read_weave(rows: Rows, source: Source) -> None:
     """Read annotations and reactions as people's labels; a scorer may be a model or code."""
-    for feedback in _feedback(source.records()):
-        kind, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
+    for feedback in _weave_feedback(source.records()):
+        feedback_type, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]  # weave:///.../ID
         person = first_text(feedback.get("creator"), feedback.get("wb_user_id"))
         when = feedback.get("created_at")
-        if kind.startswith(_NOTE):
+        if feedback_type.startswith(_NOTE):
             rows.leave_out(written("left_out.free_text"))
-        elif kind.startswith(_REACTION):
+        elif feedback_type.startswith(_REACTION):
             value = get_in(payload, "alias") or get_in(payload, "emoji")
             rows.add(unit, person, "human", value, "reaction", created_at=when)
-        elif kind.startswith(_RUNNABLE):
-            scorer = kind.removeprefix(_RUNNABLE)
+        elif feedback_type.startswith(_RUNNABLE):
+            scorer = feedback_type.removeprefix(_RUNNABLE)
             output = get_in(payload, "output")
             values = output if isinstance(output, dict) else {scorer: output}
             for name, value in values.items():
@@ -363,9 +366,9 @@ def _read_weave(rows: Rows, source: Source) -> None:
                 else:
                     rows.add(unit, scorer, "", value, name, created_at=when)
         else:
-            rubric = kind.removeprefix(_ANNOTATION)
-            rater_kind = "human" if kind.startswith(_ANNOTATION) else ""
-            rows.add(unit, person, rater_kind, get_in(payload, "value"), rubric, created_at=when)
+            rubric = feedback_type.removeprefix(_ANNOTATION)
+            kind = "human" if feedback_type.startswith(_ANNOTATION) else ""
+            rows.add(unit, person, kind, get_in(payload, "value"), rubric, created_at=when)
 
 
 def _weave_items(rows: ItemRows, source: Source) -> None:
@@ -377,7 +380,7 @@ def _weave_items(rows: ItemRows, source: Source) -> None:
     add_traces(rows, spans)
 
 
-def _feedback(records: list[Record]) -> Iterator[Record]:
+def _weave_feedback(records: list[Record]) -> Iterator[Record]:
     """Yield the feedback in a file, and that of its calls."""
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
@@ -455,7 +458,7 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
     spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
     for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
-        given, made, kind, model = (
+        inputs, outputs, kind, model = (
             from_json(attributes.get(f"mlflow.{name}"))
             for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
         )
@@ -466,12 +469,12 @@ def _mlflow_spans(trace: Record) -> Iterator[Span]:
             parent=parent,
             inner=bool(parent),
             kind=text_of(kind),
-            given=given if given is not None else from_json(span.get("inputs")),
-            made=made if made is not None else from_json(span.get("outputs")),
+            input=inputs if inputs is not None else from_json(span.get("inputs")),
+            output=outputs if outputs is not None else from_json(span.get("outputs")),
             unit=unit,
             item_id=unit,
             ids={"trace_id": unit},
-            model=first_text(model, get_in(made, "model"), get_in(given, "model")),
+            model=first_text(model, get_in(outputs, "model"), get_in(inputs, "model")),
             expected=next(filter(None, expected), None),
             cluster=text_of(get_in(info, "trace_metadata", "mlflow.trace.session")),
             about=facts,
@@ -544,46 +547,46 @@ def _is_span(record: Record) -> bool:
 
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
-    facts = fields_in(from_json(record.get("attributes")))
+    attributes = fields_in(from_json(record.get("attributes")))
     columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
-    facts |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
-    given, made = _span_value(facts, "input"), _span_value(facts, "output")
-    asked, replied = (_span_messages(facts, f"llm.{name}_messages") for name in ("input", "output"))
-    retrieved = _numbered(value_at(facts, "retrieval.documents"))
-    trace, span = (_hexadecimal(value_at(record, f"context.{n}_id")) for n in ("trace", "span"))
+    attributes |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
+    retrieved = _numbered(value_at(attributes, "retrieval.documents"))
+    trace = _hexadecimal(value_at(record, "context.trace_id"))
+    span = _hexadecimal(value_at(record, "context.span_id"))
     no_facts, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in no_facts and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
+    metadata = fields_in(from_json(value_at(attributes, "metadata")))
     return Span(
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=first_text(value_at(facts, "openinference.span.kind"), record.get("span_kind")),
-        given=asked or given,
-        made=replied or made,
+        kind=first_text(value_at(attributes, "openinference.span.kind"), record.get("span_kind")),
+        input=_span_value(attributes, "input"),
+        output=_span_value(attributes, "output"),
         documents=[value_at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=first_text(value_at(facts, "llm.model_name")),
-        cluster=first_text(value_at(facts, "session.id"), trace),
+        model=first_text(value_at(attributes, "llm.model_name")),
+        cluster=first_text(value_at(attributes, "session.id"), trace),
         expected=next((record[name] for name in EXPECTED if record.get(name)), None),
-        about=others | fields_in(from_json(value_at(facts, "metadata"))) | _evaluations(record),
+        about=others | metadata | _evaluations(record),
     )
 
 
 def _numbered(value: object) -> list[Record]:
-    """Return the objects of a list, also of one whose parts have keys that begin with numbers."""
+    """Return the objects of a list, which may be stored as an object with keys such as "0.NAME"."""
     value = from_json(value)
     if not isinstance(value, dict):
         return objects(value)
-    numbers = {name.partition(".")[0] for name in value}  # of "0.message.role", "1.message..."
+    numbers = {name.partition(".")[0] for name in value}
     ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
     return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
 
 
-def _span_messages(facts: Record, path: str) -> list[Record] | None:
+def _span_messages(attributes: Record, path: str) -> list[Record] | None:
     """Return the messages in a span's attributes at a path; None if there are none."""
     messages = []
-    for value in _numbered(value_at(facts, path)):
+    for value in _numbered(value_at(attributes, path)):
         contents = _numbered(value_at(value, "message.contents"))
         parts = filter(None, (text_of(value_at(part, "message_content.text")) for part in contents))
         message = {name: value_at(value, f"message.{name}") for name in ("role", "content", "name")}
@@ -596,10 +599,12 @@ def _span_messages(facts: Record, path: str) -> list[Record] | None:
     return messages_in(messages)
 
 
-def _span_value(facts: Record, name: str) -> object:
-    """Return a span's "input" or "output" by its attributes, decoded if it is JSON."""
-    value = value_at(facts, f"{name}.value")
-    return from_json(value) if "json" in text_of(value_at(facts, f"{name}.mime_type")) else value
+def _span_value(attributes: Record, name: str) -> object:
+    """Return a span's "input" or "output" from its attributes: its messages, or else its value."""
+    if messages := _span_messages(attributes, f"llm.{name}_messages"):
+        return messages
+    value, mime_type = (value_at(attributes, f"{name}.{part}") for part in ("value", "mime_type"))
+    return from_json(value) if "json" in text_of(mime_type) else value
 
 
 def _hexadecimal(value: object) -> str:
@@ -619,7 +624,7 @@ def _evaluations(record: Record) -> Record:
 
 
 READERS = {  # `Reader` of functions that recognise a file, and read its ratings and items
-    "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_steps),
+    "langfuse": Reader(_is_langfuse, _read_langfuse, _langfuse_items, _has_langfuse_items),
     "langsmith": Reader(has_fields("langsmith"), _read_langsmith, _langsmith_items, _has_runs),
     "opik": Reader(_is_opik, _read_opik, _opik_items),
     "weave": Reader(_is_weave, _read_weave, _weave_items, has_fields("weave", "items")),

@@ -1,5 +1,7 @@
 """The work that raters are given: which questions in which order, and who has claimed which. A
-claim records that a task, a question for one rater, was given out.
+question is a rubric on a unit: a pair of responses (side "" in its id), or one (side a or b). A
+screen shows one question or several. A claim records that a task, a question for one rater, was
+given out; without an answer it counts for a limited time, its lease.
 
 In this order: the lead's decisions; raters who left, and quotas; units with a known answer, such as
 attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
@@ -51,8 +53,7 @@ from evenhand.study.workspace import Study
 # the labels stay, their places go to other raters, and the analysis shows both.
 
 DECISION_COLUMNS = ("kind", "rater_id", "reason", "done_by", "created_at")
-_DECISIONS = ("pause", "resume", "exclude", "readmit")
-"""Kinds of the lead's events that are decisions; others are used links, for example."""
+_DECISIONS = ("pause", "resume", "exclude", "readmit")  # kinds of `lead_events` that are decisions
 STOPPED_BY = "quality rule"  # author of an exclusion by a rule of the study, not by a person
 
 
@@ -71,8 +72,7 @@ class Oversight:
 
     paused: bool = False
     exclusions: Mapping[str, Exclusion] = field(default_factory=dict)
-    readmitted: frozenset[str] = frozenset()
-    """Raters whose exclusion was taken back, and who were not excluded again."""
+    readmitted: frozenset[str] = frozenset()  # raters excluded before, but no longer
     last_event: int = 0
 
     def end_reason(self, rater_id: str) -> str:
@@ -85,15 +85,15 @@ class Oversight:
         """Return the decisions that apply once those after `last_event` are included."""
         paused, last_event = self.paused, self.last_event
         exclusions, readmitted = dict(self.exclusions), set(self.readmitted)
-        number = schema.lead_events.c.event_id
-        new_events = sa.select(schema.lead_events).where(number > self.last_event)
-        for event in connection.execute(new_events.order_by(number)):
+        event_id = schema.lead_events.c.event_id
+        new_events = sa.select(schema.lead_events).where(event_id > self.last_event)
+        for event in connection.execute(new_events.order_by(event_id)):
             last_event = event.event_id
             if event.kind in ("pause", "resume"):
                 paused = event.kind == "pause"
             elif event.kind == "exclude":
-                details = (event.reason, event.done_by, event.created_at)
-                exclusions[event.rater_id] = Exclusion(*details)
+                exclusion = Exclusion(event.reason, event.done_by, event.created_at)
+                exclusions[event.rater_id] = exclusion
                 readmitted.discard(event.rater_id)
             elif event.kind == "readmit":
                 exclusions.pop(event.rater_id, None)
@@ -187,7 +187,7 @@ def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") 
 
 
 def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (raters, quota) of each side, without raters who left before they had finished."""
+    """Return (number of raters, quota) of each side; raters who left unfinished do not count."""
     if (question := study.config.side) is None:
         return {}
     sides, ends = sides_by_rater(study, connection), ends_of(connection)
@@ -245,8 +245,9 @@ class KnownUnits:
         return key in self.questions
 
     def values(self, key: Key, order: str) -> dict[str, str]:
-        """Return the template variables of a unit, in the order in which they are shown."""
-        rubric, values = self.questions[key].rubric, self.units[key[0]].values
+        """Return the values of a rubric's variables for a unit, with its sides in this `order`."""
+        unit_id, _ = key
+        rubric, values = self.questions[key].rubric, self.units[unit_id].values
         if rubric.has_sides:
             texts = {side: values.get(f"response_{side}", "") for side in "ab"}
             unit = ("", "", "")  # of no pair or subject; the third means both sides
@@ -254,39 +255,39 @@ class KnownUnits:
         return {name: values[name] for name in rubric.variables}
 
     def accepted(self, key: Key) -> tuple[str, ...]:
-        """Return the accepted answers in the pair's own order of sides; () if any will do."""
-        unit = self.units.get(key[0])
-        return unit.expected.get(key[1], ()) if unit else ()
+        """Return the accepted answers, if sides are shown with a before b; () if any will do."""
+        unit_id, rubric_name = key
+        return self.units[unit_id].expected.get(rubric_name, ()) if unit_id in self.units else ()
 
     def _screens_of(self, unit_id: str, unit: KnownUnit, file: str) -> list[Screen]:
         """Return the screens of a unit. Raises InputError where it does not fit its rubrics."""
-        where = f"{file}, item {unit.name!r}"
-        rubrics = [self._matching_rubric(where, name, keys) for name, keys in unit.expected.items()]
+        entry = f"{file}, item {unit.name!r}"
+        rubrics = [self._matching_rubric(entry, name, keys) for name, keys in unit.expected.items()]
         if len({rubric.unit for rubric in rubrics}) > 1:
-            raise InputError(f"{where}: its rubrics speak of pairs and of responses; part them")
+            raise InputError(f"{entry}: its rubrics speak of pairs and of responses; part them")
         if self.one_screen_per_unit:
             rubrics = [rubric for rubric in self._rubrics if rubric.unit == rubrics[0].unit]
         for rubric in rubrics:
             if missing := [name for name in rubric.variables if name not in unit.values]:
                 shown_by = f"which the rubric {rubric.name!r} shows"
-                raise InputError(f"{where}: `values` lacks {missing[0]!r}, {shown_by}")
+                raise InputError(f"{entry}: `values` lacks {missing[0]!r}, {shown_by}")
         groups = rubrics_by_screen(rubrics, self.one_screen_per_unit)
         return [tuple(Question(unit_id, rubric) for rubric in group) for group in groups]
 
-    def _matching_rubric(self, where: str, name: str, keys: tuple[str, ...]) -> Rubric:
+    def _matching_rubric(self, entry: str, name: str, keys: tuple[str, ...]) -> Rubric:
         """Return this labelled rubric. Raises InputError if `keys` are not options of it."""
         rubric = next((rubric for rubric in self._rubrics if rubric.name == name), None)
         if rubric is None:
             raise InputError(
-                f"{where}: annotators do not label the rubric {name!r}; they label "
+                f"{entry}: annotators do not label the rubric {name!r}; they label "
                 + ", ".join(rubric.name for rubric in self._rubrics)
             )
         unknown = {key for key in keys if not rubric.kind.takes(key)}
         if unknown and not rubric.kind.is_choice:
-            raise InputError(f"{where}: {min(unknown)!r} is {rubric.kind.none_of}")
+            raise InputError(f"{entry}: {min(unknown)!r} is {rubric.kind.none_of}")
         if unknown or not keys:
             problem = f"{min(unknown)!r} is none" if unknown else "name one or more"
-            raise InputError(f"{where}: {problem} of {name}'s {rubric.kind.permitted}")
+            raise InputError(f"{entry}: {problem} of {name}'s {rubric.kind.permitted}")
         return rubric
 
 
@@ -321,7 +322,7 @@ class AttentionChecks(KnownUnits):
         self._every = settings.every if settings else 1
 
     def remaining(self, rater_id: str, given_checks: Container[Key]) -> list[tuple[int, Screen]]:
-        """Return (number, screen) of this rater's next checks, numbered from 0 with those given."""
+        """Return (number, screen) of this rater's next checks; numbers go on from those given."""
         screens = sorted(
             (screen for screen in self.screens if screen[0].key not in given_checks),
             key=lambda screen: digest(self.study.blinding_key, "check", rater_id, *screen[0].key),
@@ -344,11 +345,10 @@ class AttentionChecks(KnownUnits):
 
 
 def attention_results(study: Study) -> pd.DataFrame:
-    """Return every rater's answer to every check, in the order of the answers: `rater_id, check_id,
-    rubric, expected, given, passed, created_at`; one row per rater, check and rubric.
-
-    The latest answer counts. `expected` are the answers that the study's file accepts now ("4 or
-    5"). `given`, in the same order of sides, is empty where the check was skipped: not passed.
+    """Return `ATTENTION_COLUMNS` of every rater's latest answer to every check, one row per rater,
+    check and rubric, in the order of the answers. `expected` are the answers that the study's file
+    accepts now ("4 or 5"). `given`, in the same order of sides, is empty where the check was
+    skipped: not passed.
     """
     checks = AttentionChecks(study)
     query = sa.select(schema.attention_labels).order_by(schema.attention_labels.c.event_id)
@@ -422,7 +422,7 @@ class SessionDesign:
         return wording, self.digest("place", rater_id, self._response_of_unit.get(unit, unit))
 
     def with_counterparts(self, keys: Set[Key]) -> Set[Key]:
-        """Return the questions that a rater who was given these is not to be given any more."""
+        """Return the questions that a rater must not be given once they were given these."""
         return self._rewording.with_counterparts(keys) if self._rewording else keys
 
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
@@ -452,8 +452,8 @@ class SessionDesign:
     def _stages_of(self, groups: list[list[str]], rubrics: Sequence[Rubric]) -> Iterator[Stage]:
         """Yield the stages of groups of units: block by block, those that hide the prompt first."""
         size = self.settings.pairs_per_block
-        in_order = sorted(rubrics, key=shows_prompt)
-        rubrics_of_stages = rubrics_by_screen(in_order, self.one_screen_per_unit)
+        hiding_first = sorted(rubrics, key=shows_prompt)
+        rubrics_of_stages = rubrics_by_screen(hiding_first, self.one_screen_per_unit)
         for start in range(0, len(groups), size):
             units = [unit for group in groups[start : start + size] for unit in group]
             for stage_rubrics in rubrics_of_stages:
@@ -509,7 +509,7 @@ def blinded(task_id: str, key: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row of the claims: a task that was given to a rater. `draw` above 0 is a hidden repeat."""
+    """A row of the claims: a task given to a rater; with `draw` above 0, again (hidden repeat)."""
 
     task_id: str
     rater_id: str
@@ -551,7 +551,7 @@ def last_version(connection: sa.Connection) -> int:
 
 
 class Changes:
-    """Changes of claims in one `write()`, within which `index` was refreshed."""
+    """A writer of changes of claims, for one `write()` within which `index` was refreshed."""
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
         self.connection = connection
@@ -576,12 +576,11 @@ class Changes:
 
 class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
-    claims enter: a transaction that fails leaves no trace here.
-
-    A rater holds a question from its first claim (`is_first`) until that is released, and also once
-    it is answered. Other mappings restate who holds what, so that `full_questions` need not read
-    all claims: each question is in one set of `_keys_by_count`, that of its number of holders, and
-    `_open_since` has the holders who have not answered yet.
+    claims enter: a transaction that fails leaves no trace here. A rater holds a question from its
+    first claim (`is_first`) until that is released, and also once it is answered. Other mappings
+    restate who holds what, so that `full_questions` need not read all claims: each question is in
+    one set of `_keys_by_count`, by its number of holders, and `_open_since` has the holders who
+    have not answered yet.
     """
 
     def __init__(self, hashes: set[str]) -> None:
@@ -647,7 +646,7 @@ class ClaimIndex:
             self._enter_holder(claim)
 
     def _enter_holder(self, claim: Claim) -> None:
-        """Keep the mappings about holders true to a changed first claim."""
+        """Update the mappings about holders by a changed first claim."""
         rater, key = claim.rater_id, claim.key
         holders = self._holders[key]
         self._keys_by_count[len(holders)].discard(key)
@@ -664,7 +663,7 @@ class ClaimIndex:
 
 
 # A rater's tasks: the open ones, the next ones, and how many are left. A question is given to
-# exactly `raters_per_unit` raters. A task without an answer counts until its lease is over.
+# exactly `raters_per_unit` raters. A task without an answer counts for `lease_minutes`.
 
 
 def answered(tasks: Mapping[TaskKey, Claim]) -> list[Claim]:
@@ -686,7 +685,7 @@ def in_design(claim: Claim, design: SessionDesign) -> bool:
 
 
 class Progress(NamedTuple):
-    """Answers that a rater has given (`done`), and those with the ones still to be given."""
+    """Numbers of answers that a rater has given (`done`), and will have given in the end."""
 
     done: int
     total: int
@@ -696,17 +695,14 @@ class Progress(NamedTuple):
 class NextTasks:
     """The tasks of one rater at one moment: `tasks`, all of them; `open_claims`, those without an
     answer; `valid_claims`, the open ones that no other rater has taken over; `given_checks`, the
-    attention checks that the rater has been given; `free_questions`, the questions that may still
-    be given to the rater.
+    attention checks among the tasks; `free_questions`, those that may still be given to the rater.
     """
 
     rater_id: str
     design: SessionDesign
     index: ClaimIndex
-    excluded: Set[str] = frozenset()
-    """Raters whose claims do not count."""
-    assumed: Set[str] = frozenset()
-    """Ids of the rater's open tasks to count as answered, and as the last answers."""
+    excluded: Set[str] = frozenset()  # raters whose claims do not count
+    assumed: Set[str] = frozenset()  # ids of the rater's open tasks that count as answered just now
 
     def __post_init__(self) -> None:
         settings = self.design.settings
@@ -720,9 +716,10 @@ class NextTasks:
             self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
+
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
-        # A first task is lost once its lease is over and the question has enough other raters.
+        # A first task goes to others once its lease is over and the question has enough of them.
         self.valid_claims = [
             claim
             for claim in self.open_claims
@@ -730,8 +727,8 @@ class NextTasks:
         ]
         unreleased = (claim for claim in self.tasks.values() if claim.state != "released")
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
-        given = self.design.with_counterparts(self.index.held_by(self.rater_id))
-        self.free_questions = self.design.questions.keys() - given - full
+        closed = self.design.with_counterparts(self.index.held_by(self.rater_id))
+        self.free_questions = self.design.questions.keys() - closed - full
 
     def progress(self) -> Progress:
         """Return the rater's progress, attention checks included."""
@@ -857,7 +854,7 @@ class NextTasks:
         if screen and screen[0].rubric.has_sides:
             unit = screen[0].unit_id
             orders = self.index.side_orders(self.rater_id)
-            shown = Counter((parse_unit_id(id_).subject, known) for id_, known in orders.items())
+            shown = Counter((parse_unit_id(seen).subject, orders[seen]) for seen in orders)
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
         return [self._give(changes, question, draw=0, order=order) for question in screen]
 

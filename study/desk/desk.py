@@ -1,7 +1,8 @@
 """The annotators' desk: it hands out tasks to raters, and stores their answers and flags before it
 acknowledges them. Both are appended, never changed.
 
-A task is a question as one rater is shown it; a sheet holds the tasks of one screen.
+A question is a rubric on a unit (a response, or a pair with sides a and b, shown in the order "ab"
+or "ba"). A task is a question as one rater is shown it; a sheet holds the tasks of one screen.
 `study.desk.claims` decides which tasks come next and in which order. In this file: answers, flags,
 progress, tasks and sheets; at the end `AnnotationDesk`, which puts them together.
 """
@@ -232,7 +233,7 @@ def rater_flags(
     withdrawn, as was possible before 0.3.0. A hidden repeat has none of the flags sent when the
     task was first shown: they would reveal the repeat.
     """
-    tasks = {(*claim.key, claim.draw): claim.task_id for claim in task_claims}
+    task_ids = {(*claim.key, claim.draw): claim.task_id for claim in task_claims}
     units = {claim.unit_id for claim in task_claims}
     is_withdrawn = sa.exists().where(
         flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN
@@ -242,10 +243,10 @@ def rater_flags(
     flags = [
         RaterFlag(task_id, row.reason, row.text)
         for row in connection.execute(query)
-        if (task_id := tasks.get((row.unit_id, row.rubric, row.draw)))
+        if (task_id := task_ids.get((row.unit_id, row.rubric, row.draw)))
     ]
     # The limit is for the page of one task; the list of answers asks which of its tasks have any.
-    return tuple(flags[-_MAX_FLAGS:]) if len(tasks) == 1 else tuple(flags)
+    return tuple(flags[-_MAX_FLAGS:]) if len(task_ids) == 1 else tuple(flags)
 
 
 @dataclass(frozen=True)
@@ -296,9 +297,8 @@ class WorkLog:
 
 
 def minutes_left(answers: Sequence[TimedAnswer], left: int) -> int | None:
-    """Estimate the minutes that `left` more answers will take; None where too few were timed.
-
-    From the median of the recent answers, which a break or a long text does not move.
+    """Estimate the minutes that `left` more answers will take; None where too few were timed. The
+    median of the recent answers is used, which a break or a long text does not move.
 
     >>> minutes_left([TimedAnswer("", 20.0)] * 9 + [TimedAnswer("", 3600.0)], left=100)
     35
@@ -317,8 +317,7 @@ def rounded_minutes(minutes: float) -> int:
     return max(1, step * int(minutes / step + 0.5))
 
 
-MIDNIGHT_GRACE = timedelta(minutes=1)
-"""Time by which `end_reason` looks back: a page without a task may ask why after midnight."""
+MIDNIGHT_GRACE = timedelta(minutes=1)  # a page that got no task may ask why after midnight
 
 
 def is_day_over(settings: SessionSettings, answers: Sequence[TimedAnswer], now: datetime) -> bool:
@@ -402,11 +401,13 @@ class EarlierPage:
 
 def excerpt(people: PeopleText) -> str:
     """Return the beginnings of an item's texts as they are read, a line for each side."""
-    sides: dict[str, list[str]] = {}
+    texts_by_side: dict[str, list[str]] = {}
     for block in people.blocks:
-        text, most = " ".join(block.text[: 2 * _TEXT_CHARACTERS].split()), _TEXT_CHARACTERS
-        sides.setdefault(block.side, []).append(text[:most] + "…" * (len(text) > most))
-    lines = (f"{side.upper()}: " * bool(side) + " · ".join(texts) for side, texts in sides.items())
+        text = " ".join(block.text[: 2 * _TEXT_CHARACTERS].split())  # 2: spaces may be removed
+        text = text if len(text) <= _TEXT_CHARACTERS else f"{text[:_TEXT_CHARACTERS]}…"
+        texts_by_side.setdefault(block.side, []).append(text)
+    line_by_side = {side: " · ".join(texts) for side, texts in texts_by_side.items()}
+    lines = (f"{side.upper()}: {line}" if side else line for side, line in line_by_side.items())
     return "\n".join(line[: 2 * _TEXT_CHARACTERS] for line in lines)
 
 
@@ -414,9 +415,8 @@ TextsByTask = Mapping[str, Mapping[str, str]]  # by task id, then by the rubric'
 
 
 class Desk(Protocol):
-    """Interface between the page and a desk: the annotators' one, or that of the practice. The
-    defaults are those of a desk without a sheet ahead and without earlier answers. See
-    `AnnotationDesk` for what the methods do.
+    """Interface between the page and a desk: the annotators' one, or the practice's, which has no
+    sheet ahead and no earlier answers (the defaults). `AnnotationDesk` says what the methods do.
     """
 
     study: Study
@@ -452,7 +452,7 @@ class AnnotationDesk(Desk):
         self._oversight = claims.Oversight()
         self._work_log = WorkLog()
         self._design_of_size: tuple[tuple[int, int], SessionDesign] | None = None
-        """The sessions' design, with the store's `size` for which it was computed."""
+        """The store's `size` for which the sessions' design was computed, and the design."""
 
     def register(self, rater_id: str) -> None:
         """Check a rater's code. Raises InputError where it cannot be used."""
@@ -519,7 +519,7 @@ class AnnotationDesk(Desk):
     def _end_reason(
         self, connection: sa.Connection, tasks: NextTasks, now: datetime, n_assumed: int = 0
     ) -> str:
-        """Return the reason as `end_reason` does, with `n_assumed` answers more than are stored."""
+        """Return the reason as `end_reason` does, if `n_assumed` open tasks count as answered."""
         self._work_log.refresh(connection)
         by_lead = self._oversight.end_reason(tasks.rater_id)
         if by_lead or tasks.valid_claims:  # open tasks may be answered past a day's limit
@@ -557,7 +557,7 @@ class AnnotationDesk(Desk):
         with self.study.store.write() as connection:
             self._index.refresh(connection)
             changes = claims.Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, part, texts) for part in submissions]
+            return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
 
     def _marked_texts(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
@@ -648,10 +648,10 @@ class AnnotationDesk(Desk):
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
         position = latest_first.index(reopened[0])
-        previous = (latest_first[position + 1 :] or reopened)[0]  # of the first answer: itself
+        before = latest_first[position + 1 :] or reopened  # nothing is before the first answer
         done, total = self.progress(rater_id)
         number = numbered[position][0]
-        return Sheet(tasks, done, total, previous.task_id, flags=flags, first_number=number)
+        return Sheet(tasks, done, total, before[0].task_id, flags=flags, first_number=number)
 
     def _numbered_answers(
         self, connection: sa.Connection, rater_id: str, design: SessionDesign

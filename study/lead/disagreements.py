@@ -1,5 +1,6 @@
 """Three logs that only grow: an adjudicator's decisions on items on which annotators disagree; the
-lead's judgments on disagreements between a grader and annotators; flags, and answers to them.
+lead's judgments on disagreements between a grader and annotators; flags, and answers to them. In
+tables and code an item is a unit, and a question (`Key`) is a unit under a rubric.
 
 A decision is a rating of the kind `adjudicator`: appended like any label, never counted as an
 annotator's, and compared with every rater by the analysis.
@@ -41,13 +42,12 @@ _PREFIX = "adjudicator:"  # of an adjudicator's rater id
 
 @dataclass(frozen=True)
 class QueuedUnit:
-    """A unit without a majority label; `labels` are without names, in an order without meaning."""
+    """A unit without a majority label, under one rubric; `labels` are shuffled, without names."""
 
     unit_id: str
     rubric: str
     labels: tuple[str, ...]
-    reasons: tuple[str, ...]
-    """Remarks with these labels, in an independent order."""
+    reasons: tuple[str, ...]  # remarks that came with the labels, shuffled independently
 
     @property
     def key(self) -> Key:
@@ -61,10 +61,10 @@ def adjudication_queue(study: Study) -> list[QueuedUnit]:
     """
     labels_by_key, decisions = _counted_labels(study)
     undecided = {}
-    for key, unit_labels in labels_by_key.items():
-        kind = study.rubrics[key[1]].kind
-        if key not in decisions and not kind.have_majority([*unit_labels.values()]):
-            undecided[key] = unit_labels
+    for (unit_id, rubric), by_rater in labels_by_key.items():
+        kind = study.rubrics[rubric].kind
+        if (unit_id, rubric) not in decisions and not kind.have_majority([*by_rater.values()]):
+            undecided[unit_id, rubric] = by_rater
     positions = {unit: position for position, unit in enumerate(study.units()["unit_id"])}
     queue = _queue_units(study, undecided)
     last = len(positions)
@@ -79,8 +79,8 @@ def queue_length(study: Study) -> int:
 def open_next(
     study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
-    """Return the unit of the queue that the adjudicator `name` sees next, and the queue's length.
-    Orders differ: adjudicators rarely open one unit. `wanted` comes first, `skipped` units last.
+    """Return the queue's unit that the adjudicator `name` sees next, and the queue's length. Each
+    has another order, so two rarely open one unit. `wanted` comes first, `skipped` units last.
     """
 
     def position(unit: QueuedUnit) -> tuple[bool, bool, str]:
@@ -91,7 +91,7 @@ def open_next(
 
 
 def reopen(study: Study, key: Key) -> QueuedUnit:
-    """Return a decided unit for a revision. Raises InputError if no annotator's label counts."""
+    """Return a decided unit to be decided again. Raises InputError if no label on it counts."""
     labels_by_key, _ = _counted_labels(study)
     if (labels_of_unit := labels_by_key.get(key)) is None:
         raise InputError("annotators have no labels on this item that count")
@@ -198,18 +198,18 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
 def _checked_decision(
     study: Study, unit_ids: Mapping[str, Collection[str]], cells: Sequence[str]
 ) -> dict[str, Any]:
-    """Return a decision as stored, from its `DECISION_FILE_COLUMNS`. `unit_ids` are by kind."""
+    """Return a decision as stored, from its `DECISION_FILE_COLUMNS`; `unit_ids` by kind of unit."""
     unit_id, rubric_name, label, reason = cells
     if (rubric := study.rubrics.get(rubric_name)) is None:
         raise InputError(f"the study has no rubric {rubric_name!r}")
-    if (key := rubric.kind.label_of(label)) is None:
+    if (stored_label := rubric.kind.label_of(label)) is None:
         raise InputError(f"label {label!r} is {rubric.kind.none_of}")
     if not reason.strip():
         raise InputError("a decision needs a reason")
     if unit_id not in unit_ids[rubric.unit]:
         raise InputError(f"the study has no {rubric.unit} item {unit_id!r}")
     columns = {"unit_id": unit_id, "rubric": rubric.name, "rubric_hash": rubric.hash}
-    return columns | {"label": key, "reason": reason.strip()}
+    return columns | {"label": stored_label, "reason": reason.strip()}
 
 
 def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str, Any]) -> None:
@@ -241,17 +241,17 @@ FINAL_COLUMNS = ("item_id", "rubric", "final_label", "votes", "decided_by", "n_l
 
 def final_labels(study: Study) -> pd.DataFrame:
     """Return `FINAL_COLUMNS`, `labels` and `agreement` of every item under every rubric that people
-    label: those of the sample in its order, then others with labels.
-
-    `labels` are those that count, by rater; `votes` the number of raters by label; `agreement` the
-    share of the most frequent label, NaN without labels. `final_label` is the latest decision of an
-    adjudicator, else the most frequent label (as in the report), for numbers the lower median;
-    empty for a tie or without labels. A set of options is one label.
+    label: those of the sample in its order, then others with labels. `labels` are those that count,
+    by rater; `votes` the number of raters by label; `agreement` the share of the most frequent
+    label, NaN without labels. `final_label` is an adjudicator's latest decision, else the most
+    frequent label (as in the report), for numbers the lower median; empty for a tie or without
+    labels. A set of options is one label.
     """
     labels_by_key, decisions = _counted_labels(study)
     rows = []
     for key in dict.fromkeys([*SessionDesign(study).questions, *labels_by_key, *decisions]):
-        if (rubric := study.rubrics.get(key[1])) is None:  # removed from the study since
+        _, rubric_name = key
+        if (rubric := study.rubrics.get(rubric_name)) is None:  # removed from the study since
             continue
         item_labels = labels_by_key.get(key, {})
         n_labels, votes = len(item_labels), Counter(item_labels.values())
@@ -269,7 +269,7 @@ def _voted_label(rubric: Rubric, votes: Counter[str]) -> tuple[str, str]:
         return "", ""
     (label, n_votes), *others = votes.most_common(2)
     decided_by = "single" if votes.total() == 1 else "majority"
-    if not rubric.kind.listed:  # a number
+    if not rubric.kind.listed:  # a number: the lower median
         return sorted(votes.elements(), key=float)[(votes.total() - 1) // 2], decided_by
     if others and others[0][1] == n_votes:
         return "", "tie"
@@ -277,15 +277,15 @@ def _voted_label(rubric: Rubric, votes: Counter[str]) -> tuple[str, str]:
 
 
 def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
-    """Return graders' first labels by item and rubric, then grader."""
+    """Return graders' first labels by question, then grader."""
     grades = study.ratings()
     grades = grades[(grades["rater_kind"] == "model") & (grades["label"] != "")]
     grades = grades.drop_duplicates(["unit_id", "rubric", "rater_id"])
-    by_item: dict[Key, dict[str, str]] = {}
+    by_question: dict[Key, dict[str, str]] = {}
     columns = ["unit_id", "rubric", "rater_id", "label"]
     for unit, rubric, rater, label in grades[columns].itertuples(index=False):
-        by_item.setdefault((unit, rubric), {})[rater] = label
-    return by_item
+        by_question.setdefault((unit, rubric), {})[rater] = label
+    return by_question
 
 
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
@@ -373,23 +373,23 @@ def sort_disagreement(
 
 
 def sorted_cases(study: Study) -> list[SortedDisagreement]:
-    """Return the judgments that count, in order, without those under a former rubric text."""
+    """Return the latest judgments on units and graders, unless revoked, under texts that count."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
-    by_case = {
+    latest_by_case = {
         (judgment.rubric, judgment.unit_id, judgment.grader): judgment
         for judgment in _LOG.all(study.store, schema.is_latest(schema.sorted_disagreements, *key))
         if judgment.rubric_hash in accepted.get(judgment.rubric, ())
     }
-    return [judgment for judgment in by_case.values() if judgment.kind]
+    return [judgment for judgment in latest_by_case.values() if judgment.kind]
 
 
 def held_out_units(study: Study, rubric: str) -> list[str]:
     """Return the sampled units on which a new rubric text may be tried: of pairs never judged."""
     all_judgments = _LOG.all(study.store, schema.sorted_disagreements.c.rubric == rubric)
-    sorted_pairs = {parse_unit_id(judgment.unit_id).pair_id for judgment in all_judgments}
+    judged_pairs = {parse_unit_id(judgment.unit_id).pair_id for judgment in all_judgments}
     units = study.rubric_units(study.rubrics[rubric])
-    return [unit for unit in units if parse_unit_id(unit).pair_id not in sorted_pairs]
+    return [unit for unit in units if parse_unit_id(unit).pair_id not in judged_pairs]
 
 
 # Annotators' flags on units, and what leads did about them: events, of which the latest counts
@@ -399,7 +399,7 @@ CLOSED, REOPENED = "closed", "reopened"
 
 @dataclass(frozen=True)
 class RaisedFlag:
-    """A rater's flag on a unit, and the lead's note. `number` names it in `settle_flag`."""
+    """A rater's flag on a unit, and the lead's note. `settle_flag` takes its `number`."""
 
     number: int
     unit_id: str

@@ -34,17 +34,17 @@ def import_ratings(
     ratings = _with_rubrics(study, ratings, source)
     _check_rows(study, ratings, source)
     raters = ratings.drop_duplicates("rater_id")
-    numbers = raters.index + FIRST_ROW
+    rows = raters.index + FIRST_ROW  # their numbers in the file
     with study.store.write() as connection:
         stored_kinds = rater_kinds(connection)
-        for row, rater, kind in zip(numbers, raters["rater_id"], raters["rater_kind"], strict=True):
+        for row, rater, kind in zip(rows, raters["rater_id"], raters["rater_kind"], strict=True):
             if (stored_kind := stored_kinds.get(rater, kind)) != kind:
                 raise InputError(
                     f"{source}, row {row}: rater {rater!r} is {kind} here and {stored_kind} in "
                     "the study; give the two raters different ids"
                 )
-        stored = {_fingerprint(row) for row in _event_rows(study.ratings())}
-        new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored]
+        stored_prints = {_fingerprint(row) for row in _event_rows(study.ratings())}
+        new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored_prints]
         label_rows = [row for row in new_rows if row["rater_kind"] != "model"]
         grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
         if label_rows:
@@ -70,8 +70,8 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
                 f"{source}, row {row}: the rubric is empty and the study has several "
                 f"({', '.join(study.rubrics)}); fill in the column 'rubric'"
             )
-        only = next(iter(study.rubrics))
-        ratings = ratings.assign(rubric=ratings["rubric"].where(~has_no_rubric, only))
+        only_rubric = next(iter(study.rubrics))
+        ratings = ratings.assign(rubric=ratings["rubric"].where(~has_no_rubric, only_rubric))
     # Without a hash ratings would count under any later text as well: they get the present one.
     present_hashes = {name: rubric.hash for name, rubric in study.rubrics.items()}
     default_hashes = ratings["rubric"].map(present_hashes).fillna("")
@@ -80,10 +80,11 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
 
 
 def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) -> pd.DataFrame:
-    """Return ratings, whose ids are `folded`, with the study's ids of units. With `unify` a rater
-    whose name looks like one of the study's gets that name; None raises InputError for such a name.
+    """Return ratings with the study's ids of units instead of `folded` ones. A rater whose name
+    looks like one of the study's gets that name if `unify` is True; None raises InputError for it.
     """
-    units = {folded(unit): unit for ids in study.units_by_kind("all").values() for unit in ids}
+    ids_by_kind = study.units_by_kind("all")
+    unit_by_form = {folded(unit): unit for ids in ids_by_kind.values() for unit in ids}
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
     rater_by_form = {loose(rater): rater for rater in kinds}
@@ -99,7 +100,7 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
             )
         renamed[rater] = study_rater
     return ratings.assign(
-        unit_id=ratings["unit_id"].map(lambda unit: units.get(unit, unit)),
+        unit_id=ratings["unit_id"].map(lambda unit: unit_by_form.get(unit, unit)),
         rater_id=ratings["rater_id"].replace(renamed),
     )
 
@@ -138,8 +139,8 @@ def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
     if is_valid.all():
         return
     index = int((~is_valid).to_numpy().argmax())
-    where = f"{source}, row {row_number(ratings, index)}"
-    raise InputError(f"{where}: {_fault(study, ratings.iloc[index], units)}")
+    row, number = ratings.iloc[index], row_number(ratings, index)
+    raise InputError(f"{source}, row {number}: {_fault(study, row, units)}")
 
 
 def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
@@ -158,7 +159,7 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
 
 
 def _event_rows(ratings: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the ratings as rows of the store's tables."""
+    """Return the ratings as rows of the store's tables, without NaN, and with JSON parsed."""
     now = utc_now()
     events = []
     for record in ratings[list(RATINGS_COLUMNS)].astype(object).to_dict("records"):

@@ -1,5 +1,6 @@
 """Progress of a study's labelling, for the lead's pages: annotators' labels; what is left by rubric
-and rater; a forecast of its end; and the workload, estimated before anyone has labelled.
+and rater; a forecast of its end; and the workload, estimated before anyone has labelled. A question
+is a rubric on a unit (what gets a label); a claim gives it to a rater for a lease, a limited time.
 """
 
 from __future__ import annotations
@@ -69,14 +70,15 @@ def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
     number or for several options, are left out.
     """
     answers, other_labels = _answers_and_other_labels(study, rater)
-    columns = ["rubric", "unit_id", "label"]
+    question, columns = ["rubric", "unit_id"], ["rubric", "unit_id", "label"]
     rater_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
-    shared = rater_labels.merge(other_labels[columns], on=columns[:2], suffixes=("", "_other"))
-    shared["weight"] = 1 / shared.groupby(["rubric", "unit_id"])["label"].transform("size")
+    shared = rater_labels.merge(other_labels[columns], on=question, suffixes=("", "_other"))
+    shared["weight"] = 1 / shared.groupby(question)["label"].transform("size")
     tables = {}
     for rubric in study.asked_rubrics():
         in_rubric = shared[shared["rubric"] == rubric.name]
         if rubric.kind.is_choice and len(in_rubric):
+            # The arguments are the values, the rows, the columns, and how values are combined.
             counts = in_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
             keys = rubric.categories
             tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
@@ -111,10 +113,9 @@ def data_version(study: Study) -> str:
 
 def rubric_progress(study: Study) -> pd.DataFrame:
     """Return a row per rubric that people label: `rubric, units`, the numbers of labels `wanted,
-    done, open, free`, and `median_seconds, hours_left`.
-
-    An `open` label is given out, with a running lease. Labels of excluded raters do not count.
-    `hours_left` is the time for open and free labels at the median pace; NaN before any label.
+    done, open, free`, and `median_seconds, hours_left`. An `open` label is given out, with a
+    running lease. Labels of excluded raters do not count. `hours_left` is the time for open and
+    free labels at the median pace; NaN before any label.
     """
     holders = _holder_counts(study)
     seconds = _human_labels(study).groupby("rubric")["seconds"].median()
@@ -148,7 +149,7 @@ def _holder_counts(study: Study, *conditions: sa.ColumnElement[bool]) -> dict[Ke
 
 
 def places_without_annotator(study: Study) -> tuple[int, int]:
-    """Return (units with too few raters still labelling, further raters that complete them)."""
+    """Return (units with too few raters still at work, further raters that complete all units)."""
     n_raters, raters = study.config.annotation.raters_per_unit, rater_progress(study)
     labelling = raters.loc[raters["state"].isin(("working", "away")), "rater_id"].tolist()
     held_by_them = _holder_counts(study, claims.c.rater_id.in_(labelling))
@@ -157,8 +158,8 @@ def places_without_annotator(study: Study) -> tuple[int, int]:
         n_to_come = len(labelling) - sum(held_by_them[unit, rubric].values())
         n_missing = n_raters - sum(states.values()) - n_to_come
         missing_by_unit[unit] = max(missing_by_unit.get(unit, 0), n_missing)
-    missing = [n_missing for n_missing in missing_by_unit.values() if n_missing > 0]
-    return len(missing), max(missing, default=0)
+    shortfalls = [n_missing for n_missing in missing_by_unit.values() if n_missing > 0]
+    return len(shortfalls), max(shortfalls, default=0)
 
 
 def rater_progress(study: Study) -> pd.DataFrame:
@@ -181,7 +182,7 @@ def rater_progress(study: Study) -> pd.DataFrame:
         answered_keys = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
         is_at_limit = 0 < max_units <= answers["unit_id"].nunique()
         has_finished = is_at_limit or free_keys <= answered_keys
-        state = "working" if n_open else "finished" if has_finished else "away"
+        state = "working" if n_open else ("finished" if has_finished else "away")
         row = {"rater_id": rater, "state": "excluded" if rater in excluded else state}
         n_skipped = int((answers["label"] == "").sum())
         row |= {"answers": len(answers), "skipped": n_skipped, "open": n_open}
@@ -266,10 +267,10 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
     idle_days = max(1, int(hours_ago.min() // 24)) if len(times) else 1
     without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique(), idle_days=idle_days)
-    window = min(hours_ago.max(), WINDOW_HOURS)
-    if without_end.labels_left <= 0 or window < _MIN_HOURS or len(recent) < _MIN_LABELS:
+    window_hours = min(hours_ago.max(), WINDOW_HOURS)
+    if without_end.labels_left <= 0 or window_hours < _MIN_HOURS or len(recent) < _MIN_LABELS:
         return without_end
-    time_needed = timedelta(hours=without_end.labels_left * window / len(recent))
+    time_needed = timedelta(hours=without_end.labels_left * window_hours / len(recent))
     return replace(without_end, until=now + min(time_needed, _MAX_TIME))
 
 
@@ -299,8 +300,7 @@ class RubricLoad:
     rubric: str
     units: int
     raters: int
-    words: int
-    """Words of the responses of all units; prompts are left out."""
+    words: int  # of the responses of all units; prompts are left out
 
     @property
     def judgments(self) -> int:
@@ -334,7 +334,7 @@ def workload(study: Study) -> tuple[RubricLoad, ...]:
 
 def annotator_minutes(study: Study) -> float:
     """Return the minutes of work for one annotator at most; 0 before there are responses."""
-    minutes = sum(60 * load.hours / load.raters for load in workload(study))
-    max_units = study.config.annotation.units_per_rater
+    minutes = sum(60 * load.hours / load.raters for load in workload(study))  # for all units
+    max_units = study.config.annotation.units_per_rater  # 0: no limit
     n_units = len({unit for unit, _ in SessionDesign(study).questions})
-    return minutes * min(1.0, max_units / n_units) if max_units and n_units else minutes
+    return minutes * (max_units / n_units) if 0 < max_units < n_units else minutes

@@ -2,13 +2,13 @@
 and comparisons, rows with two answers to one prompt.
 
 From a table to a study's form: `item_columns` decides what each column is, `make_items` turns the
-rows into pairs and responses, and `judge_ratings` reads a judge's labels. The functions for
-comparisons, in the second half, reduce them to items and add the second answer. `name` is always
-the file's name, for messages.
+rows into pairs and responses, and `judge_ratings` reads the labels of a judge, a model. The
+functions for comparisons, in the second half, reduce them to items and add the second answer.
+`name` is always the file's name, for messages.
 
-An item study is kept like a study whose prompts have one side: every row is a prompt of its own,
-answered by one subject, with its other texts as columns, so that sampling, the annotation page,
-graders and the analysis need no special case. Rows on the same prompt are one cluster.
+An item study is kept like a study of pairs of prompts with just one of the two sides: every row is
+a prompt of its own, answered by one subject (a model), with its other texts as columns, so that
+sampling, annotation, graders and analysis need no special case. Rows on one prompt are a cluster.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ from evenhand.study.tables.ratings import TRUTH, validate_ratings
 
 ITEM_ID = "item_id"  # column of every item: its id in the file, or its number
 PROMPT_ID = "prompt_id"  # column with the same value for all items on one prompt
-TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"
-"""Columns of rows that are the turns of conversations."""
+TURN, TURN_ID, CONVERSATION_ID = "turn", "turn_id", "conversation_id"  # of rows that are turns
 MOST_CHARACTERS = 1_000_000  # characters of a cell that can be shown
 _NAMES_BY_ROLE = USUAL_NAMES["items"]
 _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
-_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # yes, no; Inspect: C, I
+_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # (yes, no); Inspect's C, I
 _TEXT_ROLES = ("prompt", "context", "reference", "response")  # the response is the last one
 
 
 @dataclass(frozen=True, kw_only=True)
 class ItemColumns:
-    """The columns of an items file by their role; empty where there is none. `show` are those that
-    raters read, in this order; among them are the texts' roles, and those whose cells are
-    `conversations`, `images`, `json` or lists of `passages`. `hidden` texts are not shown.
+    """The columns of an items file by their role; empty where there is none. Raters read those of
+    `show`, in this order; of these some have texts' roles (`prompt` to `response`), or cells of a
+    form: `conversations`, `images`, `json` or lists of `passages`. `hidden` texts are not shown.
     """
 
     show: tuple[str, ...]
@@ -97,7 +96,7 @@ class Items:
 
     @property
     def unit_ids(self) -> list[str]:
-        """Return the unit of each item, in their order."""
+        """Return the unit id of each item, in the order of the items."""
         first_answers = self.responses[self.responses["side"] == "a"]
         side = "a" if len(first_answers) == len(self.responses) else ""  # two answers are one unit
         keys = zip(first_answers["pair_id"], first_answers["subject"], strict=True)
@@ -114,9 +113,9 @@ def item_columns(
     judge: str = "",
     question: str = "",
 ) -> ItemColumns:
-    """Return the role of each column of an items file: as named, or else by its name. Without
-    `show` raters read the usual texts, among them what a response is compared with, and the columns
-    that the `question` names. Raises InputError where a column is missing, or several could be it.
+    """Return the columns of an items file by role: as the arguments name them, or else by their own
+    names. Without `show` raters read the usual texts, such as the reference, and the columns that
+    the `question` names. Raises InputError where a column is missing, or several could be it.
     """
     require_columns(frame, [*show, *filter(None, (subject, cluster, judge))], name)
     # Columns by plain name, "input" for "attributes.input.value". All but the named judge's and
@@ -127,24 +126,27 @@ def item_columns(
         role: [free[usual_name] for usual_name in names if usual_name in free]
         for role, names in _NAMES_BY_ROLE.items()
     }
+
     subject = subject or next(iter(columns_by_role["subject"]), "")
     id_column = next(iter(columns_by_role["id"]), "")
     not_shown = (subject, cluster, judge, id_column)
     others = {plain: column for plain, column in column_of.items() if column not in not_shown}
     shown = list(show) or _default_texts(frame, columns_by_role, others, question, name)
     _check_unseen(shown, subject, cluster, judge, name)
-    shown_as = {
+    shown_by_role = {
         role: next((column for column in columns if column in shown), "")
         for role, columns in columns_by_role.items()
     }
+
     # Without a usual name the response is the last text that is not named like another role, or,
     # if all are named so, the last text, which then loses that other role.
     named_otherwise = {column for role in _TEXT_ROLES[:-1] for column in columns_by_role[role]}
     last_shown = next((column for column in shown[::-1] if column not in named_otherwise), "")
-    response = shown_as["response"] or last_shown or shown[-1]
-    shown_as |= {role: "" for role, column in shown_as.items() if column == response}
-    filled = frame.where(frame != "").bfill().fillna("").iloc[0]  # each column's first text
-    passages = [column for column in shown if column != response and passages_of(filled[column])]
+    response = shown_by_role["response"] or last_shown or shown[-1]
+    shown_by_role |= {role: "" for role, column in shown_by_role.items() if column == response}
+
+    samples = frame.where(frame != "").bfill().fillna("").iloc[0]  # each column's first text
+    passages = [column for column in shown if column != response and passages_of(samples[column])]
     hidden = [
         column
         for column in map(str, frame)
@@ -154,17 +156,17 @@ def item_columns(
     ]
     return ItemColumns(
         show=tuple(shown),
-        prompt=shown_as["prompt"],
-        context=shown_as["context"],
-        reference=shown_as["reference"],
+        prompt=shown_by_role["prompt"],
+        context=shown_by_role["context"],
+        reference=shown_by_role["reference"],
         response=response,
         subject=subject,
         cluster=cluster,
         id=id_column,
         judge=judge,
-        conversations=tuple(column for column in shown if is_conversation(filled[column])),
+        conversations=tuple(column for column in shown if is_conversation(samples[column])),
         images=tuple(column for column in shown if _holds_images(frame[column])),
-        json=tuple(column for column in shown if _is_json(filled[column])),
+        json=tuple(column for column in shown if _is_json(samples[column])),
         passages=tuple(passages),
         hidden=tuple(hidden),
     )
@@ -181,13 +183,13 @@ def _default_texts(
     text's role in `columns_by_role`, and of the `others` (by plain name) criteria and texts that
     the question names. Raises InputError unless just one column can be the response.
     """
-    responses = columns_by_role["response"]
-    if len(responses) > 1:
+    candidates = columns_by_role["response"]
+    if len(candidates) > 1:
         raise InputError(
-            f"{name}: {responses[0]!r} and {responses[1]!r} could both be the response; name "
-            f"what annotators read with --show, such as --show {responses[0]}"
+            f"{name}: {candidates[0]!r} and {candidates[1]!r} could both be the response; name "
+            f"what annotators read with --show, such as --show {candidates[0]}"
         )
-    if not responses:
+    if not candidates:
         raise InputError(
             f"{name}: none of the columns {', '.join(map(str, frame))} is called response, output "
             "or answer; name what annotators read with --show COLUMN,COLUMN"
@@ -202,7 +204,7 @@ def _default_texts(
             or (is_text(frame[column]) and _is_named(plain, question))
         )
     ]
-    return [*usual[:-1], *named, usual[-1]]
+    return [*usual[:-1], *named, usual[-1]]  # the response is the last of the usual ones
 
 
 def _check_unseen(shown: Sequence[str], subject: str, cluster: str, judge: str, name: str) -> None:
@@ -441,7 +443,7 @@ def _image_variables(
     """Return the variables of columns that hold images or are declared as such, by column."""
     declared = {name for rubric in rubrics for name in rubric.images}
     used = {name for rubric in rubrics for name in rubric.variables}
-    # The variable of a column that is not shown is its own name.
+    # `shown` has the variables of shown columns; that of any other column is its own name.
     variables = {name: shown.get(name, name) for name in map(str, frame) if name != columns.judge}
     return {
         column: variable
@@ -513,11 +515,11 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     key_of_word = _keys_of_options(rubric)
-    truths = (*TRUTH, *_JUDGE_WORDS)
-    for yes, no in truths:
-        if yes in key_of_word and no in key_of_word:  # then all such pairs mean these options
-            synonyms = {word: key_of_word[yes] for word, _ in truths}
-            synonyms |= {word: key_of_word[no] for _, word in truths}
+    opposites = (*TRUTH, *_JUDGE_WORDS)
+    for yes, no in opposites:
+        if yes in key_of_word and no in key_of_word:  # then all such words mean these options
+            synonyms = {word: key_of_word[yes] for word, _ in opposites}
+            synonyms |= {word: key_of_word[no] for _, word in opposites}
             key_of_word = synonyms | key_of_word
             break
     keys = []
@@ -530,8 +532,8 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
                     f"no option; the options are {rubric.kind.permitted} (--missing names values "
                     "that are no labels)"
                 )
-            where = f"{name}, row {row_number(items.judge_labels, row_index)}"
-            raise InputError(f"{where}: {column} is {shortened(label)!r}, which is {problem}")
+            cell = f"{name}, row {row_number(items.judge_labels, row_index)}: {column}"
+            raise InputError(f"{cell} is {shortened(label)!r}, which is {problem}")
         keys.append(key)
     rater = re.sub(r"[^A-Za-z0-9._-]+", "-", column).strip("-")[:64] or "judge"  # see `RATER_CODE`
     cells = {"unit_id": items.unit_ids, "rubric": rubric.name, "rater_id": rater}
@@ -564,7 +566,8 @@ _NO_SIDE = "?"  # of a judge's word that names neither a side nor a tie
 @dataclass(frozen=True, kw_only=True)
 class ComparisonColumns:
     """The columns of a file of comparisons: the two answers, their subjects (none where the file
-    does not name them), and all others as in a file of `items` with one `answer` for the two.
+    does not name them), and all others: `items` are the columns of the same file if one column,
+    called `answer`, is put in place of the two answers.
     """
 
     answers: tuple[str, str]
@@ -582,7 +585,7 @@ class ComparisonColumns:
             for role, columns in self.items.roles()
             if role not in ("response", "subject")
         ]
-        return [*others[:1], *compared, *others[1:]]  # after "shown"
+        return [*others[:1], *compared, *others[1:]]  # after "shown", which is the first
 
     @property
     def show(self) -> list[str]:
@@ -669,7 +672,7 @@ def comparison_columns(
                 "take it out of --show"
             )
     first, second = answers
-    new_names = (_without_side(first), *_ANSWER_NAMES)  # of the one column for both answers
+    new_names = (_without_side(first), *_ANSWER_NAMES)  # for the one column instead of the two
     answer = next(column for column in new_names if column and column not in frame)
     usual_clusters = _COMPARISON_NAMES["cluster"]
     clusters = [column for column in usual_clusters if column in frame and column != judge]
@@ -773,8 +776,8 @@ def _side_of_word(word: str, answers: Sequence[str], subjects: Sequence[str]) ->
     if word in _TIE_WORDS or word.startswith("tie "):
         return ""
     for index, side in enumerate("ab"):
-        ends = [names[index] for names in _SIDES]
-        words = {prefix + end for prefix in ("", "model_", "model ") for end in ends}
+        side_names = [names[index] for names in _SIDES]  # such as "a" and "1"
+        words = {prefix + name for prefix in ("", "model_", "model ") for name in side_names}
         words |= {names[index].casefold() for names in (answers, subjects) if names}
         if word in words:
             return side
