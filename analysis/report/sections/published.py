@@ -1,7 +1,8 @@
 """Section that compares published figures with the study's own.
 
-A study declares the published figures (`PublishedFigure`), called `quoted` below. `_matches` pairs
-each with the study's figures of the same quantity, for the table and for published.csv.
+A study declares what it replicates (`Replication`, below `declared`), with the published figures
+(`PublishedFigure`, below `quoted`). `_matches` pairs each of these with the study's figures of the
+same quantity, for the table and for published.csv.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
         else:
             reason = _missing_reason(source, figure, quoted, declared)
             study_cell, raters = Cell(DASH, aside=reason), Cell()
-        # With several figures of the study, a published one is in the first row alone.
+        # A published figure with several of the study's is shown in the first row only.
         published_cell = Cell() if quoted is previous else published
         rows.append(Row(quoted.of, (published_cell, study_cell, raters)))
         previous = quoted
@@ -135,7 +136,7 @@ def _study_figures(
 def _grader_pairs(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[tuple[str, str]]:
-    """Return the pairs of the study's graders: those of the published pair's families if named."""
+    """Return the pairs of the study's graders that are of the published model families, or all."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
     pairs = combinations(sorted(declared.graders), 2)
     if not published:
@@ -149,7 +150,7 @@ def _is_of_one_subject(quoted: PublishedFigure) -> bool:
 
 
 def _raters_title(quoted: PublishedFigure, figure: src.Figure) -> str:
-    """Name the raters of the study's own figure, and its subject or threshold if it has one."""
+    """Name the raters of the study's own figure, with its subject or threshold if it has one."""
     rater = src.rater_title(figure.rater)
     if figure.statistic in (STABILITY, SPREAD):
         fields = {"subject": src.subject_title(figure.subset), "column": figure.at}
