@@ -488,7 +488,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
 # ---- Probability of a pass -----------------------------------------------------------------------
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
-_MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
+_MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()  # the defaults
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
 """Most simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
 _LINEAR_ERROR = 200.0
@@ -570,8 +570,8 @@ class Panel(NamedTuple):
         `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
         it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
         `lower_bound` moves weights from the units to copies with labels not observed (`unseen`).
-        `influence` (studies, units) is that of units on the statistic, by the jackknife. The bound
-        uses a linear approximation of it, whose standard deviation `stretch` widens to this one's.
+        `influence` (studies, units) is that of units on the statistic, by the jackknife; the bound
+        uses a linear one, and `stretch` is the factor by which its standard deviation is too small.
         """
         codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
         (studies, units), q = influence.shape, len(self.distance)
@@ -773,8 +773,7 @@ def study_precision(
         if scenario.kappa >= rule.min_people_kappa:
             chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
             passes = written("plan.chance", margin=margin, chance=chance)
-        precision = written("plan.width", prevalence=prevalence, width=width)
-        sentences.append(f"  {precision} {passes}")
+        sentences.append(f"  {written('plan.width', prevalence=prevalence, width=width)} {passes}")
     return sentences
 
 

@@ -282,8 +282,7 @@ class Pilot:
             return 0.0
         df = clusters - 1.0
         if people and of_people:  # Welch-Satterthwaite
-            terms = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
-            df = variance**2 / terms
+            df = variance**2 / (of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1))
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
         return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 

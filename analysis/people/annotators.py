@@ -114,8 +114,7 @@ def selection_of(
     if is_untested or not _is_selected(coded, codes, resamples, rng):
         return Selection()
 
-    # Use labels that were not selected by labels: the first ones, or those of complete annotators.
-    # If there are none, all labels count.
+    # Use labels not selected by labels: the first ones, or complete annotators'; else all count.
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
     if times is not None and min_labels >= 2:
@@ -129,7 +128,7 @@ def selection_of(
         return Selection("nearly_all", excluded_people=names, counted=counted)
 
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
-    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
+    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():  # a third label breaks each tie
         return Selection("tie_break")
     has_min, has_more = is_shared & (n_labels == min_labels), is_shared & (n_labels > min_labels)
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)

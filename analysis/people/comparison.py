@@ -1,4 +1,5 @@
-"""Comparisons of graders with humans, with baselines and with each other, from a view of labels.
+"""Comparisons of graders with humans, with baselines and with each other. Functions add rows to a
+`View`: the labels of one rubric, as its categories or as the binary label, with resamples.
 
 *Human ceiling*: does a grader agree with humans as well as they do with each other? Every grader
 has to beat two baselines: one always gives the humans' most frequent category, the other random
@@ -461,7 +462,7 @@ def add_alt_test_rows(view: RubricView) -> None:
 def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTest) -> None:
     """Add the rows of a grader or baseline from its comparisons and their test."""
     is_eligible = np.isin(comparisons.human, test.annotators)
-    compared_units = np.isin(np.arange(len(view.clusters)), comparisons.unit[is_eligible])
+    compared = np.isin(np.arange(len(view.clusters)), comparisons.unit[is_eligible])
     n_eligible, n_flat = len(test.annotators), int(test.zero_variance.sum())
     note = join_notes(
         Remark("zero_variance", (n_flat, n_eligible)) if n_flat else "",
@@ -471,8 +472,7 @@ def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTes
     passes = "passes" if test.passed else "does not pass"
     outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
     winning_note = join_notes(note, outcome if n_eligible else "", view.as_sampled)
-    units = view.count(compared_units)
-    add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
+    add = partial(view.add, units=view.count(compared), a="humans", b=name, reason=NO_ELIGIBLE)
     add("alt_test_winning_rate", test.winning_rate, note=winning_note)
     add("alt_test_advantage", _mean_advantage(comparisons, test.annotators, view), note=note)
 

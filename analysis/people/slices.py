@@ -179,7 +179,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
 def members_of(
     raters: DataFrame | None, columns: Sequence[str], unit_columns: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
-    """Return the ids of the raters of every `column=value` of the `columns` of a table of `raters`.
+    """Return ids of raters by "column=value", for all values of the `columns` of table `raters`.
 
     `unit_columns` are those that units are sliced by. Raises InputError if the table or a column is
     missing, a rater is listed twice, or a column is also one of `unit_columns`.

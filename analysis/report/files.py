@@ -372,9 +372,8 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     new_folder(out)
     sections = sections_of(Source(analysis, context))
     all_blocks = chain.from_iterable(section.every_block() for section in sections)
-    by_block = (_files_of(block, synthetic=context.synthetic) for block in all_blocks)
-    files = list(chain.from_iterable(by_block))  # all made before the first is written
-    for name, content in files:
+    files = [file for block in all_blocks for file in _files_of(block, synthetic=context.synthetic)]
+    for name, content in files:  # once all are made
         atomic_write(out / name, content)
     return len(files)
 

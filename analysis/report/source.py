@@ -633,13 +633,13 @@ class RubricFigures:
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def groups(self, subset: str) -> list[str]:
-        """Return the groups that have two raters and are not the same as another group."""
+        """Return the groups of two raters or more that differ from each other."""
         figures = self.select(self.general_statistic(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
         if {"humans", "models"} - names:
-            names.discard("all")
+            names.discard("all")  # the raters of one group are then all raters
         if len(self.graders(subset)) == 1:
-            names.discard("models")
+            names.discard("models")  # one grader is no group
         return [name for name in GROUPS if name in names]
 
     def alphas(self, subset: str) -> list[str]:
@@ -696,8 +696,8 @@ class RubricFigures:
         """Make the table that `tables.toml` declares under a name, with further rows and columns;
         nothing if it has no rows (see `make_table`). A column is a statistic under its own label,
         or a heading with a `Column`. Rows of raters are `on` a subset. The caption is the text
-        `name`, filled with `fields`, or `caption`. The two tables of a declaration with `views` are
-        as declared: without `on`, the other arguments are ignored.
+        `name`, filled with `fields`, or `caption`. A declaration with `views` makes a table on each
+        subset of `SUBSET_NAMES`; all other arguments are then ignored, unless `on` is given.
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:

@@ -47,10 +47,9 @@ def distribution_part(figures: src.RubricFigures) -> Part:
     """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
     for subset, subset_name in src.SUBSET_NAMES.items():
-        squared = figures.select(distributions.SQUARED, subset)
+        squared = [row for row in figures.select(distributions.SQUARED, subset) if row.grader]
         rows = [(written("distributions.others"), ("humans", ""))]
-        graders = [row.grader for row in squared if row.grader]
-        rows += [(src.rater_title(grader), ("humans", grader)) for grader in graders]
+        rows += [(src.rater_title(row.grader), ("humans", row.grader)) for row in squared]
         tables += figures.table("distributions.distances", rows, on=subset, subset=subset_name)
     distances = figures.select(distributions.TOTAL_VARIATION)
     by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))

@@ -1,8 +1,7 @@
 """Section that compares published figures with the study's own.
 
-A study declares what it replicates (`Replication`, below `declared`), with the published figures
-(`PublishedFigure`, below `quoted`). `_matches` pairs each of these with the study's figures of the
-same quantity, for the table and for published.csv.
+A study declares its `Replication`, with the published figures (below, `quoted`). `_matches` pairs
+each with the study's figures of the same quantity, for the table and for published.csv.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
 
 
 def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
-    """Return the largest on different units; ties go to the grader that agrees best with people."""
+    """Return the largest disagreements on different units; in ties, that of the best grader."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))  # the next sort is stable
@@ -329,8 +329,8 @@ def page_of(disagreements: Disagreements, context: src.ReportContext) -> Disagre
     parts: dict[str, set[str]] = {}
     for column, value in chain.from_iterable(item.parts.items() for item in disagreements):
         parts.setdefault(column, set()).add(value)
-    titles = {given.kind: given.kind_title for unit in units for given in unit.graders}
-    titles.pop(NOT_SORTED, None)
+    labels = chain.from_iterable(unit.graders for unit in units)
+    titles = {label.kind: label.kind_title for label in labels if label.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units, rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],

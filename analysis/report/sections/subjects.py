@@ -82,12 +82,11 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     if not values:
         return []
     scored = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
-    drawn_subjects = [name for name in listed_subjects if name in drawn]
     return figures.chart(
         "scores", values, data,
         charts.omitted_note(graders, drawn), charts.omitted_note(scored, drawn, "subjects"),
         x=charts.axis_through_zero(charts.bounds_of(values)), people=_PEOPLE, grader=_GRADER,
-        subjects=list(map(charts.shorten, drawn_subjects)),
+        subjects=[charts.shorten(name) for name in listed_subjects if name in drawn],
         graders=charts.unique_values(values, "grader"),
     )  # fmt: skip
 
