@@ -105,11 +105,11 @@ def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
 
 
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
-    """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
+    """Return n times kappa's variance on n units (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
     po = kappa * (1 - pe) + pe
-    yes = (po - 1 + first + second) / 2
-    cells = np.array([[yes, first - yes], [second - yes, 1 - first - second + yes]])
+    both = (po - 1 + first + second) / 2
+    cells = np.array([[both, first - both], [second - both, 1 - first - second + both]])
     if cells.min() < -1e-12:
         raise InputError(
             f"kappa {kappa:g} is out of reach for raters with {first:g} and {second:g} affirmative"
@@ -314,7 +314,7 @@ class ScaleScenario(_Raters):
         def surplus(centre: float) -> float:
             return float(ndtr((centre - middles) / _PERCEIVED_SD).mean()) - mean
 
-        centre = float(brentq(surplus, -5.0, 6.0))
+        centre = float(brentq(surplus, -5.0, 6.0))  # searched far beyond the scale from 0 to 1
         return np.asarray((middles - centre) / _PERCEIVED_SD)
 
     @cached_property
@@ -792,12 +792,12 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
             among[last, other] = among[other, last] = kappa
             people_influence += influence
-        k = last + 1
-        if k > 1:
-            labels = np.concatenate([codes[:k], codes[-1:]])
-            kappas = with_grader[:k], among[:k, :k]
-            n_pairs = k * (k - 1) / 2  # of humans
-            influences = grader_influence / k, people_influence / n_pairs
+        n_people = last + 1
+        if n_people > 1:
+            labels = np.concatenate([codes[:n_people], codes[-1:]])
+            kappas = with_grader[:n_people], among[:n_people, :n_people]
+            n_pairs = n_people * (n_people - 1) / 2  # of humans
+            influences = grader_influence / n_people, people_influence / n_pairs
             yield Panel(labels, distance, is_ordered, *kappas, *influences)
 
 

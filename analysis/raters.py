@@ -123,11 +123,11 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
         return Interval.undefined("no_pairable_units")
     share = float(agreed.sum() / total)
     _, cluster = np.unique(labels.clusters[units], return_inverse=True)
-    by_cluster = np.bincount(cluster, weights=(agreed - share * n_pairs) / total)
-    n = len(by_cluster)
+    residuals = np.bincount(cluster, weights=(agreed - share * n_pairs) / total)
+    n = len(residuals)
     if n < MIN_CLUSTERS:
         return Interval.point(share, Remark("too_few_clusters"))
-    half_width = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+    half_width = Z * float(np.sqrt(n / (n - 1) * (residuals**2).sum()))
     return Interval(share, max(share - half_width, 0.0), min(share + half_width, 1.0))
 
 

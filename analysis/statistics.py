@@ -126,7 +126,7 @@ def find_entry(name: str) -> Statistic | None:
         if base is not None:
             full_label = f"{base.label}, {label}" if base.label and label else base.label or label
             full_name = f"{base.name}, {words}"
-            if affix == "_p":
+            if affix == "_p":  # a p value is shown with two digits, whatever its base
                 return Statistic(full_label, full_name, digits=2)
             return replace(base, label=full_label, name=full_name)
     return None

@@ -79,7 +79,7 @@ def add_slice_rows(view: RubricView) -> None:
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the other units (see `unit_agreement`). All slices, columns and graders of the view
-    are tested together (see `max_t`).
+    are tested together (see `max_t`); the notes have the p values.
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, is_compared = np.zeros((2, len(coded.codes), len(graders)))

@@ -80,13 +80,13 @@ def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     for verdict in source.analysis.verdicts:
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
         cells = [kappa.cell if kappa else None for kappa in kappas]
-        grader, people, *_ = (*cells, None, None)  # there may be none, or the grader's alone
+        compared = (*cells, None, None)[:2]  # the grader's and people's kappa, None where not given
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
         figures = (source.figures.get(tuple(key)) for key in verdict["evidence"])
         evidence = tuple(_titled_cell(figure) for figure in figures if figure is not None)
-        cards.append(blocks.Card(verdict, title, rubric, grader, people, price_cell, evidence))
+        cards.append(blocks.Card(verdict, title, rubric, *compared, price_cell, evidence))
     return tuple(cards)
 
 
