@@ -43,8 +43,8 @@ NO_UNITS = Remark("no_pairable_units")
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add agreement of humans, of graders with them, and the ceiling differences. The statistics
-    are `observed_agreement`, the deciding kappa and alpha at the scale's level.
+    """Add agreement of humans, of graders with them, and the difference of the two, for one view of
+    the labels: `observed_agreement`, the deciding kappa, alpha at the scale's level, and `CEILING`.
     """
     coded, kappa = view.coded, pairwise.deciding_kappa(view.coded)
     levels = pairwise.measurement_of(coded).alpha_levels
@@ -114,8 +114,8 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
         distances = np.abs(values[:, None] - values)
         weights = 1.0 - distances / max(float(distances.max(initial=0.0)), 1e-300)
     else:
-        ordered = coded.level != "nominal"
-        weights = coefficients.agreement_weights(coded.q, "linear" if ordered else "identity")
+        is_ordered = coded.level != "nominal"
+        weights = coefficients.agreement_weights(coded.q, "linear" if is_ordered else "identity")
     n_labels, agreed = counts.sum(axis=1), (counts * weights[np.maximum(grades, 0)]).sum(axis=1)
     is_compared = (n_labels > 0) & (grades >= 0)
     return np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0), is_compared.astype(float)
