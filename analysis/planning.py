@@ -522,9 +522,9 @@ class Panel(NamedTuple):
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
         must be at least `required`. Baselines, which such a grader beats, are not simulated.
         """
-        (_, units), people = self.grader_influence.shape, len(self.with_grader)
+        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
-        human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
+        human_kappa = self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1))
         # Share of humans' kappa that may be lost: the declared one; without one the largest allowed
         # share, if the fixed margin exceeds it; else 0, as the margin is what may be lost.
         share = np.full(len(human_kappa), rule.margin_share)
@@ -537,7 +537,7 @@ class Panel(NamedTuple):
         def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
             """Return True where the lower bound, `reach` below `difference`, is in the margin."""
             if variance is not None:
-                reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
+                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
             return np.asarray(difference[studies] - reach > -allowed[studies])
 
         humans_agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required

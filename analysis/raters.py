@@ -388,12 +388,12 @@ def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
     stamps = pd.to_datetime(ratings["created_at"], utc=True, format="ISO8601", errors="coerce")
     pauses = stamps.diff().dt.total_seconds() - ratings["seconds"].fillna(0)
     minutes = pauses.to_numpy(dtype=float) / 60
-    idle = (minutes >= _IDLE_FROM_MINUTES) & (minutes < _NEW_SESSION_MINUTES)
+    is_idle = (minutes >= _IDLE_FROM_MINUTES) & (minutes < _NEW_SESSION_MINUTES)
     return {
         "answers": len(ratings),
         "skipped": int((ratings["label"] == "").sum()),
         "median_seconds": float(ratings["seconds"].median()),
-        "idle_minutes": float(minutes[idle].sum()),
+        "idle_minutes": float(minutes[is_idle].sum()),
         "work_minutes": float(ratings["seconds"].sum()) / 60,  # no column; for the flag "idle"
     }
 

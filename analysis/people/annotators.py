@@ -208,12 +208,12 @@ def add_contested_rows(view: View) -> None:
             annotator_sums[cells] += share * (others @ agreement[code] / n_others)
             grader_sums[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
         for k, item_class in enumerate(ITEM_CLASSES):
-            inside = size[k] > 0
-            if inside.any():
+            in_class = size[k] > 0
+            if in_class.any():
                 sums = view.sums(annotator_sums[k], grader_sums[k], size[k])  # (rows, 3)
                 for column, at in enumerate((f"{item_class}: annotators", item_class)):
                     about = About(a="humans", b=coded.raters[grader], at=at)
-                    view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), inside, **about)
+                    view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), in_class, **about)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:

@@ -121,10 +121,10 @@ def add_disagreement_rows(
         return disagreements
     sizes_by_grader = _disagreement_sizes(labels, distance)
     n_humans = (labels.codes[:, humans] >= 0).sum(axis=1)
-    affirmative, categories = people_means(labels), labels.scale.categories
+    affirmative_share, categories = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader, sizes in sizes_by_grader.items():
-        probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
+        probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative_share))
         order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # last key first
         largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
         for rank, row in enumerate(largest):

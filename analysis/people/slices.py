@@ -87,15 +87,15 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         agreement[:, k], is_compared[:, k] = unit_agreement(coded, grader)
     notes = max_t_notes([view.parts(agreement, is_compared, column.codes) for column in columns])
     for column, column_notes in zip(columns, notes, strict=True):
-        inside = column.codes[:, None] == np.arange(len(column.values))
+        in_slice = column.codes[:, None] == np.arange(len(column.values))
         for k, grader in enumerate(graders):
-            sums = view.sums(inside * is_compared[:, [k]], inside * agreement[:, [k]])
+            sums = view.sums(in_slice * is_compared[:, [k]], in_slice * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)  # (rows, slices) each
             size_outside = size.sum(axis=1, keepdims=True) - size
             agreed_outside = agreed.sum(axis=1, keepdims=True) - agreed
             difference = ratio(agreed, size) - ratio(agreed_outside, size_outside)
             for code, value in enumerate(column.values):
-                units = view.count(inside[:, code] & (is_compared[:, k] > 0))
+                units = view.count(in_slice[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(pairwise.few_units_note(units), column_notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
                 part = view.on(coded.part(f"{column.name}={value}"))
@@ -274,8 +274,8 @@ def publics_of(
             large_sides = cells.where(cells.map(n_people) >= 2, "").tolist()
             sides_by_column[str(name)] = UnitColumn.of(str(name), large_sides).codes
     codes = coded.codes[:, humans]
-    codes = codes[(codes >= 0).sum(axis=1) >= 2]
-    publics, stratum = dict[str, RaterColumn](), np.zeros(len(humans), dtype=np.intp)
+    codes = codes[(codes >= 0).sum(axis=1) >= 2]  # of units with two people's labels
+    publics, stratum = dict[str, RaterColumn](), np.zeros(len(humans), dtype=np.intp)  # one stratum
     if not sides_by_column or not len(codes):
         return publics
     among = _DistancesAmong.of(codes, coded)

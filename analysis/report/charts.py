@@ -65,7 +65,7 @@ def fill_template(name: str, **values: object) -> dict[str, Any]:
     [{'$': 'not replaced'}]
     """
     template, by_name = _template(name), {**ROLES, **values}
-    for part, content in template.get("let", {}).items():  # before others: they may be used there
+    for part, content in template.get("let", {}).items():  # first, as the other entries use them
         by_name[part] = _fill(content, by_name)
     return {key: _fill(content, by_name) for key, content in template.items() if key != "let"}
 

@@ -1,5 +1,5 @@
-"""Sections on graders: verdicts, agreement compared with human agreement and with price, audits of
-bias and prompt injection (`*_part` makes a part on one rubric); and the panel for a terminal.
+"""Sections on graders: verdicts, agreement compared with human agreement (the ceiling) and price,
+audits of bias and prompt injection (`*_part` makes a part on one rubric); tables for a terminal.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     return [candidate.verdict["grader"] for candidate in candidates]
 
 
-# The panel of a terminal
+# Tables for a terminal
 
 
 def render_table_text(analysis: Analysis, context: src.ReportContext) -> list[TextTable]:

@@ -164,7 +164,7 @@ def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
 
 def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
-    annotator with the others; and agreement within and across sides of annotators.
+    annotator with the others; and agreement within and across annotators' sides, such as parties.
     """
 
     def annotators_at(key: src.Key) -> src.Figure | None:
