@@ -79,14 +79,14 @@ def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     cards = []
     for verdict in source.analysis.verdicts:
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        cells = [kappa.cell if kappa else None for kappa in kappas]
-        compared = (*cells, None, None)[:2]  # the grader's and people's kappa, None where not given
+        cells = [figure.cell if figure else None for figure in kappas]
+        kappa, human_kappa, *_ = (*cells, None, None)  # there may be none, or the grader's alone
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
         figures = (source.figures.get(tuple(key)) for key in verdict["evidence"])
         evidence = tuple(_titled_cell(figure) for figure in figures if figure is not None)
-        cards.append(blocks.Card(verdict, title, rubric, *compared, price_cell, evidence))
+        cards.append(blocks.Card(verdict, title, rubric, kappa, human_kappa, price_cell, evidence))
     return tuple(cards)
 
 
