@@ -601,7 +601,7 @@ class Panel(NamedTuple):
     def _variance_over_people(self) -> Array:
         """Return the jackknife variance of the difference over humans, (studies,)."""
         k = len(self.with_grader)
-        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
+        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)  # leave one out
         among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
         differences = with_grader - among_people / ((k - 1) * (k - 2))
         return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
@@ -612,7 +612,7 @@ class _StudyKappas:
     """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
     units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
     points of the support are several copies of the units: with the grader's labels, and with labels
-    that it did not give. `linear` and `base` are (studies, points).
+    that it did not give. `linear` and `base`, as there, are (studies, points).
     """
 
     people: Codes

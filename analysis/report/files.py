@@ -221,7 +221,7 @@ def write_report(
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
-    """Return the results as rows for files, with ids for names and None for undefined numbers."""
+    """Return results as rows for files: ids, not display names, and None for undefined numbers."""
     rows, ids = [], analysis.ids
     for row in analysis.rows:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))

@@ -378,12 +378,12 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     if not values:
         return []
     reference = src.reference_title(pairs[0][0])
-    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
+    titles = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
     notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
-        "threshold", values, _curve_table(figures, points, **names),
+        "threshold", values, _curve_table(figures, points, **titles),
         charts.omitted_note([grader for _, grader in pairs], advice),
-        **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
+        **titles, label=written("chart.threshold_label", **titles), marks=_marks_note(values),
         advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
         y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip

@@ -107,7 +107,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
 def _study_figures(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[src.Figure]:
-    """Return the study's figures of the same quantity as a published one, also at its threshold."""
+    """Return the study's figures of the published quantity, also at a threshold that it names."""
     figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
         rows = figures.select_all(quoted.statistic)

@@ -419,7 +419,7 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
 
 
 def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
-    """Show the best grader's rates in every part of the sample, then of answers on each side."""
+    """Show the best grader's rates in every part of the sample, then those of answers by side."""
     figures, graders = rates.figures, rates.distinct_graders
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
     by_side = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
@@ -428,7 +428,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
-    by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
+    ranked = figures.by_agreement(graders, src.ALL_BINARY)
     parts = chain.from_iterable(figures.parts(rates.statistic).values())
     # Without remarks that most cells would repeat.
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
@@ -436,7 +436,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
         part_rows = [row for row in rows if (row.column in answer_columns) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
-        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in by_agreement)
+        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in ranked)
         folded += next(filter(None, drawn), tables)  # of the best grader with rates; or the tables
     return folded
 
