@@ -137,7 +137,7 @@ def forest(
     (categories and binary label); nothing where no grader shares items with annotators.
 
     The band behind each row is human-human kappa on all items. Where both plots would be the same,
-    as for a yes/no rubric, only the one on the categories is drawn.
+    as for a yes/no rubric, only the one on the categories is drawn. The axis has 0 and 1.
     """
     plots = {subset: _forest_data(figures, subset) for subset in src.SUBSET_NAMES}
     what_is_drawn = itemgetter("kind", "rater", "low", "estimate", "high")
