@@ -71,7 +71,7 @@ class KappaTest:
 def cantor(test: KappaTest, first: float, second: float) -> int:
     """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
 
-    `first` and `second` are the two raters' shares of affirmative verdicts.
+    `first` and `second` are the two raters' shares of affirmative labels.
 
     >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
     117
@@ -96,20 +96,20 @@ def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
     noncentral = float(brentq(lambda x: ncx2.sf(critical, 1, x) - test.power, 1e-6, 200.0))
     p, q = prevalence, 1 - prevalence
     shift = (p * q * (test.true - test.null)) ** 2
-    per_unit = (
+    noncentral_per_unit = (  # from units that both affirm, only one affirms, neither affirms
         shift / (p * p + p * q * test.null)
         + 2 * shift / (p * q * (1 - test.null))
         + shift / (q * q + p * q * test.null)
     )
-    return math.ceil(noncentral / per_unit)
+    return math.ceil(noncentral / noncentral_per_unit)
 
 
 def _kappa_variance(first: float, second: float, kappa: float) -> float:
-    """Return n times the variance of kappa (Fleiss, Cohen & Everitt 1969, equation 13)."""
+    """Return n times kappa's variance on n units (Fleiss, Cohen & Everitt 1969, equation 13)."""
     pe = first * second + (1 - first) * (1 - second)
     po = kappa * (1 - pe) + pe
-    yes = (po - 1 + first + second) / 2
-    cells = np.array([[yes, first - yes], [second - yes, 1 - first - second + yes]])
+    both = (po - 1 + first + second) / 2
+    cells = np.array([[both, first - both], [second - both, 1 - first - second + both]])
     if cells.min() < -1e-12:
         raise InputError(
             f"kappa {kappa:g} is out of reach for raters with {first:g} and {second:g} affirmative"
@@ -128,7 +128,7 @@ _GRID = np.linspace(-6.0, 6.0, 401)
 _STUDIES, _MAX_DRAWS = 2000, 4_000_000
 """Studies simulated for a half-width, and the largest number of units in all of them."""
 _MAX_UNITS = 100_000
-"""Number of units above which `units_needed` tries none."""
+"""Largest number of units that `units_needed` tries."""
 STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
@@ -165,7 +165,7 @@ class _Raters(ABC):
         return self.likeness + _strict_share(self.strictness) < 1
 
     def least_kappa(self, floor: float) -> float:
-        """Return the least kappa of humans that a rule accepts, from its floor for yes/no."""
+        """Return the least human kappa for a verdict on this scale, from the `floor` for yes/no."""
         return coefficients.kappa_on_scale(floor) if self.is_ordered else floor
 
     def draw(
@@ -217,8 +217,8 @@ class Scenario(_Raters):
     """Raters of yes/no labels who agree pairwise with probability `agreement`, and affirm the share
     `prevalence` of the units.
 
-    All `humans` annotators label a share `overlap` of the units, one of them each other unit.
-    `strictness` is the standard deviation of their cuts, relative to 1 for the latent variable.
+    All `humans` annotators label a share `overlap` of the units, one annotator each of the rest.
+    `strictness` is the standard deviation of their cuts; that of the latent variable is 1.
     """
 
     agreement: float
@@ -314,7 +314,7 @@ class ScaleScenario(_Raters):
         def surplus(centre: float) -> float:
             return float(ndtr((centre - middles) / _PERCEIVED_SD).mean()) - mean
 
-        centre = float(brentq(surplus, -5.0, 6.0))
+        centre = float(brentq(surplus, -5.0, 6.0))  # searched far beyond the scale from 0 to 1
         return np.asarray((middles - centre) / _PERCEIVED_SD)
 
     @cached_property
@@ -360,7 +360,7 @@ class ScaleScenario(_Raters):
         large-sample variance of Fleiss, Cohen & Everitt (1969).
         """
         q = len(self.cuts) + 1
-        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # by each of `_sums`
+        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # of kappa, by each of `_sums`
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
         influence = slope[0] + slope[1] * self.distance + first + second  # by labels (q, q)
         joint, _, _ = self._tables(self.likeness)
@@ -457,21 +457,21 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the range of the middle 95% of best thresholds over simulated studies. A grader's
-    verdicts at 0.5 are as good as a human's; its probabilities are Phi of scores with the verdicts'
-    signs and normal variables' absolute values. The reference is humans' majority. The thresholds'
-    spread falls far more slowly than a mean's.
+    labels at 0.5 are as good as a human's; its probabilities are Phi of scores: absolute values of
+    normal variables, with the signs of the labels. The reference is humans' majority. The spread of
+    thresholds falls with more units far more slowly than a mean's.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
-    verdicts = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
+    labels = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     tie_break = (rng.random((studies, units)) - 0.5) * 1e-9  # an even number of humans may tie
-    reference = verdicts[:-1].mean(axis=0) + tie_break > 0.5
+    reference = labels[:-1].mean(axis=0) + tie_break > 0.5
     centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
     noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
-    score = np.where(verdicts[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the verdict
+    score = np.where(labels[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the label
     best_thresholds = []  # those with the highest kappa with the reference
     n, n_affirmed = units, np.arange(1, units + 1)  # thresholds at which 1 to n units are affirmed
-    for probability, affirmed in zip(ndtr(score), reference, strict=True):
+    for probability, affirmed in zip(ndtr(score), reference, strict=True):  # each (units,)
         order, n_reference = np.argsort(-probability), int(affirmed.sum())
         if n_reference not in (0, n):
             hits = np.cumsum(affirmed[order])
@@ -488,9 +488,9 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
 # ---- Probability of a pass -----------------------------------------------------------------------
 _TYPICAL_AGREEMENT = 0.85
 """Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
-_MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()
+_MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()  # the defaults
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
-"""Simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
+"""Most simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
 _LINEAR_ERROR = 200.0
 """Allowance for the relative error of the linear bound, times the number of units: one half with
 400 units. The error was less than a tenth in simulations with 400 units or more."""
@@ -502,12 +502,12 @@ Chances = Mapping[Scope, Mapping[int, float]]
 
 
 class Panel(NamedTuple):
-    """A number of humans and the grader, in simulated studies.
+    """Labels and kappas of a grader and some number of humans in simulated studies.
 
-    `codes` (raters, studies, units) are their labels, the grader's last; `distance` (q, q) is that
+    `codes` (raters, studies, units) are the labels, the grader's last; `distance` (q, q) is that
     between labels. `with_grader` (humans, studies) and `among_people` (humans, humans, studies; 0
     on the diagonal) are kappas; `grader_influence` and `people_influence` (studies, units) are the
-    units' influence on the mean kappas.
+    units' influence on the mean of either.
     """
 
     codes: Codes
@@ -522,9 +522,9 @@ class Panel(NamedTuple):
         """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
         must be at least `required`. Baselines, which such a grader beats, are not simulated.
         """
-        (_, units), people = self.grader_influence.shape, len(self.with_grader)
-        alpha = bounds.level_of_look(1, rule.looks)
-        human_kappa = self.among_people.sum(axis=(0, 1)) / (people * (people - 1))
+        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
+        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
+        human_kappa = self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1))
         # Share of humans' kappa that may be lost: the declared one; without one the largest allowed
         # share, if the fixed margin exceeds it; else 0, as the margin is what may be lost.
         share = np.full(len(human_kappa), rule.margin_share)
@@ -532,12 +532,12 @@ class Panel(NamedTuple):
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
         allowed = np.where(share > 0, share * human_kappa, margin)  # loss of kappa
         difference = self.with_grader.mean(axis=0) - human_kappa
-        variance = self._over_people() if scope == "like_these" else None
+        variance = self._variance_over_people() if scope == "like_these" else None
 
         def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
-            """Return True where the lower bound, `reach` below the estimate, is in the margin."""
+            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
             if variance is not None:
-                reach = bounds.reach_over_people(reach, variance[studies], people, units, alpha)
+                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
             return np.asarray(difference[studies] - reach > -allowed[studies])
 
         humans_agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
@@ -570,8 +570,8 @@ class Panel(NamedTuple):
         `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
         it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
         `lower_bound` moves weights from the units to copies with labels not observed (`unseen`).
-        `influence` (studies, units) is that of units on the statistic, by the jackknife. The bound
-        uses a linear approximation of it, whose standard deviation `stretch` widens to this one's.
+        `influence` (studies, units) is that of units on the statistic, by the jackknife; the bound
+        uses a linear one, and `stretch` is the factor by which its standard deviation is too small.
         """
         codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
         (studies, units), q = influence.shape, len(self.distance)
@@ -598,10 +598,10 @@ class Panel(NamedTuple):
         sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
         return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 
-    def _over_people(self) -> Array:
+    def _variance_over_people(self) -> Array:
         """Return the jackknife variance of the difference over humans, (studies,)."""
         k = len(self.with_grader)
-        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
+        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)  # leave one out
         among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
         differences = with_grader - among_people / ((k - 1) * (k - 2))
         return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
@@ -612,7 +612,7 @@ class _StudyKappas:
     """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
     units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
     points of the support are several copies of the units: with the grader's labels, and with labels
-    that it did not give. `linear` and `base` are (studies, points).
+    that it did not give. `linear` and `base`, as there, are (studies, points).
     """
 
     people: Codes
@@ -625,8 +625,8 @@ class _StudyKappas:
     def _distances(self) -> Array:
         """Distance of the grader's label from each person's, (studies, people, points)."""
         copies = self.grader.shape[1] // self.people.shape[2]
-        pairs = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
-        return np.asarray(self.distance.ravel()[pairs])
+        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
+        return np.asarray(self.distance.ravel()[cells])
 
     @cached_property
     def _label_cells(self) -> tuple[Codes, Codes]:
@@ -693,12 +693,12 @@ def pass_chances(
     required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
     studies = max(min(_MAX_STUDIES, _MAX_UNITS_IN_ALL // units), 60)  # at least 60 for a share
-    at_once = max(_UNITS_DRAWN // units, 1)
-    for first in range(0, studies, at_once):
-        shape = min(at_once, studies - first), units
+    drawn_at_once = max(_UNITS_DRAWN // units, 1)
+    for n_drawn in range(0, studies, drawn_at_once):
+        shape = min(drawn_at_once, studies - n_drawn), units
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
-        for part in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
-            for panel in panels(part, scenario.distance, is_ordered=scenario.is_ordered):
+        for some in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
+            for panel in panels(some, scenario.distance, is_ordered=scenario.is_ordered):
                 number = len(panel.with_grader)
                 for scope, by_number in passed.items():
                     if number in by_number:
@@ -726,22 +726,22 @@ def pass_chance(
 
 
 def size_for(power: float, sizes: Sequence[int], chances: Sequence[float]) -> int | None:
-    """Return the size from which the chance is at least `power`, interpolated between sizes on a
-    logarithmic scale; None if it is less at the last size.
+    """Return the size from which the chance is at least `power`, interpolated between `sizes` on a
+    logarithmic scale; None if the chance is less at the last size.
 
     >>> size_for(0.8, [50, 100, 200], [0.2, 0.7, 0.9])
     142
     >>> size_for(0.8, [50, 100], [0.2, 0.7]), size_for(0.8, [50, 100], [0.9, 1.0])
     (None, 50)
     """
-    below = max((n for n, chance in enumerate(chances) if chance < power), default=-1)
-    if below + 1 == len(sizes):
+    last = max((k for k, chance in enumerate(chances) if chance < power), default=-1)  # too small
+    if last + 1 == len(sizes):
         return None
-    if below < 0:
+    if last < 0:
         return sizes[0]
-    ends = chances[below : below + 2]
-    share = float((power - ends[0]) / (ends[1] - ends[0]))
-    return math.ceil(sizes[below] * math.pow(sizes[below + 1] / sizes[below], share))
+    low, high = chances[last : last + 2]
+    share = float((power - low) / (high - low))  # of the way to the next size
+    return math.ceil(sizes[last] * math.pow(sizes[last + 1] / sizes[last], share))
 
 
 def study_precision(
@@ -753,7 +753,7 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Return sentences on the decisions that a study allows, for balanced and unbalanced verdicts.
+    """Return sentences on the decisions that a study allows, for balanced and unbalanced labels.
     The answers of several subjects to a pair count as one unit, which is conservative. `noun` names
     a cluster that is not a pair.
     """
@@ -773,8 +773,7 @@ def study_precision(
         if scenario.kappa >= rule.min_people_kappa:
             chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
             passes = written("plan.chance", margin=margin, chance=chance)
-        precision = written("plan.width", prevalence=prevalence, width=width)
-        sentences.append(f"  {precision} {passes}")
+        sentences.append(f"  {written('plan.width', prevalence=prevalence, width=width)} {passes}")
     return sentences
 
 
@@ -793,12 +792,12 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
             among[last, other] = among[other, last] = kappa
             people_influence += influence
-        k = last + 1
-        if k > 1:
-            labels = np.concatenate([codes[:k], codes[-1:]])
-            kappas = with_grader[:k], among[:k, :k]
-            n_pairs = k * (k - 1) / 2  # of humans
-            influences = grader_influence / k, people_influence / n_pairs
+        n_people = last + 1
+        if n_people > 1:
+            labels = np.concatenate([codes[:n_people], codes[-1:]])
+            kappas = with_grader[:n_people], among[:n_people, :n_people]
+            n_pairs = n_people * (n_people - 1) / 2  # of humans
+            influences = grader_influence / n_people, people_influence / n_pairs
             yield Panel(labels, distance, is_ordered, *kappas, *influences)
 
 
@@ -871,10 +870,10 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
             "a G-study needs at least two units and two raters, every rater on every unit"
         )
     n, k = labels.shape
-    units, raters, mean = labels.mean(axis=1), labels.mean(axis=0), labels.mean()
-    unit_mean_square = k * ((units - mean) ** 2).sum() / (n - 1)
-    rater_mean_square = n * ((raters - mean) ** 2).sum() / (k - 1)
-    residuals = labels - units[:, None] - raters[None, :] + mean
+    unit_means, rater_means, mean = labels.mean(axis=1), labels.mean(axis=0), labels.mean()
+    unit_mean_square = k * ((unit_means - mean) ** 2).sum() / (n - 1)
+    rater_mean_square = n * ((rater_means - mean) ** 2).sum() / (k - 1)
+    residuals = labels - unit_means[:, None] - rater_means[None, :] + mean
     residual = (residuals**2).sum() / ((n - 1) * (k - 1))
     unit = float(max((unit_mean_square - residual) / k, 0.0))
     rater = float(max((rater_mean_square - residual) / n, 0.0))
@@ -899,17 +898,17 @@ def d_study(components: VarianceComponents, raters: int) -> Dependability:
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     """Return the G-study of the largest complete block of humans' labels; None if there is none.
-    Values are the categories' numbers or ranks; on a nominal scale the binary label, 0 or 1.
+    Values are the categories' numbers or ranks; on a is_nominal scale the binary label, 0 or 1.
     """
     humans = list(labels.humans)
-    nominal = labels.scale.level == "nominal"
-    if len(humans) < 2 or (nominal and not labels.has_binary):
+    is_nominal = labels.scale.level == "nominal"
+    if len(humans) < 2 or (is_nominal and not labels.has_binary):
         return None
-    codes = (labels.verdicts if nominal else labels.codes)[:, humans]
+    codes = (labels.verdicts if is_nominal else labels.codes)[:, humans]
     raters, units = complete_block(codes)
     if not raters:
         return None
-    values = np.array([0.0, 1.0] if nominal else labels.scale.values)
+    values = np.array([0.0, 1.0] if is_nominal else labels.scale.values)
     return g_study(values[codes[units][:, list(raters)]])
 
 

@@ -30,7 +30,7 @@ from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
 IDLE_SECONDS = 900.0
-"""Largest time of a label without a pause: longer times are left out, and counted in a note."""
+"""Longest time of a label that counts, as longer ones include a pause (a note has their number)."""
 COST, MODELS, PRICE = "cost_usd", "models_answered", "price_per_1000_units"
 """Statistics of graders; cost and price are in US dollars."""
 
@@ -53,18 +53,18 @@ def add_rater_rows(view: RatedView) -> None:
             agreement = _agreement_with_others(labels, human, labelled)
             _add_row(view, human, labelled, "rater_agreement", agreement)
     has_time = (ratings["created_at"] != "") | ratings["seconds"].notna()
-    first = ratings[has_time & (ratings["label"] != "")].sort_values("created_at", kind="stable")
-    first = first.drop_duplicates(["rater_id", "unit_id"])
+    timed = ratings[has_time & (ratings["label"] != "")].sort_values("created_at", kind="stable")
+    first = timed.drop_duplicates(["rater_id", "unit_id"])
     unit_index = pd.Index(view.readings.units).get_indexer(pd.Index(first["unit_id"]))
     for rater, name in enumerate(labels.raters):
         by_rater = (first["rater_id"] == name).to_numpy()
         labelled, seconds = unit_index[by_rater], first["seconds"].to_numpy(dtype=float)[by_rater]
-        idle = int((seconds > IDLE_SECONDS).sum())
-        timed = seconds <= IDLE_SECONDS
-        if timed.any():
-            note = f"left out, over {IDLE_SECONDS:g} s: {idle}" if idle else ""
-            median = Interval.point(float(np.median(seconds[timed])))
-            _add_row(view, rater, labelled[timed], "rater_seconds_median", median, note)
+        n_idle = int((seconds > IDLE_SECONDS).sum())
+        is_counted = seconds <= IDLE_SECONDS
+        if is_counted.any():
+            note = f"left out, over {IDLE_SECONDS:g} s: {n_idle}" if n_idle else ""
+            median = Interval.point(float(np.median(seconds[is_counted])))
+            _add_row(view, rater, labelled[is_counted], "rater_seconds_median", median, note)
 
 
 def _add_row(
@@ -123,11 +123,11 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
         return Interval.undefined("no_pairable_units")
     share = float(agreed.sum() / total)
     _, cluster = np.unique(labels.clusters[units], return_inverse=True)
-    by_cluster = np.bincount(cluster, weights=(agreed - share * n_pairs) / total)
-    n = len(by_cluster)
+    residuals = np.bincount(cluster, weights=(agreed - share * n_pairs) / total)
+    n = len(residuals)
     if n < MIN_CLUSTERS:
         return Interval.point(share, Remark("too_few_clusters"))
-    half_width = Z * float(np.sqrt(n / (n - 1) * (by_cluster**2).sum()))
+    half_width = Z * float(np.sqrt(n / (n - 1) * (residuals**2).sum()))
     return Interval(share, max(share - half_width, 0.0), min(share + half_width, 1.0))
 
 
@@ -136,8 +136,8 @@ def _agreement_with_others(labels: LabelMatrix, rater: int, units: Codes) -> Int
 class RubricLabels:
     """First labels of all people on one rubric.
 
-    The clusters of the `view` have the same codes on all rubrics. `turn` (units, raters) is the
-    position of a label in its rater's sequence, `seconds` (units, raters) the time that it took
+    `view` has the labels as codes; its clusters have the same codes on all rubrics. `turn` (units,
+    raters) is the position of a label in its rater's sequence, `seconds` (units, raters) its time
     (NaN if unknown). `counted` (raters,) is the mask of raters with whom others are compared.
     """
 
@@ -245,8 +245,8 @@ def rubric_labels(
     rubric_hashes: Mapping[str, Collection[str]] | None,
     excluded: Collection[str],
 ) -> Iterator[RubricLabels]:
-    """Yield the labels of every rubric that has some. `ratings` is a validated table; `cluster`
-    names the column of `units` with the clusters. `rubric_hashes` are the accepted versions of each
+    """Yield people's labels of every rubric with some. `ratings` is a validated table, `cluster` is
+    the column of `units` with the clusters. `rubric_hashes` are the accepted versions of each
     rubric, None for any. `excluded` raters are not counted among the others.
     """
     human = ratings[ratings["rater_kind"] == "human"]
@@ -353,7 +353,7 @@ def rater_quality(
         checks = {str(rater): (int(n_passed), int(n)) for rater, n_passed, n in counts}
     rows = []
     for rater in raters:
-        compared = comparisons[rater]
+        compared = comparisons[rater]  # with the others, by rubric
         row = _activity_columns(human[human["rater_id"] == rater]) | _pace_columns(rubrics, rater)
         row |= _run_columns(compared, rng)
         n_clusters = len(set().union(*(comparison.clusters.tolist() for comparison in compared)))
@@ -388,12 +388,12 @@ def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
     stamps = pd.to_datetime(ratings["created_at"], utc=True, format="ISO8601", errors="coerce")
     pauses = stamps.diff().dt.total_seconds() - ratings["seconds"].fillna(0)
     minutes = pauses.to_numpy(dtype=float) / 60
-    idle = (minutes >= _IDLE_FROM_MINUTES) & (minutes < _NEW_SESSION_MINUTES)
+    is_idle = (minutes >= _IDLE_FROM_MINUTES) & (minutes < _NEW_SESSION_MINUTES)
     return {
         "answers": len(ratings),
         "skipped": int((ratings["label"] == "").sum()),
         "median_seconds": float(ratings["seconds"].median()),
-        "idle_minutes": float(minutes[idle].sum()),
+        "idle_minutes": float(minutes[is_idle].sum()),
         "work_minutes": float(ratings["seconds"].sum()) / 60,  # no column; for the flag "idle"
     }
 
@@ -443,7 +443,7 @@ def _mean_kappa(compared: Sequence[AgainstOthers], resamples: Resamples) -> Arra
 
 def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) -> dict[str, Any]:
     """Return the leaning with the highest lower bound, and its category."""
-    surest, at = Interval(np.nan, np.nan, np.nan), ""
+    surest, surest_category = Interval(np.nan, np.nan, np.nan), ""  # none yet
     for comparison in compared:
         labels, n_clusters = comparison.all_labels, len(np.unique(comparison.clusters))
         if labels.view.is_number:
@@ -451,9 +451,9 @@ def _leaning_columns(compared: Sequence[AgainstOthers], resamples: Resamples) ->
         leanings = comparison.leanings(resamples)
         for category, difference in zip(labels.view.categories, leanings.T, strict=True):
             leaning = resamples.interval(difference, n_clusters)
-            if not at or leaning.low > surest.low or np.isnan(surest.low):  # no `at`: the first
-                surest, at = leaning, f"{labels.rubric}: {category}".removeprefix(": ")
-    return _interval_columns("leaning", surest) | {"leaning_at": at}  # "helpful: yes", or "yes"
+            if not surest_category or leaning.low > surest.low or np.isnan(surest.low):
+                surest, surest_category = leaning, f"{labels.rubric}: {category}".removeprefix(": ")
+    return _interval_columns("leaning", surest) | {"leaning_at": surest_category}
 
 
 def _interval_columns(name: str, figure: Interval) -> dict[str, Any]:
@@ -472,9 +472,9 @@ def reasons(row: Mapping[str, Any], rules: QualitySettings) -> Iterator[tuple[st
     if row["answers"] >= rules.min_answers:
         if row["pace"] < rules.fast:
             yield "fast", f"takes {row['pace']:.0%} of the others' time"
-        at_work = row["idle_minutes"] + row["work_minutes"]
-        if row["idle_minutes"] > rules.idle * at_work:
-            yield "idle", f"{row['idle_minutes']:.0f} of {at_work:.0f} minutes without an answer"
+        minutes = row["idle_minutes"] + row["work_minutes"]
+        if row["idle_minutes"] > rules.idle * minutes:
+            yield "idle", f"{row['idle_minutes']:.0f} of {minutes:.0f} minutes without an answer"
         if row["longest_run"] >= max(SHORTEST_RUN, rules.run * row["usual_run"]):
             expected = f"up to {row['usual_run']:.0f} would be usual"
             yield "run", f"the same label {row['longest_run']} times in a row; {expected}"

@@ -103,9 +103,8 @@ class Request:
     def resampled(
         self, frequency: Frequency, weight: Array | None = None, keep: bool = True
     ) -> Resamples:
-        """Return resamples of clusters with this frequency and weight. Only the last are cached.
-
-        `keep` keeps their draws in memory; the figures are the same without.
+        """Return resamples of clusters with this `frequency` and `weight`, both (clusters,). Only
+        the last ones are cached. `keep` keeps their draws in memory: it changes speed, not figures.
         """
         import numpy as np
 

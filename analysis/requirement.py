@@ -220,7 +220,7 @@ class ClusterCounts:
         """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
-            # If the ratio of effective to present clusters stays the same.
+            # As many as give the effective number if its ratio to `clusters` stays the same.
             needed = rounded_up(self.clusters * needed / self.effective)
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
@@ -282,8 +282,7 @@ class Pilot:
             return 0.0
         df = clusters - 1.0
         if people and of_people:  # Welch-Satterthwaite
-            parts = of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1)
-            df = variance**2 / parts
+            df = variance**2 / (of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1))
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
         return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 

@@ -18,7 +18,7 @@ from evenhand.analysis.types import DataFrame
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
 FEW_MINORITY = 10
-"""Number of clusters with a minority label below which intervals of coefficients get a remark."""
+"""With fewer clusters that have a minority label, intervals of coefficients get a remark."""
 
 
 class TableRow(TypedDict):
@@ -54,8 +54,7 @@ class ResultRow(TableRow):
 
 def key_of(row: TableRow) -> tuple[str, str, str, str, str, str]:
     """Return the values of the columns `RESULTS_KEY`, which identify a row."""
-    raters = row["rater_a"], row["rater_b"]
-    return row["rubric"], row["statistic"], *raters, row["subset"], row["at"]
+    return row["rubric"], row["statistic"], row["rater_a"], row["rater_b"], row["subset"], row["at"]
 
 
 def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
@@ -83,6 +82,7 @@ def from_to(first: str, second: str) -> str:
     return ">".join(repr(name) if ">" in name else name for name in (first, second))
 
 
+# A name as `from_to` writes it: quoted, or without ">".
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^>]+)"""
 
 

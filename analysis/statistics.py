@@ -39,9 +39,9 @@ class Statistic:
     weights: Literal["identity", "linear", "quadratic"] | None = None
     chance: Literal["pooled", "uniform"] = "pooled"  # from pooled raters' shares, or equal ones
     own_margins: bool = False  # chance agreement is computed from each rater's own shares
-    places: int = 2
-    digits: int | None = None
-    signed: bool = False
+    places: int = 2  # decimals that are shown
+    digits: int | None = None  # significant digits, instead of `places`
+    signed: bool = False  # True if "+" is shown
 
     def shown(self, value: float, limits: Iterable[float] = ()) -> str:
         """Return a value rounded for display, with enough decimals to differ from its `limits`."""
@@ -77,7 +77,7 @@ def places_apart(value: float, limits: Iterable[float], places: int = 2) -> int:
 
 def shown_apart(value: float, limits: Iterable[float], *, sign: str = "", places: int = 2) -> str:
     """Return a number with enough decimals to differ from its limits, and a `sign` as in format
-    specifications; a dash if it is not known.
+    specifications ("-0" is shown as 0); a dash if the number is not known.
 
     >>> shown_apart(-0.0973, [-0.1], sign="+"), shown_apart(0.62, [0.6]), shown_apart(0.5996, [0.6])
     ('-0.097', '0.62', '0.5996')
@@ -126,7 +126,7 @@ def find_entry(name: str) -> Statistic | None:
         if base is not None:
             full_label = f"{base.label}, {label}" if base.label and label else base.label or label
             full_name = f"{base.name}, {words}"
-            if affix == "_p":
+            if affix == "_p":  # a p value is shown with two digits, whatever its base
                 return Statistic(full_label, full_name, digits=2)
             return replace(base, label=full_label, name=full_name)
     return None
@@ -144,9 +144,9 @@ def entry_for(name: str) -> Statistic:
 
 _TABLES = table_of("evenhand.analysis", "remarks.toml")
 NOTE_TEXTS: dict[str, str] = _TABLES["notes"]
-"""Text of a remark in the notes of results.csv, by default its code; braces take its detail."""
+"""Texts of remarks in the notes of results.csv, by code; braces are for a remark's `detail`."""
 REPORT_TEXTS: dict[str, str] = _TABLES["report"]
-"""Text of a remark in the report, where it differs from the note."""
+"""Texts of remarks in the report, by code, where they differ from the note."""
 
 
 @dataclass(frozen=True)

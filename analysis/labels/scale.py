@@ -1,4 +1,4 @@
-"""Scale of a rubric: its declared categories, and the thresholds of probabilities."""
+"""Scale of a rubric: its categories, and the probability from which a label is affirmative."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Origin = Literal["default", "declared", "tuned"]
 """Source of a threshold: the rubric, a declaration, or tuning on labels."""
 
 MAX_CATEGORIES = 100
-"""Largest number of categories of a scale."""
+"""Most categories of a scale whose labels are not numbers."""
 MOST_POINTS = 11
-"""Most points of an interval scale that are categories; on a scale of more, labels are numbers."""
+"""Most points of an interval scale on which labels are categories; with more, they are numbers."""
 MAX_NUMBERS = 2001
-"""Largest number of different labels that are numbers."""
+"""Most different values of labels that are numbers."""
 
 
 def category_values(categories: Categories, level: Level = "ordinal") -> tuple[float, ...]:
@@ -43,9 +43,9 @@ def category_values(categories: Categories, level: Level = "ordinal") -> tuple[f
 
 @dataclass(frozen=True)
 class Tuning:
-    """Basis of a tuned threshold, which replaces the threshold `instead_of`: it has the best
-    `objective` in these `clusters` (their `cluster_id`) against the `reference` ("humans", or the
-    name of a rater).
+    """Basis of a tuned threshold: the threshold with the best `objective` in the labels of these
+    `clusters` (ids), against the `reference` ("humans", or the name of a rater). It replaces the
+    threshold `instead_of`.
     """
 
     clusters: frozenset[str]
@@ -59,13 +59,13 @@ class Scale:
     """A declared scale; no part of it is inferred from the labels.
 
     - `categories`: in their order. `level`: the level of measurement.
-    - `affirmative`: categories that count as a positive verdict; if none, there is no binary label.
+    - `affirmative`: categories affirmative in the binary label; if none, there is no such label.
     - `unclear`: categories that mean that no decision is possible.
     - `collapse`: by coarser category, the categories in it, without the unclear ones.
     - `favours`: by category, the side of a pair that it favours, "a" or "b".
-    - `threshold`: probability from which a verdict is affirmative. `thresholds`: exceptions by
+    - `threshold`: probability from which a label is affirmative. `thresholds`: exceptions by
       grader. `tunings`: basis of those that were tuned, by grader.
-    - `unit`: "pair", "comparison", "response", or "" if not known.
+    - `unit`: what one label is about: "pair", "comparison", "response", or "" if not known.
     - `variant_of`: rubric of which this is another wording.
     - `part_of`: rubric whose labels are sets of options, if this scale is yes/no for one option.
     - `withheld`: by grader, units whose labels do not count, because the grader was made from
@@ -102,9 +102,9 @@ class Scale:
 
     def _faults(self) -> Iterator[str]:
         """Yield a sentence for each fault of the declaration."""
-        keys, n_categories = ", ".join(self.categories), len(self.categories)
+        names, n_categories = ", ".join(self.categories), len(self.categories)
         if not self.categories or len(set(self.categories)) < n_categories:
-            yield f"the categories must be at least one and all different, not {keys or 'none'}"
+            yield f"the categories must be at least one and all different, not {names or 'none'}"
         if self.is_number and n_categories > MAX_NUMBERS:
             yield (
                 f"{n_categories} different numbers, more than {MAX_NUMBERS}; round them, "
@@ -118,14 +118,14 @@ class Scale:
         if self.level not in get_args(Level):
             yield f"the level is {self.level!r}; it must be one of {', '.join(get_args(Level))}"
         for unknown in sorted(self.affirmative - set(self.categories)):
-            yield f"affirmative names {unknown!r}, which is none of the categories {keys}"
+            yield f"affirmative names {unknown!r}, which is none of the categories {names}"
         for category, side in self.favours.items():
             if category not in self.categories or side not in ("a", "b"):
                 yield (
-                    f"{category!r} is said to favour side {side!r}; it must be one of {keys}, and "
+                    f"{category!r} is said to favour side {side!r}; it must be one of {names}, and "
                     "the side a or b"
                 )
-        for grader, threshold in {"": self.threshold, **self.thresholds}.items():  # "": default
+        for grader, threshold in {"": self.threshold, **self.thresholds}.items():  # "": all others
             if not 0 <= threshold <= 1:
                 of_grader = f" of {grader}" if grader else ""
                 yield f"the threshold{of_grader} is {threshold}; it must lie between 0 and 1"
@@ -183,7 +183,7 @@ class Scale:
         return category_values(self.categories)
 
     def threshold_for(self, rater: str) -> float:
-        """Return the probability from which this rater's verdict is affirmative."""
+        """Return the probability from which this rater's label is affirmative."""
         return self.thresholds.get(rater, self.threshold)
 
     def untuned_threshold_for(self, rater: str) -> float:

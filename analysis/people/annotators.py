@@ -1,14 +1,15 @@
 """Checks of the labels of annotators and graders: selected labels, reversed scales, gross errors.
 
-*Selected labels* (`selection_of`). Units with several labels show the agreement on all units only
-if they were chosen without regard to labels. A third label where two differ, or a second one on
-hard units, lowers people's agreement and makes a grader look as good as people. The test correlates
-a unit's number of labels with people's distances from one another and from each grader, and with
-people's and graders' labels, within a person or a pair of people, so that strict people are not
-taken for hard units. Each correlation gives a studentised sum of scores by cluster; the largest sum
-is compared with those under random signs (Liu 1988; Westfall & Young 1993). One label against
-several is tested at the level .20, as a missed selection lets graders pass; two labels against more
-bias little and are tested at .05. `python -m benchmarks.designs` shows the rates of wrong verdicts.
+*Selected labels* (`selection_of`). Units (labelled items) with several labels show the agreement on
+all units only if they were chosen without regard to labels. A third label where two differ, or a
+second one on hard units, lowers people's agreement and makes a grader look as good as people. The
+test correlates a unit's number of labels with people's and graders' labels, and with the distances
+of people's labels from one another and from graders', within a person or a pair of people, so that
+strict people are not taken for hard units. Each correlation gives a studentised sum of scores by
+cluster; the largest sum is compared with those under random signs (Liu 1988; Westfall & Young
+1993). One label against several is tested at the level .20, as a missed selection lets graders
+pass; two labels against more bias little and are tested at .05. `python -m benchmarks.designs`
+shows the rates of wrong verdicts.
 
 *Reversed scales* (`add_annotator_rows`). Labels of an annotator whose covariance with the others'
 mean label is clearly negative (normal bound, clusters as units) are reversed, and all annotators
@@ -23,7 +24,6 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
@@ -47,13 +47,13 @@ LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
 NEARLY_ALL = 0.95
 """An annotator who labelled this share of the units counts as having labelled all."""
 BY_LABELS = "agreement_by_labels"
-CONTESTED = ("unanimous", "majority", "split")
+ITEM_CLASSES = ("unanimous", "majority", "split")
 """Classes of items, by how far annotators agree on them."""
 _DRAWS, _SIGNS_AT_ONCE = 999, 4_000_000
 """Draws of random signs in the test for selected labels, and signs held in memory at a time."""
 
 Distance = Callable[[Codes, Codes], Array]
-"""Function that returns distances of labels from two arrays of codes."""
+"""Function that returns the distances between the labels of two arrays of codes."""
 
 
 class Selection(NamedTuple):
@@ -114,8 +114,7 @@ def selection_of(
     if is_untested or not _is_selected(coded, codes, resamples, rng):
         return Selection()
 
-    # Use labels that were not selected by labels: the first ones, or those of complete annotators.
-    # If there are none, all labels count.
+    # Use labels not selected by labels: the first ones, or complete annotators'; else all count.
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
     if times is not None and min_labels >= 2:
@@ -129,7 +128,7 @@ def selection_of(
         return Selection("nearly_all", excluded_people=names, counted=counted)
 
     agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
-    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():
+    if (n_labels[is_shared] == np.where(agree, 2, 3)).all():  # a third label breaks each tie
         return Selection("tie_break")
     has_min, has_more = is_shared & (n_labels == min_labels), is_shared & (n_labels > min_labels)
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
@@ -158,7 +157,7 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     if selection.has_min_labels is None or selection.has_more_labels is None:
         return
     coded = _comparable_view(view.labels)
-    distance, out = _distance_of(coded), view.seen_as(coded)  # `out` adds rows on `coded`
+    distance, comparable = _distance_of(coded), view.seen_as(coded)
     people = list(coded.members("human"))
     unit, person = np.nonzero(coded.labelled[:, people])
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
@@ -169,11 +168,12 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
         agreement = 1.0 - distance(codes[is_graded], grades[graded_unit])
         sums = np.bincount(graded_unit, agreement, len(grades))
         mean = sums / np.maximum(np.bincount(graded_unit, minlength=len(grades)), 1)
-        few, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
-        for at, units in ((few, selection.has_min_labels), (more, selection.has_more_labels)):
+        fewest, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
+        for at, units in ((fewest, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
-            add = partial(out.add, a="humans", b=coded.raters[grader], reason="no_pairable_units")
-            add(BY_LABELS, out.share(mean, compared), compared, at=at)
+            about = About(a="humans", b=coded.raters[grader], at=at)
+            share = comparable.share(mean, compared)
+            comparable.add(BY_LABELS, share, compared, reason="no_pairable_units", **about)
 
 
 def add_contested_rows(view: View) -> None:
@@ -194,10 +194,10 @@ def add_contested_rows(view: View) -> None:
         n_labels = counts.sum(axis=1)
         units = (n_labels >= 3) & (grades >= 0)
         n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
-        # By class (of CONTESTED) and unit: the share of the annotators for whom the unit is of this
-        # class, and the agreement of these annotators, and of the grader, with the others. Of yes,
-        # yes, no, the unit is unanimous for the third annotator (1/3) and split for the rest (2/3).
-        size, annotator_sums, grader_sums = np.zeros((3, len(CONTESTED), len(units)))
+        # By class and unit: the share of the annotators for whom the unit is of this class, and the
+        # agreement of these annotators, and of the grader, with the others. With yes, yes, no, the
+        # unit is unanimous for the third annotator (1/3) and split for the rest (2/3).
+        size, annotator_sums, grader_sums = np.zeros((3, len(ITEM_CLASSES), len(units)))
         for code in categories:  # the label of the annotator who is left out
             others = counts - np.eye(coded.q)[code]
             largest = others.max(axis=1)
@@ -207,13 +207,13 @@ def add_contested_rows(view: View) -> None:
             size[cells] += share
             annotator_sums[cells] += share * (others @ agreement[code] / n_others)
             grader_sums[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
-        for k, at in enumerate(CONTESTED):
-            inside = size[k] > 0
-            if inside.any():
-                sums = view.sums(annotator_sums[k], grader_sums[k], size[k])
-                for column, name in enumerate((f"{at}: annotators", at)):
-                    about = About(a="humans", b=coded.raters[grader], at=name)
-                    view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), inside, **about)
+        for k, item_class in enumerate(ITEM_CLASSES):
+            in_class = size[k] > 0
+            if in_class.any():
+                sums = view.sums(annotator_sums[k], grader_sums[k], size[k])  # (rows, 3)
+                for column, at in enumerate((f"{item_class}: annotators", item_class)):
+                    about = About(a="humans", b=coded.raters[grader], at=at)
+                    view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), in_class, **about)
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
@@ -229,16 +229,16 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
     seconds = (stamps - pd.Timestamp(0, tz="UTC")).dt.total_seconds().to_numpy(dtype=float)
     rows = pd.Index(units).get_indexer(pd.Index(timed["unit_id"]))
     columns = pd.Index(raters).get_indexer(pd.Index(timed["rater_id"]))
-    inside = np.flatnonzero((rows >= 0) & (columns >= 0))
-    latest_first = inside[np.argsort(-seconds[inside])]  # the last one written to a cell stays
+    in_matrix = np.flatnonzero((rows >= 0) & (columns >= 0))
+    latest_first = in_matrix[np.argsort(-seconds[in_matrix])]  # so that the first label stays
     times = np.full((len(units), len(raters)), np.nan)
     times[rows[latest_first], columns[latest_first]] = seconds[latest_first]
     return times
 
 
 def _distance_of(coded: Coded) -> Distance:
-    """Return the function for distances of labels, from 0 to 1: for numbers their difference as a
-    share of the range, for categories the distance in the kappa that verdicts use.
+    """Return a function that gives the distances of labels, from 0 to 1: of numbers the difference
+    as a share of the range, of categories the distance in the kappa that verdicts use.
     """
     if coded.is_number:
         values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
@@ -248,7 +248,7 @@ def _distance_of(coded: Coded) -> Distance:
 
 
 def _comparable_view(labels: LabelMatrix) -> Coded:
-    """Return the categories, or the binary verdicts, if any, where no grader gave a category."""
+    """Return the labels as categories, or as binary labels where no grader gave a category."""
     has_categories = (labels.codes[:, list(labels.models)] >= 0).any()
     return labels.on_categories() if has_categories or not labels.has_binary else labels.on_binary()
 
@@ -284,9 +284,9 @@ def selection_p(
     spread = np.sqrt(frequency @ sums**2)
     sums = (sums / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
     observed = np.abs(frequency @ sums).max()
-    n_beyond, step = 0, max(1, _SIGNS_AT_ONCE // len(sums))
-    for start in range(0, _DRAWS, step):
-        size = min(step, _DRAWS - start), len(sums)
+    n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
+    for start in range(0, _DRAWS, draws_at_once):
+        size = min(draws_at_once, _DRAWS - start), len(sums)
         # The sum of the signs of a kind's clusters, of which a binomial number are +1.
         signs = (2 * rng.binomial(frequency, 0.5, size) - frequency).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
@@ -294,8 +294,8 @@ def selection_p(
 
 
 def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> Iterator[Array]:
-    """Yield scores (units,), whose sums are covariances of a unit's number of labels, `n_labels`
-    (units,), with labels and their distances. A unit occurs `frequency` (units,) times in the data.
+    """Yield arrays of scores (units,). The sum of an array is the covariance of a unit's number of
+    labels, `n_labels` (units,), with labels or their distances; `frequency` (units,) counts units.
     """
     units = np.flatnonzero(n_labels > 0)
     unit, person = np.nonzero(codes >= 0)
@@ -314,8 +314,8 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
         mass = weight * frequency[unit]
         total = np.maximum(np.bincount(group, mass), 1e-300)
 
-        def centred(values: Array) -> Array:
-            return np.asarray(values - (np.bincount(group, mass * values) / total)[group])
+        def centred(numbers: Array) -> Array:
+            return np.asarray(numbers - (np.bincount(group, mass * numbers) / total)[group])
 
         products = weight * centred(n_labels[unit]) * centred(entries)
         return np.asarray(np.bincount(unit, products, len(codes)), dtype=float)
@@ -339,8 +339,8 @@ def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> I
 def _scores_of_pairs(
     unit: Codes, codes: Codes, group: Codes, n_labels: Array, frequency: Array, distance: Distance
 ) -> Array:
-    """Return scores (units,) of the number of labels with people's distance from one another,
-    within each pair of groups of people, from labels with their unit, code and group (labels,).
+    """Return scores (units,), as `_scores`, for the distance of people's labels from one another,
+    within each pair of groups of people. Labels have a `unit`, a code and a `group` (labels,).
     """
     n, n_groups = len(n_labels), int(group.max(initial=0)) + 1
     labels_of_unit = np.bincount(unit, minlength=n)
@@ -373,8 +373,8 @@ def _scores_of_pairs(
 
 # ---- Reversed scales -----------------------------------------------------------------------------
 def best_match(counts: Numbers) -> Codes:
-    """Match each category (column) with a class (row), one to one, and return the classes (q,). The
-    match maximises the sum of the matched `counts` (q, q).
+    """Return a class (row) for each category (column), (q,), all different, so that the sum of the
+    matched `counts` (q, q) is the largest.
 
     >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
     [1, 0, 2]
@@ -446,8 +446,8 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
 
 
 ANNOTATOR_KAPPA = "annotator_kappa"
-AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # at: labels as given; prefix of an unsure recoding
-LEVEL = 0.001
+AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # `at` of labels as given; prefix of unsure recodings
+LEVEL_OPPOSED = 0.001
 """Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
 """Score of an annotator's covariance with the others above which they clearly agree."""
@@ -456,9 +456,9 @@ MIN_SHARED_WITH_OTHERS = 10
 
 
 class Opposed(NamedTuple):
-    """An annotator whose labels contradict those of the `others` (names). `as_given` and `recoded`
-    are the rows with the mean kappa with them; `recoding` is reversed or exchanged. Unless
-    `is_sure`, the others are equally many, and may be the ones who reverse the scale.
+    """An annotator whose labels contradict those of the `others` (names). The rows `as_given` and
+    `recoded` have the annotator's mean kappa with the others; `recoding` is reversed or exchanged.
+    Unless `is_sure`, the others are equally many, and may be the ones who reverse the scale.
     """
 
     annotator: str
@@ -473,8 +473,8 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who reverse or exchange labels, from the rows of a rubric."""
     opposed = []
     kappas = [row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA]
-    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):  # added in pairs
-        # A row's note, read back as its remarks, has the others' names (`add_annotator_rows`).
+    # `add_annotator_rows` adds two rows of each annotator: as given, then recoded.
+    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):
         recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
         is_sure = not recoded["at"].startswith(PERHAPS)
         opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
@@ -501,16 +501,16 @@ def add_annotator_rows(view: View) -> None:
     elif not _has_direction(coded):
         return  # an exchange can make two annotators agree by chance
     recoding = ("" if is_sure else PERHAPS) + (REVERSED if _has_direction(coded) else EXCHANGED)
-    name = pairwise.deciding_kappa(coded)
-    before, after = (pairwise.KappaMeans(labels, data, [name]) for labels in (coded, recoded))
+    statistic = pairwise.deciding_kappa(coded)
+    before, after = (pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded))
     # Recoded labels must agree with the others at least half as well as the others with each other.
     # Unless it is sure, "the others" may be one annotator, so that a fixed bound is needed.
-    min_kappa = float(before.among(others)[name].values[0]) / 2 if is_sure else GAIN
-    names = ", ".join(coded.raters[person] for person in others)
+    min_kappa = float(before.among(others)[statistic].values[0]) / 2 if is_sure else GAIN
+    names = ", ".join(coded.raters[person] for person in others)  # for `opposed_in`
     for annotator in opposed:
         shared = coded.labelled[:, annotator] & coded.labelled_by_any(others)
         kappa_before, kappa_after = (
-            float(means.with_rater(others, annotator, shared)[name].values[0])
+            float(means.with_rater(others, annotator, shared)[statistic].values[0])
             for means in (before, after)
         )
         if kappa_after - kappa_before >= GAIN and kappa_after >= min_kappa:
@@ -526,7 +526,7 @@ def _opposed_annotators(
     annotator is recoded first, then all are tested again, as this changes the others' mean.
     """
     recoded, opposed = coded, list[int]()
-    bound = NormalDist().inv_cdf(1.0 - LEVEL / max(len(people), 1))  # Bonferroni's
+    bound = NormalDist().inv_cdf(1.0 - LEVEL_OPPOSED / max(len(people), 1))  # Bonferroni's
     while True:
         scores = _agreement_scores(recoded, people, data)
         scores = {person: score for person, score in scores.items() if person not in opposed}
@@ -640,8 +640,8 @@ QUANTILE = 0.99
 
 def add_gross_error_rows(view: View) -> None:
     """Add `gross_errors` of every grader on an ordered scale: the share of its labels further from
-    every person's label than the threshold `at`. This is the 99% quantile of the distances between
-    people's labels of one unit. Bounds are Wilson's (`share_bounds`).
+    every person's label than a threshold (at), the 99% quantile of the distances between people's
+    labels of one unit. Bounds are Wilson's (`share_bounds`).
     """
     coded, resamples = view.coded, view.resamples
     if coded.level == "nominal":
@@ -657,7 +657,7 @@ def add_gross_error_rows(view: View) -> None:
         mass = resamples.mass[coded.clusters].astype(float)
         threshold = _distance_quantile(unit, codes, values, mass)
         distance = np.abs(values[codes] - values[coded.codes[unit, grader].astype(np.intp)])
-        nearest = np.full(len(units), np.inf)
+        nearest = np.full(len(units), np.inf)  # distance of the nearest person's label
         np.minimum.at(nearest, unit, distance)
         is_gross = units & (nearest > threshold + 1e-9)
         sums = view.by_cluster(np.column_stack([is_gross, units]))
@@ -671,7 +671,7 @@ def _distance_quantile(unit: Codes, codes: Codes, values: Array, mass: Array) ->
     weights = np.zeros(q * q)
     for first, second in pairwise.label_pairs(unit):
         n = n_labels[unit[first]]
-        weight = mass[unit[first]] / (n * (n - 1.0))  # sums to half the mass, as a quantile allows
+        weight = mass[unit[first]] / (n * (n - 1.0))  # of a unit's pairs, half the mass in all
         weights += np.bincount(codes[first] * q + codes[second], weight, q * q)
     distances = np.abs(values[:, None] - values).ravel()
     order = np.argsort(distances, kind="stable")

@@ -1,4 +1,5 @@
-"""Comparisons of graders with humans, with baselines and with each other, from a view of labels.
+"""Comparisons of graders with humans, with baselines and with each other. Functions add rows to a
+`View`: the labels of one rubric, as its categories or as the binary label, with resamples.
 
 *Human ceiling*: does a grader agree with humans as well as they do with each other? Every grader
 has to beat two baselines: one always gives the humans' most frequent category, the other random
@@ -45,9 +46,9 @@ TOO_FEW_UNITS = Remark("too_few_shared_by_grader", (pairwise.MIN_SHARED_UNITS,))
 
 
 class CeilingMeans(NamedTuple):
-    """Mean kappas that `human_ceiling_difference` is made of, on the same `units` (units,): a
-    grader's with humans, and the humans' with one another. Of a mean's `values` (rows,) row 0 is
-    that of the data, the others of resamples. A mean on too few units is None.
+    """Mean kappas of a grader with humans and of the humans with one another, on the same `units`
+    (units,); their difference is `human_ceiling_difference`. Of a mean's `values` (rows,) row 0 is
+    that of the data, the others are those of resamples. A mean on too few units is None.
     """
 
     units: Mask
@@ -144,26 +145,26 @@ def baselines(coded: Coded, resamples: Resamples) -> dict[str, Array]:
     if not coded.labelled_by_any(humans).any():
         return {}
     counts = coefficients.label_counts(coded, humans)
-    prevalence = coefficients.category_shares(counts, coded, resamples)[0]
-    label = prevalence.argmax()
+    prevalence = coefficients.category_shares(counts, coded, resamples)[0]  # row 0: in the data
+    code = prevalence.argmax()
     if coded.is_number:
-        label = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
+        code = np.abs(np.asarray(coded.values) - prevalence @ coded.values).argmin()
     constant = np.zeros(coded.q)
-    constant[label] = 1.0
+    constant[code] = 1.0
     return dict(zip(BASELINES, (constant, prevalence), strict=True))
 
 
 def _baseline_means(
     view: View, units: Mask, shares: Array, names: Sequence[str]
 ) -> dict[str, pairwise.MeanOverTables]:
-    """Return means over the humans, on `units` (units,), of the named statistics of the tables
-    expected with a baseline that has these shares of the categories (q,).
+    """Return, by name, means over the humans of the statistics of their tables with a baseline: the
+    tables expected on `units` (units,) if it has these `shares` of the categories (q,).
     """
     coded, resamples, measurement = view.coded, view.resamples, pairwise.measurement_of(view.coded)
-    panel = measurement.statistics()
-    statistics = {name: panel[name] for name in names if name in panel}
+    defined = measurement.statistics()
+    statistics = {name: defined[name] for name in names if name in defined}
     overlap = pairwise.Overlap.of(coded, resamples, coded.members("human"), units)
-    # From the tables with any rater, the humans' counts are used; the rater's labels do not matter.
+    # Only the humans' counts are used from these tables, so any rater will do: all codes are 0.
     chunks = overlap.tables_with_rater(np.zeros(len(units), dtype=np.intp), len(resamples))
     expected = (measurement.expected_cells(features, shares) for features in chunks)
     return pairwise.means_of(overlap, expected, resamples, statistics)
@@ -172,21 +173,22 @@ def _baseline_means(
 def _add_difference(view: View, grader: str, means: CeilingMeans) -> None:
     """Add a grader's mean kappa with humans minus that among humans; undefined without either."""
     counts, coded = view.count(means.units), view.coded
-    mean, among = means.with_humans, means.among_humans
-    if mean is None or among is None:
-        reason = TOO_FEW_UNITS if mean is None else TOO_FEW_HUMANS
+    with_humans, among_humans = means.with_humans, means.among_humans
+    if with_humans is None or among_humans is None:
+        reason = TOO_FEW_UNITS if with_humans is None else TOO_FEW_HUMANS
         view.add(CEILING, Interval.undefined(reason), counts, a="humans", b=grader)
         return
-    with_humans, between_humans = (
-        ", ".join(filter(None, (f"{kappa.values[0]:.4g}", kappa.pairs_in_words)))
-        for kappa in (mean, among)
+    words, other_words = (  # such as "0.7123, 3 pairs"
+        ", ".join(filter(None, (f"{mean.values[0]:.4g}", mean.pairs_in_words)))
+        for mean in (with_humans, among_humans)
     )
     weights = "unweighted" if coded.level == "nominal" else coded.ordered
-    kappas = f"{weights} kappa: with humans {with_humans}; between humans {between_humans}"
-    note = join_notes(Remark("pooled_pairs") if mean.pooled else "", kappas)
+    kappas = f"{weights} kappa: with humans {words}; between humans {other_words}"
+    note = join_notes(Remark("pooled_pairs") if with_humans.pooled else "", kappas)
     about = About(a="humans", b=grader, note=note)
-    undefined = max(mean.undefined, among.undefined)  # shares of resampled values
-    view.add(CEILING, mean.values - among.values, counts, undefined=undefined, **about)
+    undefined = max(with_humans.undefined, among_humans.undefined)  # shares of resampled values
+    values = with_humans.values - among_humans.values
+    view.add(CEILING, values, counts, undefined=undefined, **about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,14 +261,14 @@ def add_grader_comparison_rows(view: View) -> None:
 
 
 def _compared_graders(view: View) -> list[tuple[int, int]]:
-    """Return the pairs of graders (columns) that have rows."""
+    """Return the pairs of graders (columns) to compare; of many, only those with the best one."""
     coded, graders = view.coded, view.coded.members("model")
     if len(graders) <= pairwise.MAX_LISTED_RATERS:
         return list(combinations(graders, 2))
 
     def estimated_kappa(grader: int) -> float:
-        name = pairwise.deciding_kappa(coded)
-        row = view.rows.get(name, "humans", coded.raters[grader], coded.subset)
+        statistic = pairwise.deciding_kappa(coded)  # its rows have been added before
+        row = view.rows.get(statistic, "humans", coded.raters[grader], coded.subset)
         return -math.inf if row is None or math.isnan(row["estimate"]) else row["estimate"]
 
     best = max(graders, key=estimated_kappa)
@@ -274,8 +276,8 @@ def _compared_graders(view: View) -> list[tuple[int, int]]:
 
 
 def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
-    """Add `mcnemar_p`, the p value that two graders (columns) match the humans' majority equally
-    often. `majority` are codes (units,), -1 for none. Signs are flipped by cluster.
+    """Add `mcnemar_p`, the p value of the hypothesis that two graders (columns) match the humans'
+    `majority` (codes of units, -1 for none) equally often. Signs are flipped by cluster.
     """
     coded, resamples = view.coded, view.resamples
     matches, other_matches = (coded.codes[:, k] == majority for k in (first, second))
@@ -292,9 +294,9 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
 
 
 def add_leniency_rows(view: View) -> None:
-    """Add `stuart_maxwell_p`, the p value that a human and a grader use categories equally often.
-    Where there are too many humans to list, each grader is compared with all humans together, who
-    then count as often as they label. The note adds Holm's correction over the rows of one rubric.
+    """Add `stuart_maxwell_p`, the p value of the hypothesis that a human and a grader use the
+    categories equally often. If there are too many humans to list, they are compared all together,
+    and count as often as they label. The note adds Holm's correction over the rows of one rubric.
     """
     coded, humans = view.coded, view.coded.members("human")
     members_by_name = {"humans": humans}
@@ -303,20 +305,20 @@ def add_leniency_rows(view: View) -> None:
     tests = []
     for (name, members), grader in product(members_by_name.items(), coded.members("model")):
         counts = coefficients.label_counts(coded, members)
-        both = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
-        if both.any():
+        shared = (counts.sum(axis=1) > 0) & coded.labelled[:, grader]
+        if shared.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
-            differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * both[:, None]
+            differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * shared[:, None]
             test = significance.clustered_homogeneity(view.by_cluster(differences))
-            tests.append((name, coded.raters[grader], both, test.p))
+            tests.append((name, coded.raters[grader], shared, test.p))
     corrected = significance.holm([p for *_, p in tests])
-    for (name, grader_name, both, p), adjusted in zip(tests, corrected, strict=True):
+    for (name, grader_name, shared, p), adjusted in zip(tests, corrected, strict=True):
         about = About(a=name, b=grader_name, note="" if math.isnan(p) else f"Holm p {adjusted:.4g}")
-        view.add("stuart_maxwell_p", p, both, reason="not_testable", **about)
+        view.add("stuart_maxwell_p", p, shared, reason="not_testable", **about)
 
 
 # ---- Rates ---------------------------------------------------------------------------------------
-MAJORITY = ("tpr_majority", "tnr_majority")
+MAJORITY = ("tpr_majority", "tnr_majority")  # names of the two rates, by reference label
 REFERENCE = ("tpr_reference", "tnr_reference")
 
 
@@ -367,8 +369,8 @@ def rates_of(rows: ResultRows, people: str, grader: str) -> dict[str, Rate]:
     rates: dict[str, Rate] = {}
     for name in (*MAJORITY, *REFERENCE):
         if row := rows.get(name, people, grader, BINARY_ALL):
-            ends = row["estimate"], row["low"], row["high"]
-            estimate, low, high = (None if math.isnan(end) else end for end in ends)
+            figures = row["estimate"], row["low"], row["high"]
+            estimate, low, high = (None if math.isnan(figure) else figure for figure in figures)
             rate = Rate(estimate=estimate, low=low, high=high, n=row["n_units"])
             rates[name.removesuffix("_majority").removesuffix("_reference")] = rate
     return rates
@@ -448,10 +450,10 @@ def add_alt_test_rows(view: RubricView) -> None:
     frequency = view.resamples.frequency[coded.clusters].astype(float)
     graders = coded.members("model")
     # Probabilities of the labels (units, q), by grader or baseline.
-    by_rater = {coded.raters[k]: _one_hot(coded.codes[:, k], coded.q) for k in graders}
+    by_name = {coded.raters[k]: _one_hot(coded.codes[:, k], coded.q) for k in graders}
     for baseline, shares in view.once(baselines).items():
-        by_rater[baseline] = np.tile(shares, (len(humans), 1))
-    for name, probabilities in by_rater.items():
+        by_name[baseline] = np.tile(shares, (len(humans), 1))
+    for name, probabilities in by_name.items():
         comparisons = _compare(humans, probabilities, values)
         test = _test_of(comparisons, frequency, epsilon, pairwise.MIN_SHARED_UNITS)
         _add_alt_test(view, name, comparisons, test)
@@ -460,7 +462,7 @@ def add_alt_test_rows(view: RubricView) -> None:
 def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTest) -> None:
     """Add the rows of a grader or baseline from its comparisons and their test."""
     is_eligible = np.isin(comparisons.human, test.annotators)
-    compared_units = np.isin(np.arange(len(view.clusters)), comparisons.unit[is_eligible])
+    compared = np.isin(np.arange(len(view.clusters)), comparisons.unit[is_eligible])
     n_eligible, n_flat = len(test.annotators), int(test.zero_variance.sum())
     note = join_notes(
         Remark("zero_variance", (n_flat, n_eligible)) if n_flat else "",
@@ -470,8 +472,7 @@ def _add_alt_test(view: View, name: str, comparisons: _Comparisons, test: AltTes
     passes = "passes" if test.passed else "does not pass"
     outcome = f"{passes} (at {PASSING_RATE:g}; no verdict); t tests take items as independent"
     winning_note = join_notes(note, outcome if n_eligible else "", view.as_sampled)
-    units = view.count(compared_units)
-    add = partial(view.add, units=units, a="humans", b=name, reason=NO_ELIGIBLE)
+    add = partial(view.add, units=view.count(compared), a="humans", b=name, reason=NO_ELIGIBLE)
     add("alt_test_winning_rate", test.winning_rate, note=winning_note)
     add("alt_test_advantage", _mean_advantage(comparisons, test.annotators, view), note=note)
 
@@ -510,7 +511,7 @@ def _test_of(
 
 
 def _one_hot(codes: Integers, q: int) -> Array:
-    """Return the probabilities of labels with these codes (units,), (units, q); 0 where missing."""
+    """Return an array (units, q) with 1 at the code of each label (units,), else 0."""
     return np.asarray(codes[:, None] == np.arange(q), dtype=float)
 
 

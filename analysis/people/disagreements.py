@@ -68,7 +68,7 @@ def add_coverage_rows(view: RubricView) -> None:
 
 
 def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> Note:
-    """Count a rater's unscored units by reason; those without any rating are absent."""
+    """Return counts of a rater's unscored units by reason ("absent": no rating); "" without any."""
     absent = labels.assigned_to(rater) & ~labels.assigned[:, rater]
     n_absent = int(absent @ resamples.frequency[labels.clusters])  # a row may be several units
     reasons = labels.reasons[rater] + Counter({"absent": n_absent})
@@ -78,16 +78,16 @@ def unscored_remark(labels: LabelMatrix, rater: int, resamples: Resamples) -> No
 
 # ---- Disagreements -------------------------------------------------------------------------------
 MOST_LISTED = 500
-"""Most units listed for each rubric and grader."""
-MOST_COUNTED = 5
-"""Number of listed units that have rows in the results, with their size."""
+"""Most disagreements listed for each rubric and grader."""
+MOST_WITH_ROWS = 5
+"""Most listed disagreements that also have rows in the results, with their size."""
 
 
 @dataclass(frozen=True)
 class GraderDisagreement:
-    """A unit that a grader labelled differently from humans. `people` are the humans' labels by
-    rater, `parts` the unit's values by units column. `key` is that of the results row with the
-    `size` of the disagreement (`add_disagreement_rows`), None where it has no row.
+    """A unit that a grader gave another `label` than humans. `people` are the humans' labels by
+    rater, `parts` the unit's values by column of the units table. The `size` is explained in
+    `add_disagreement_rows`; `key` is that of its row in the results, None without a row.
     """
 
     rubric: str
@@ -104,7 +104,7 @@ def add_disagreement_rows(
     view: RubricView, units: Sequence[str], distance: Array | None = None
 ) -> list[GraderDisagreement]:
     """Return every grader's disagreements with humans, largest first, at most `MOST_LISTED`; add
-    rows `disagreement` (at = unit) for the first `MOST_COUNTED`.
+    rows `disagreement` (at = unit) for the first `MOST_WITH_ROWS`.
 
     The size is the mean distance from the grader's label to the humans', minus the humans' mean
     distance from each other: 1 where all humans are at one end of the scale and the grader at the
@@ -121,16 +121,16 @@ def add_disagreement_rows(
         return disagreements
     sizes_by_grader = _disagreement_sizes(labels, distance)
     n_humans = (labels.codes[:, humans] >= 0).sum(axis=1)
-    affirmative, categories = people_means(labels), labels.scale.categories
+    affirmative_share, categories = people_means(labels), labels.scale.categories
     columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.slices]
     for grader, sizes in sizes_by_grader.items():
-        probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative))
+        probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative_share))
         order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # last key first
         largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
         for rank, row in enumerate(largest):
             codes, name, size = labels.codes[row], labels.raters[grader], float(sizes[row])
             key = None
-            if rank < MOST_COUNTED:
+            if rank < MOST_WITH_ROWS:
                 view.add("disagreement", size, (1, 1), a="humans", b=name, at=units[row])
                 key = (rubric, "disagreement", "humans", name, "all", units[row])
             disagreement = GraderDisagreement(
@@ -186,7 +186,7 @@ def add_sorted_rows(view: RubricView) -> None:
         if rubric == view.rows.rubric
     }
     for (grader, kind), count in counts.items():
-        total = sum(number for (other, _), number in counts.items() if other == grader)  # units
+        total = sum(number for (other, _), number in counts.items() if other == grader)
         view.add("disagreement_sorted", count, (total, 0), a="humans", b=grader, at=kind)
 
 
@@ -207,27 +207,27 @@ def add_clarity_rows(view: RubricView) -> None:
     if not (scale.unclear and scale.collapse and labels.humans):
         return
     coded = labels.on_collapsed()
-    with_unclear, out = labels.on_collapsed_or_unclear(), view.seen_as(coded)  # code q: unclear
-    add_group_rows(out, ["humans"])
-    add_humans_rows(out)
-    add_ceiling_rows(out)
+    collapsed, with_unclear = view.seen_as(coded), labels.on_collapsed_or_unclear()
+    add_group_rows(collapsed, ["humans"])
+    add_humans_rows(collapsed)
+    add_ceiling_rows(collapsed)
 
-    add = partial(out.add, a="humans", reason="no_pairable_units")
-    majority = majority_codes(label_counts(with_unclear, labels.humans))
+    add = partial(collapsed.add, a="humans", reason="no_pairable_units")
+    majority = majority_codes(label_counts(with_unclear, labels.humans))  # code q: unclear
     is_clear, is_unclear = (majority >= 0) & (majority < coded.q), majority == coded.q
     has_majority = is_clear | is_unclear
-    add("clear_share", out.share(is_clear, has_majority), has_majority)
+    add("clear_share", collapsed.share(is_clear, has_majority), has_majority)
     for grader in labels.models:
         name, grades = labels.raters[grader], with_unclear.codes[:, grader]
         units = is_clear & (grades >= 0)
-        add(CLEAR_AGREEMENT, out.share(grades == majority, units), units, b=name)
+        add(CLEAR_AGREEMENT, collapsed.share(grades == majority, units), units, b=name)
         confidence = labels.confidence[:, grader]
         has_confidence = ~np.isnan(confidence)
         if not has_confidence.any():
             continue
         for at, part in (("clear", is_clear), (UNCLEAR, is_unclear)):
             units = has_confidence & part
-            mean = out.share(np.nan_to_num(confidence), units)  # of numbers, `share` is the mean
+            mean = collapsed.share(np.nan_to_num(confidence), units)  # `share` of numbers: the mean
             add("mean_confidence", mean, units, b=name, at=at)
 
 
@@ -254,15 +254,15 @@ def add_trial_rows(
     """
     import pandas as pd
 
-    parts, n_filled = [], 0
+    ratings_by_wording, n_filled = [], 0
     for (name, ratings), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
-        is_counted = (ratings["rater_kind"] == "human") & ratings["unit_id"].isin(set(units))
-        by_people = ratings[is_counted]
-        n_raters = by_people.groupby("unit_id")["rater_id"].nunique()
-        n_filled += int(n_raters.clip(upper=trial.raters).sum())
+        human = ratings[(ratings["rater_kind"] == "human") & ratings["unit_id"].isin(set(units))]
+        n_raters = human.groupby("unit_id")["rater_id"].nunique()
+        n_filled += int(n_raters.clip(upper=trial.raters).sum())  # surplus labels fill no gap
         # A person who labelled under both wordings is a rater of each.
-        parts.append(by_people.assign(rater_id=f"{name}|" + by_people["rater_id"].astype(str)))
-    counted = pd.concat(parts)
+        rater_ids = f"{name}|" + human["rater_id"].astype(str)
+        ratings_by_wording.append(human.assign(rater_id=rater_ids))
+    counted = pd.concat(ratings_by_wording)
     if counted.empty:
         return
     weighted = with_weights(request.units, counted)
@@ -270,8 +270,8 @@ def add_trial_rows(
     labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
     resamples = request.resampled(frequency, labels.weight)
     coded = labels.on_categories()
-    out = View.of(rows, coded, resamples)
-    alphas, pairable = [], []
+    view = View.of(rows, coded, resamples)
+    alphas, has_pair_by_wording = [], []
     for name in by_wording:
         members = [k for k, rater in enumerate(coded.raters) if rater.startswith(f"{name}|")]
         counts = label_counts(coded, members)
@@ -279,16 +279,17 @@ def add_trial_rows(
         panel = group_panel(counts * has_pair[:, None], coded, resamples)
         alpha = panel[f"krippendorff_alpha_{coded.level}"]
         if has_pair.any():
-            out.add(TRIAL_ALPHA, alpha, has_pair, a="humans", at=name)
+            view.add(TRIAL_ALPHA, alpha, has_pair, a="humans", at=name)
         alphas.append(alpha)
-        pairable.append(has_pair)
+        has_pair_by_wording.append(has_pair)
     n_units = len(trial.old) + len(trial.new)
-    _, new_name = by_wording
+    _, new_name = by_wording  # the names of both wordings
     share = n_filled / (trial.raters * n_units)
-    out.add(TRIAL_FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
-    if all(units.any() for units in pairable):
+    view.add(TRIAL_FILLED, share, (n_units, labels.n_clusters), a="humans", at=new_name)
+    if all(units.any() for units in has_pair_by_wording):
         old, new = alphas
-        out.add(TRIAL_DIFFERENCE, new - old, pairable[0] | pairable[1], a="humans", at=new_name)
+        has_pair = np.logical_or(*has_pair_by_wording)
+        view.add(TRIAL_DIFFERENCE, new - old, has_pair, a="humans", at=new_name)
 
 
 Outcome = Literal["better", "worse", "inconclusive"]
@@ -337,5 +338,5 @@ def trial_outcome(
     if math.isnan(low):
         return TrialOutcome("inconclusive", None)
     more = clusters_to_decide(clusters, [Bound(low, estimate, high, limit=0.0)], at_least=0)
-    size = clusters + (more or 0)  # made even: half of the clusters for each wording
-    return TrialOutcome("inconclusive", size + size % 2 if more else None)
+    size = 2 * math.ceil((clusters + more) / 2) if more else None  # half for each wording
+    return TrialOutcome("inconclusive", size)

@@ -43,8 +43,8 @@ NO_UNITS = Remark("no_pairable_units")
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add agreement of humans, of graders with them, and the ceiling differences. The statistics
-    are `observed_agreement`, the deciding kappa and alpha at the scale's level.
+    """Add agreement of humans, of graders with them, and the difference of the two, for one view of
+    the labels: `observed_agreement`, the deciding kappa, alpha at the scale's level, and `CEILING`.
     """
     coded, kappa = view.coded, pairwise.deciding_kappa(view.coded)
     levels = pairwise.measurement_of(coded).alpha_levels
@@ -52,6 +52,7 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
     rows = ResultRows(view.rows.rubric, chance=view.rows.chance)  # apart, to add `at` and notes
     main_view = View.of(rows, coded, view.resamples)
+    # Put into the cache, as the view would compute the means of all kappas, not only of this one.
     main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
     add_group_rows(main_view, ["humans"])
     pairwise.add_humans_rows(main_view, names=["observed_agreement", kappa])
@@ -69,16 +70,16 @@ def add_slice_rows(view: RubricView) -> None:
     """Add the main figures in every slice of the units, and `slice_difference` of every grader."""
     coded, columns = view.coded, view.labels.columns(view.request.settings.slices)
     for column in columns:
-        for part, units in column.parts():
+        for slice_name, units in column.parts():
             resamples = view.resamples.only(np.unique(coded.clusters[units]))
-            add_main_rows(View.of(view.rows, coded.only(units, coded.part(part)), resamples))
+            add_main_rows(View.of(view.rows, coded.only(units, coded.part(slice_name)), resamples))
     add_slice_difference_rows(view, columns)
 
 
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the other units (see `unit_agreement`). All slices, columns and graders of the view
-    are tested together (see `max_t`).
+    are tested together (see `max_t`); the notes have the p values.
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, is_compared = np.zeros((2, len(coded.codes), len(graders)))
@@ -86,19 +87,19 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
         agreement[:, k], is_compared[:, k] = unit_agreement(coded, grader)
     notes = max_t_notes([view.parts(agreement, is_compared, column.codes) for column in columns])
     for column, column_notes in zip(columns, notes, strict=True):
-        inside = column.codes[:, None] == np.arange(len(column.values))
+        in_slice = column.codes[:, None] == np.arange(len(column.values))
         for k, grader in enumerate(graders):
-            sums = view.sums(inside * is_compared[:, [k]], inside * agreement[:, [k]])
+            sums = view.sums(in_slice * is_compared[:, [k]], in_slice * agreement[:, [k]])
             size, agreed = np.split(sums, 2, axis=1)  # (rows, slices) each
             size_outside = size.sum(axis=1, keepdims=True) - size
             agreed_outside = agreed.sum(axis=1, keepdims=True) - agreed
             difference = ratio(agreed, size) - ratio(agreed_outside, size_outside)
             for code, value in enumerate(column.values):
-                units = view.count(inside[:, code] & (is_compared[:, k] > 0))
+                units = view.count(in_slice[:, code] & (is_compared[:, k] > 0))
                 note = join_notes(pairwise.few_units_note(units), column_notes[code][k])
                 about = About(a="humans", b=coded.raters[grader], note=note)
-                out = view.on(coded.part(f"{column.name}={value}"))
-                out.add("slice_difference", difference[:, code], units, reason=NO_UNITS, **about)
+                part = view.on(coded.part(f"{column.name}={value}"))
+                part.add("slice_difference", difference[:, code], units, reason=NO_UNITS, **about)
 
 
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
@@ -113,12 +114,11 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Array]:
         distances = np.abs(values[:, None] - values)
         weights = 1.0 - distances / max(float(distances.max(initial=0.0)), 1e-300)
     else:
-        ordered = coded.level != "nominal"
-        weights = coefficients.agreement_weights(coded.q, "linear" if ordered else "identity")
+        is_ordered = coded.level != "nominal"
+        weights = coefficients.agreement_weights(coded.q, "linear" if is_ordered else "identity")
     n_labels, agreed = counts.sum(axis=1), (counts * weights[np.maximum(grades, 0)]).sum(axis=1)
     is_compared = (n_labels > 0) & (grades >= 0)
-    agreement = np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0)
-    return agreement, is_compared.astype(float)
+    return np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0), is_compared.astype(float)
 
 
 def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
@@ -139,13 +139,13 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
             compared = (reference >= 0) & (grades >= 0) & (column.codes >= 0)
             cells = np.zeros((len(grades), q * q))  # each unit's cell of the table, 1 there
             cells[np.flatnonzero(compared), (reference * q + grades)[compared]] = 1.0
-            whole, groups = view.sums(cells).reshape(-1, q, q), []  # (rows, q, q): of all groups
+            whole, groups = view.sums(cells).reshape(-1, q, q), []  # tables (rows, q, q): of all
             for code, value in enumerate(column.values):
                 units = compared & (column.codes == code)
                 if units.any():
                     table = view.sums(cells * units[:, None]).reshape(-1, q, q)
-                    out = view.on(coded.part(f"{column.name}={value}"))
-                    add = partial(out.add, units=units, reason=NO_UNITS, a="humans", b=name)
+                    part = view.on(coded.part(f"{column.name}={value}"))
+                    add = partial(part.add, units=units, reason=NO_UNITS, a="humans", b=name)
                     add(BALANCED, accuracy(table), note=pairwise.few_units_note(view.count(units)))
                     groups.append((add, table, column_notes[code][k]))  # for the differences
             if len(groups) < 2:
@@ -179,7 +179,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
 def members_of(
     raters: DataFrame | None, columns: Sequence[str], unit_columns: Sequence[str] = ()
 ) -> dict[str, frozenset[str]]:
-    """Return the ids of the raters of every `column=value` of the `columns` of a table of `raters`.
+    """Return ids of raters by "column=value", for all values of the `columns` of table `raters`.
 
     `unit_columns` are those that units are sliced by. Raises InputError if the table or a column is
     missing, a rater is listed twice, or a column is also one of `unit_columns`.
@@ -233,7 +233,7 @@ def add_other_cluster_rows(view: RatedView) -> None:
     column = request.settings.sensitivity_cluster
     if not column or labels.weight is not None:
         return
-    # Keep the verdicts: folds of these clusters would give other thresholds.
+    # Keep the thresholds: tuned on folds of the other clusters, they would change the labels.
     other = encode(view.readings, labels.scale, request.units, column)
     folded, frequency = replace(other, thresholds=labels.thresholds).folded()
     resamples = request.resampled(frequency)
@@ -274,8 +274,8 @@ def publics_of(
             large_sides = cells.where(cells.map(n_people) >= 2, "").tolist()
             sides_by_column[str(name)] = UnitColumn.of(str(name), large_sides).codes
     codes = coded.codes[:, humans]
-    codes = codes[(codes >= 0).sum(axis=1) >= 2]
-    publics, stratum = dict[str, RaterColumn](), np.zeros(len(humans), dtype=np.intp)
+    codes = codes[(codes >= 0).sum(axis=1) >= 2]  # of units with two people's labels
+    publics, stratum = dict[str, RaterColumn](), np.zeros(len(humans), dtype=np.intp)  # one stratum
     if not sides_by_column or not len(codes):
         return publics
     among = _DistancesAmong.of(codes, coded)
@@ -303,9 +303,9 @@ def publics_of(
 
 
 def add_side_kappa_rows(view: RubricView) -> None:
-    """Add `side_kappa` of humans within and across the sides (at = "column=within") of every column
-    that explains their labels: agreement beyond chance, by the weights of the deciding kappa, as if
-    all sides had labelled the same items.
+    """Add `side_kappa` of humans within and across the sides (at = "COLUMN=within", "=across") of
+    every column that explains their labels: agreement beyond chance, by the weights of the deciding
+    kappa, as if all sides had labelled the same items.
     """
     units = view.coded.labelled[:, view.coded.members("human")].sum(axis=1) > 1
     for column, public in view.request.publics.items():
@@ -333,8 +333,8 @@ class _DistancesAmong(NamedTuple):
         from scipy import sparse
 
         unit, person = np.nonzero(codes >= 0)
-        m = (codes >= 0).sum(axis=1).astype(float)
-        code = codes[unit, person].astype(np.intp)
+        m = (codes >= 0).sum(axis=1).astype(float)  # labels of a unit
+        code = codes[unit, person].astype(np.intp)  # of each label, like `unit` and `person`
         distances = pairwise.measurement_of(coded).distances
         if coded.is_number:  # rounded to steps of the range: many points would need much memory
             point_of_code, point_values = coded.grid
@@ -385,11 +385,11 @@ class _DistancesAmong(NamedTuple):
 
 
 def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
-    """Return orders of people (1 + permutations, people), permuted within each `stratum` (people,);
-    the first is that of the data.
+    """Return orders of people (1 + permutations, people): first that of the data, then random ones
+    that permute people within each `stratum` (people,).
     """
     rng = np.random.default_rng(seed)
     orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
-    for order in orders[1:]:  # to the places of each stratum, its people, in random order
+    for order in orders[1:]:  # the positions of a stratum get its people, in random order
         order[stratum.argsort()] = np.lexsort((rng.random(len(stratum)), stratum))
     return orders

@@ -11,7 +11,6 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from evenhand.study.tables.formats import guarded
@@ -70,16 +69,17 @@ class Row:
 
 
 def _in_runs(lines: Iterable[int]) -> str:
-    """List line numbers in order, consecutive ones as "2-4"; 0 stands for no line."""
-    # Line minus position is constant within a run of consecutive lines.
-    numbered = enumerate(sorted(set(lines) - {0}))
-    by_run = groupby(numbered, lambda pair: pair[1] - pair[0])
-    runs = [[line for _, line in run] for _, run in by_run]
+    """Return line numbers as text in order, consecutive ones as "2-4"; 0 stands for no line."""
+    runs = list[list[int]]()
+    for line in sorted(set(lines) - {0}):
+        if not (runs and line == runs[-1][-1] + 1):
+            runs.append([])
+        runs[-1].append(line)
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def with_lines(sentence: str, lines: str) -> str:
-    """Return a sentence with the rows of results.csv that its numbers are from.
+    """Return a sentence that ends with the rows of results.csv that its numbers are from.
 
     >>> with_lines("Kappa is 0.8.", "7"), with_lines("Kappa rose.", "2-4, 9")
     ('Kappa is 0.8. (results.csv row 7)', 'Kappa rose. (results.csv rows 2-4, 9)')
@@ -100,7 +100,7 @@ class Block:
 
 @dataclass
 class Table(Block):
-    """Numbers with row headings under `stub`. `sections_of` sets its `name` (anchor and file)."""
+    """Numbers; `stub` is over the row headings. `sections_of` sets `name`, for anchor and file."""
 
     caption: str
     stub: str
@@ -169,8 +169,8 @@ class Definitions(Block):
 
 @dataclass(frozen=True)
 class Card:
-    """A `verdict` with its `title`, the title of its `rubric`, grader-human and human-human kappa,
-    the price of 1,000 units (each None where unknown), and its evidence as (title, cell).
+    """A `verdict` in full: its `title`, the title of its `rubric`, grader-human and human-human
+    kappa, the price of 1,000 units (each None where unknown), and the evidence as (title, cell).
     """
 
     verdict: Verdict
@@ -212,8 +212,8 @@ class Advice:
 @dataclass(frozen=True)
 class FirstPage(Block):
     """First page of the report: `advice` on every rubric, `facts` about the data, an overview of
-    the verdicts, which the `legend` explains, and all of them in full (`cards`). A row of the
-    overview has a grader's name, and its card (or None) for each of the `rubrics`.
+    the verdicts, which the `legend` explains, and all verdicts in full (`cards`). One of the `rows`
+    of the overview has a grader's name, and its card (or None) for each of the `rubrics`.
     """
 
     advice: tuple[Advice, ...]
@@ -230,9 +230,9 @@ Texts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A label of a unit by a person or a grader, and the label's `name`. A person may have given a
-    `reason`. A grader has its `replies`. If the lead said what kind of disagreement with people its
-    label is: `kind` is the code, such as "grader_wrong", `kind_title` its title, `note` the lead's.
+    """A person's or a grader's `label` of a unit, and its `name` for readers. A person may give a
+    `reason`, a grader has `replies`. If the study's lead has sorted a grader's disagreement with
+    people, `kind` is a code, such as "grader_wrong", with its title, and `note` the lead's remark.
     """
 
     rater: str
@@ -247,9 +247,9 @@ class GivenLabel:
 
 @dataclass(frozen=True)
 class DisagreedUnit:
-    """A unit with the labels of people and of the graders that differ from them. `columns` are its
-    texts as the page shows them, a pair's two sides next to each other. `marked` are those in which
-    people marked words, by title, in pieces with the raters of each. `parts` are (column, value).
+    """A unit with the labels of people and of the graders that differ from them. `parts` are its
+    values of units columns, `columns` its texts as the page shows them, a pair's responses in two.
+    `marked` are texts in which people marked words, by title, as (piece, raters who marked it).
     """
 
     rubric: str
@@ -264,7 +264,7 @@ class DisagreedUnit:
 
 @dataclass(frozen=True)
 class UnitsToRead(Block):
-    """Units to read, each with the figures that it is an example of, as (title, cell)."""
+    """Units to read, each with (title, cell) of the figures that it is an example of."""
 
     title: str
     units: tuple[tuple[DisagreedUnit, tuple[tuple[str, Cell], ...]], ...]
@@ -365,12 +365,12 @@ _NEGATIVE = re.compile(r"(?<![\w.])-(?=\d)")  # as in "-0.1", not in "2-4"
 def csv_of(table: Table, *, synthetic: bool) -> str:
     """Write a table as CSV with the numbers of the page: a column for each estimate and, where it
     has an interval, for both bounds. The first column has the headings over rows, if the table has
-    any; the last one remarks, and "synthetic" if it applies.
+    any; the last one has remarks, and "synthetic" if it applies.
     """
-    cells_of_rows = [row.cells for row in table.rows if row.cells]
-    has_headings = len(cells_of_rows) < len(table.rows)
-    cells_of_columns = zip(*cells_of_rows, strict=True)
-    has_interval = [any(cell.interval for cell in cells) for cells in cells_of_columns]
+    cells_by_row = [row.cells for row in table.rows if row.cells]
+    has_headings = len(cells_by_row) < len(table.rows)
+    cells_by_column = zip(*cells_by_row, strict=True)
+    has_interval = [any(cell.interval for cell in cells) for cells in cells_by_column]
     header = ["Group", table.stub] if has_headings else [table.stub]
     for name, with_bounds in zip(table.columns, has_interval, strict=True):
         header += [name, f"{name}, low", f"{name}, high"] if with_bounds else [name]
@@ -391,7 +391,7 @@ def csv_of(table: Table, *, synthetic: bool) -> str:
 
 
 def csv_text(lines: Iterable[Iterable[object]]) -> str:
-    """Write lines as CSV, in which no text is a formula.
+    """Write lines as CSV, in which no text is a formula of a spreadsheet.
 
     >>> csv_text([["=1", None], [0.5, "a,b"]]).splitlines()
     ["'=1,", '0.5,"a,b"']

@@ -55,19 +55,19 @@ _ROUNDING = 1e-9  # share of a step by which a bound may lie beyond a tick, as n
 def fill_template(name: str, **values: object) -> dict[str, Any]:
     """Fill in a template: return a chart's (or part's) `spec`, its `caption`, `alt` and `note`.
 
-    A string "$name" stands for a value or for a role's colour; with a dot, for a sentence of
-    texts.toml, whose fields are values as well. The entry {"$": "name"} of an object stands for the
-    entries of a value, which the object's other entries override. `let` names parts that a template
-    repeats. Raises KeyError for a name without a value.
+    In a template, the string "$name" stands for one of `values` or a role's colour, and "$key.key"
+    for a sentence of texts.toml, filled in with `values`. An object's entry {"$": "name"} stands
+    for the entries of a value; the object's other entries override them. Parts that a template
+    repeats are named under `let`. Raises KeyError for a name without a value.
 
-    >>> made = fill_template("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])
-    >>> made["spec"]["vconcat"]
+    >>> filled = fill_template("forest", caption="Kappa", alt="", panels=[{"$": "not replaced"}])
+    >>> filled["spec"]["vconcat"]
     [{'$': 'not replaced'}]
     """
     template, by_name = _template(name), {**ROLES, **values}
-    for part, content in template.get("let", {}).items():
+    for part, content in template.get("let", {}).items():  # first, as the other entries use them
         by_name[part] = _fill(content, by_name)
-    return {part: _fill(content, by_name) for part, content in template.items() if part != "let"}
+    return {key: _fill(content, by_name) for key, content in template.items() if key != "let"}
 
 
 def _fill(node: Any, values: Mapping[str, Any]) -> Any:
@@ -113,8 +113,8 @@ def heat_cells(
     """
     across = {"orient": "top", "labelAngle": -35} if slanted else {"labelAngle": 0}
     axes = {"order": order, "x": x, "y": y, "across": across}
-    is_dark = f"datum.estimate >= {steps[3]}"  # shades from the fourth on need a light number
-    spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=is_dark)["spec"]
+    dark_if = f"datum.estimate >= {steps[3]}"  # shades from the fourth on need a light number
+    spec: Spec = fill_template("grid", **axes, steps=steps, heat=HEAT, dark=dark_if)["spec"]
     return spec
 
 
@@ -143,12 +143,12 @@ def omitted_note(
 
 def join_first(names: Sequence[str]) -> str:
     """Join names with commas; of many, only the first and the number of the others."""
-    first, more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
-    return written("chart.and_more", names=first, more=more) if more > 0 else first
+    first, n_more = ", ".join(names[:MAX_LISTED]), len(names) - MAX_LISTED
+    return written("chart.and_more", names=first, more=n_more) if n_more > 0 else first
 
 
 def bounds_of(data: Iterable[Datum]) -> list[float | None]:
-    """Return all bounds and estimates of the data."""
+    """Return all bounds and estimates of the data in one list."""
     return [datum[name] for datum in data for name in ("low", "estimate", "high")]
 
 
@@ -200,7 +200,7 @@ _ATTRIBUTES = {
     "stroke-linecap", "stroke-linejoin", "stroke-miterlimit",
 }  # fmt: skip
 _VARIABLES = {colour: f"var(--chart-{role})" for role, colour in ROLES.items()}
-"""CSS variables of colours, by their values in a spec."""
+"""CSS variables, by the value that their colour has in a spec."""
 _DEFAULTS = {  # attributes that need not be written
     ("opacity", "1"), ("stroke-width", "1"), ("font-weight", "normal"),
     ("transform", "translate(0,0)"),
@@ -277,7 +277,7 @@ def _element(node: ElementTree.Element) -> str:
 
 
 def _value(name: str, value: str) -> str:
-    """Return an attribute's value: fonts smaller, numbers rounded, colours as CSS variables."""
+    """Return the value to write: fonts smaller, numbers rounded, colours as CSS variables."""
     if name == "font-size":
         return f"{float(value.removesuffix('px')) * _FONT_SCALE:.1f}px"
     rounded = _MANY_PLACES.sub(lambda number: f"{float(number.group()):.2f}", value)

@@ -87,14 +87,14 @@ _MAX_NAME = 110  # letters of a figure's or a table's name
 
 def sections_of(source: Source) -> list[ReportSection]:
     """List the sections that have content; the first states which are left out, and why."""
-    by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}
+    by_topic = {anchor: section_of(source, anchor) for anchor in TOPICS}  # None without content
     leading = graders.verdicts_section(source), published_figures.section(source)
-    first, *others = filter(None, (*leading, *by_topic.values(), methods.section(source)))
+    candidates = (*leading, *by_topic.values(), methods.section(source))
+    sections = [section for section in candidates if section]
     prefixes = [TOPICS[anchor].prefix for anchor, section in by_topic.items() if section is None]
     if reasons := [written(f"{prefix}.none") for prefix in prefixes if f"{prefix}.none" in texts()]:
         omissions = blocks.Paragraph(written("report.left_out", reasons=" ".join(reasons)))
-        first = replace(first, blocks=(*first.blocks, omissions))
-    sections = [first, *others]
+        sections[0] = replace(sections[0], blocks=(*sections[0].blocks, omissions))
     if appendix := tuple(part for section in sections for part in section.appendix):
         sections = [replace(section, appendix=()) for section in sections]
         answers = (blocks.Answer((written("report.appendix"),)),)
@@ -133,7 +133,7 @@ def section_of(source: Source, anchor: str) -> ReportSection | None:
 
 
 def _set_names(sections: Sequence[ReportSection]) -> None:
-    """Name every figure and table by its caption, with a number if the name is taken."""
+    """Set the name of every figure and table from its caption, with a number if it is taken."""
     # Anchors on the page that no figure or table may take.
     anchors = {"main", "overview", "appendix", METHODS} | {section.id for section in sections}
     anchors |= {f"{section.id}-title" for section in sections}
@@ -165,7 +165,7 @@ SCHEMA = 1  # version of the fields of report.json
 PUBLISHED = "published.csv"
 """File with published figures and the study's own, for a study that declares some."""
 _TEMPLATES = Path(__file__).parent / "templates"
-_SCALE = 2  # pixels of a PNG per pixel of the figure, so that it is sharp in print
+_PNG_SCALE = 2  # pixels of a PNG per pixel of the figure, so that it is sharp in print
 # Signs of markup; the // of a URL; "-" and the like at a line's start, not in "-0.5"; "." in "1. ".
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#]|(?<=:)//|^[-+=](?![\d.])|(?<=^\d)[.)](?=\s|$)")
 _HTML = {"<": "&lt;", ">": "&gt;"}
@@ -221,7 +221,7 @@ def write_report(
 
 
 def _rows(analysis: Analysis, *, synthetic: bool) -> list[dict[str, Any]]:
-    """Return the results as rows for files, with ids for names and None for undefined numbers."""
+    """Return results as rows for files: ids, not display names, and None for undefined numbers."""
     rows, ids = [], analysis.ids
     for row in analysis.rows:
         note = text_of(join_notes(row["remarks"], "synthetic" if synthetic else ""))
@@ -372,11 +372,10 @@ def write_figures(analysis: Analysis, context: ReportContext, out: Path) -> int:
     new_folder(out)
     sections = sections_of(Source(analysis, context))
     all_blocks = chain.from_iterable(section.every_block() for section in sections)
-    named_files = [_files_of(block, synthetic=context.synthetic) for block in all_blocks]
-    contents = list(chain.from_iterable(named_files))
-    for name, content in contents:
+    files = [file for block in all_blocks for file in _files_of(block, synthetic=context.synthetic)]
+    for name, content in files:  # once all are made
         atomic_write(out / name, content)
-    return len(contents)
+    return len(files)
 
 
 def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, bytes]]:
@@ -386,7 +385,7 @@ def _files_of(block: blocks.Block, *, synthetic: bool) -> Iterator[tuple[str, by
 
         svg = charts.vega_svg(charts.standalone_spec(block, SYNTHETIC if synthetic else ""))
         yield f"{block.name}.svg", svg.encode()
-        yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_SCALE)
+        yield f"{block.name}.png", vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
     for table in block.data if isinstance(block, Chart | Table) else ():
         yield f"{table.name}.csv", blocks.csv_of(table, synthetic=synthetic).encode(errors=ESCAPED)
         yield f"{table.name}.tex", tex_of(table, synthetic=synthetic).encode()
@@ -407,14 +406,14 @@ def render_notebook(analysis: Analysis, context: ReportContext) -> str:
     one figure of graders compared with people. It has its own colours, and loads no script or file.
     """
     source = Source(analysis, context)
-    chart = next(chain.from_iterable(map(graders.forest, source.rubrics)), None)
+    chart = next(chain.from_iterable(map(graders.forest, source.rubrics)), None)  # the first one
     return render(
         "notebook.html.j2", name=context.name,
         answers=[recommendation.sentence for recommendation in recommendations(source.ranking)],
         notes=(*limits_of(analysis.verdicts), *source.notes),
         cards=graders.verdict_cards(source), several=len(source.rubrics) > 1,
         tables=graders.render_table_text(analysis, context),
-        chart=chart and replace(chart, caption=source.marked(chart.caption)),
+        chart=replace(chart, caption=source.marked(chart.caption)) if chart else None,
     )  # fmt: skip
 
 

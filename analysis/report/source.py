@@ -180,7 +180,8 @@ def _figure_of(row: ResultRow, line: int) -> Figure:
     key, exact = Key(*key_of(row)), Exact(row["low"], row["estimate"], row["high"])
     remarks, reason = row["remarks"], None
     if math.isnan(exact.estimate):
-        reason, remarks = (remarks or (Remark("undefined"),))[0], remarks[1:]
+        reason = remarks[0] if remarks else Remark("undefined")
+        remarks = remarks[1:]
     limits = row["deciding"].limits if row["deciding"] else ()
     has_interval = not (math.isnan(exact.low) or math.isnan(exact.high))
     ends = (format_number(end, key.statistic, limits) for end in (exact.low, exact.high))
@@ -193,7 +194,7 @@ def _figure_of(row: ResultRow, line: int) -> Figure:
 
 
 def lines_of(figures: Iterable[Figure | None]) -> str:
-    """List the row numbers of figures in results.csv."""
+    """Return the row numbers of figures in results.csv as text, such as "2, 7"."""
     return ", ".join(str(figure.line) for figure in figures if figure)
 
 
@@ -267,35 +268,35 @@ def make_table(
     if not used_columns:
         return []
     notes: dict[str, str] = {}  # marks of footnotes, by text
-    count, table_rows = label_text(spec.count), []
+    noun, table_rows = label_text(spec.count), []
     # Each row with the next one, by which a heading without rows is known.
     for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
         if figures is not None:
             row_figures = [figures[n] for n in used_columns]
-            table_rows.append(Row(title, _row_cells(row_figures, count, notes, spec)))
+            table_rows.append(Row(title, _row_cells(row_figures, noun, notes, spec)))
         elif next_figures is not None:  # a heading with rows below it
             table_rows.append(Row(title))
-    heads = (*([count] if count else []), *(columns[n] for n in used_columns))
+    heads = (*([noun] if noun else []), *(columns[n] for n in used_columns))
     footnotes = tuple((mark, text) for text, mark in notes.items())
     return [Table(caption, stub, heads, tuple(table_rows), footnotes)]
 
 
 def _row_cells(
-    figures: Sequence[Figure | None], count: str, notes: dict[str, str], spec: TableSpec
+    figures: Sequence[Figure | None], noun: str, notes: dict[str, str], spec: TableSpec
 ) -> tuple[Cell, ...]:
-    """Make the cells of a row: the number of units, unless its heading `count` is "", and a cell
-    for each figure. `notes` are as in `_table_cell`.
+    """Make the cells of a row: the number of units, unless `noun` is "", and a cell for each
+    figure. `notes` are as in `_table_cell`.
     """
     first = next(figure for figure in figures if figure)
     is_clustered = first.n_clusters != first.n_units
     aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
-    cells = [Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)] if count else []
+    cells = [Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)] if noun else []
     for figure in figures:
         if figure is None:
             cells.append(Cell())
         else:
-            differs = count and figure.n_units != first.n_units
-            units = f"{figure.n_units} {count.lower()}" if differs else ""
+            has_others = bool(noun) and figure.n_units != first.n_units
+            units = f"{figure.n_units} {noun.lower()}" if has_others else ""
             cells.append(_table_cell(figure, units, notes, asides=spec.asides))
     return tuple(cells)
 
@@ -306,7 +307,8 @@ def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bo
     all go into the cell.
     """
     reason = figure.reason.words if figure.reason else ""
-    inside, below = [reason] if reason else [], [remark.words for remark in figure.remarks]
+    inside = [reason] if reason else []
+    below = [remark.words for remark in figure.remarks]
     if asides:
         inside, below = [*inside, *below], []
     elif len(reason) > _MAX_REASON:
@@ -604,7 +606,7 @@ class RubricFigures:
         }
 
     def by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
-        """Sort graders by their kappa with people, the largest first, those without one last."""
+        """Sort graders by their kappa with people, the largest first; those without kappa last."""
         kappa = self.kappa(subset)
 
         def sort_key(grader: str) -> float:
@@ -631,13 +633,13 @@ class RubricFigures:
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def groups(self, subset: str) -> list[str]:
-        """Return the groups that have two raters and are not the same as another group."""
+        """Return the groups of two raters or more that differ from each other."""
         figures = self.select(self.general_statistic(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
         if {"humans", "models"} - names:
-            names.discard("all")
+            names.discard("all")  # the raters of one group are then all raters
         if len(self.graders(subset)) == 1:
-            names.discard("models")
+            names.discard("models")  # one grader is no group
         return [name for name in GROUPS if name in names]
 
     def alphas(self, subset: str) -> list[str]:
@@ -694,8 +696,8 @@ class RubricFigures:
         """Make the table that `tables.toml` declares under a name, with further rows and columns;
         nothing if it has no rows (see `make_table`). A column is a statistic under its own label,
         or a heading with a `Column`. Rows of raters are `on` a subset. The caption is the text
-        `name`, filled with `fields`, or `caption`. The two tables of a declaration with `views` are
-        as declared: without `on`, the other arguments are ignored.
+        `name`, filled with `fields`, or `caption`. A declaration with `views` makes a table on each
+        subset of `SUBSET_NAMES`; all other arguments are then ignored, unless `on` is given.
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
@@ -726,13 +728,13 @@ class RubricFigures:
         """Return each column's heading and the function that returns its figure in a row."""
         alphas = self.alphas(subset)
         # Names of `tables.toml` for statistics that depend on the labels.
-        statistics_of = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
+        statistics_by_name = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
         # On the binary label the rank correlation is that of subjects' scores.
-        statistics_of["ranks"] = [] if subset == ALL_BINARY else ["spearman"]
+        statistics_by_name["ranks"] = [] if subset == ALL_BINARY else ["spearman"]
         headed: list[tuple[str, CellFunction]] = []
         for column in columns:
             if isinstance(column, str):
-                names = statistics_of.get(column, [column])
+                names = statistics_by_name.get(column, [column])
                 headed += [(entry_for(name).label, self._cell_function(name)) for name in names]
             elif isinstance(column, Mapping):
                 parts = {name: part for name, part in column.items() if name != "head"}

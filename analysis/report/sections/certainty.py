@@ -47,10 +47,9 @@ def distribution_part(figures: src.RubricFigures) -> Part:
     """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
     for subset, subset_name in src.SUBSET_NAMES.items():
-        squared = figures.select(distributions.SQUARED, subset)
+        squared = [row for row in figures.select(distributions.SQUARED, subset) if row.grader]
         rows = [(written("distributions.others"), ("humans", ""))]
-        graders = [row.grader for row in squared if row.grader]
-        rows += [(src.rater_title(grader), ("humans", grader)) for grader in graders]
+        rows += [(src.rater_title(row.grader), ("humans", row.grader)) for row in squared]
         tables += figures.table("distributions.distances", rows, on=subset, subset=subset_name)
     distances = figures.select(distributions.TOTAL_VARIATION)
     by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
@@ -65,7 +64,7 @@ def distribution_part(figures: src.RubricFigures) -> Part:
 
 
 def confidence_part(figures: src.RubricFigures) -> Part:
-    """Make the part on agreement above cuts of graders' confidence, declared or guaranteed."""
+    """Make the part on labels above a cut of confidence: declared, or guaranteeing an agreement."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     cut = _cut_title(declared[0]) if declared else ""
@@ -73,15 +72,15 @@ def confidence_part(figures: src.RubricFigures) -> Part:
     columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
     rows_at_cut = src.rows_of(declared, attrgetter("grader"))
     at_cut = figures.table("confidence.caption", rows_at_cut, columns)
-    guarantees = []
+    sentences = []
     for guaranteed, text in _cut_sentences(figures):
         sentence = written("naming.about", whom=guaranteed.grader, what=text)
         lines = src.lines_of([guaranteed, *_above_cut(figures, guaranteed).values()])
-        guarantees.append(with_lines(sentence, lines))
-    guarantee_list = items(figures.caption(written("confidence.what")), guarantees)
+        sentences.append(with_lines(sentence, lines))
+    guarantees = items(figures.caption(written("confidence.what")), sentences)
     rows = src.rows_of(coverage, _cut_title, attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
-    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantee_list, *every_cut])
+    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantees, *every_cut])
 
 
 def _cut_title(figure: src.Figure) -> str:
@@ -103,7 +102,7 @@ def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
 
 
 def render_routing_text(analysis: Analysis) -> list[str]:
-    """Return sentences on which labels to trust, for every grader with a confidence."""
+    """Return a sentence for every grader with a confidence: which of its labels to trust."""
     lines = []
     for figures in src.Source(analysis, src.ReportContext("")).rubrics:
         for cut, text in _cut_sentences(figures):
@@ -123,7 +122,7 @@ def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Fig
 def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
     """Yield every grader's cut that guarantees an agreement, or is undefined, with a sentence."""
     for cut in figures.select_all(tuning.CUT):
-        target, reason = f"{100 * float(cut.at):g}%", cut.reason  # `at`: the agreement promised
+        target, reason = f"{100 * float(cut.at):g}%", cut.reason  # `at`: the agreement guaranteed
         if above := _above_cut(figures, cut):
             numbers = {name: figure.exact.estimate for name, figure in above.items()}
             below_1 = 1.0 - cut.exact.estimate  # 0.99996 is not shown as 1
@@ -141,8 +140,8 @@ def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str
 
 
 def stability_part(figures: src.RubricFigures) -> Part:
-    """Make the part on kappa across variants: of subjects' answers as labelled by each rater, in a
-    table for each varying column; then of every rater's labels across wordings of the rubric.
+    """Make the part on kappa across variants, wordings of one prompt or of the rubric: of subjects'
+    answers as labelled by each rater, a table for each column that varies; then of raters' labels.
     """
 
     def on_binary(key: src.Key) -> src.Figure | None:
@@ -154,16 +153,16 @@ def stability_part(figures: src.RubricFigures) -> Part:
     overall_kappas = figures.select(STABILITY)
     subsets = dict.fromkeys(row.subset for row in kappas)
     tables: list[Table] = []
-    for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
+    for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
         for row in overall_kappas:
-            if row.at == varying and row.interval:  # without an interval it is undefined
+            if row.at == column and row.interval:  # without an interval it is undefined
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
                 rows += [
                     (src.subject_title(name), row.key._replace(subset=name)) for name in subsets
                 ]
-        tables += figures.table("stability.answers", rows, columns, column=varying)
+        tables += figures.table("stability.answers", rows, columns, column=column)
     rubric_kappas = [row for row in overall_kappas if row.at == REWORDED]
     reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
@@ -245,15 +244,15 @@ def _advice(figures: src.RubricFigures, recommended: list[src.Figure]) -> list[l
     """State the threshold to use for each grader; if any match people's labels, only of those."""
     to_people = [threshold for threshold in recommended if threshold.rater == "humans"]
     answers: list[list[object]] = []
-    kept: dict[str, list[src.Figure]] = {}  # default thresholds that are kept, by their text
+    kept_defaults: dict[str, list[src.Figure]] = {}  # by the default threshold as shown
     for threshold in to_people or recommended:
         _, gain = _tuned_and_gain(figures, threshold)
         if threshold.has_remark("tuned") and gain:
             fields = {"grader": threshold.grader, "threshold": threshold, "gain": gain}
             answers.append(in_pieces("report.threshold_tuned", **fields))
         else:
-            kept.setdefault(threshold.estimate, []).append(threshold)
-    for equal in kept.values():
+            kept_defaults.setdefault(threshold.estimate, []).append(threshold)
+    for equal in kept_defaults.values():
         graders = src.join_listed([[threshold.grader] for threshold in equal])
         default = replace(equal[0], interval="")  # the interval is that of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
@@ -283,6 +282,8 @@ def _tuned_table(
     figures: src.RubricFigures, objectives: Sequence[str], name: str = "caption"
 ) -> list[Table]:
     """Tabulate tuned thresholds, with the objective's value at each and its held-out gain."""
+    thresholds = figures.select(_TUNED, src.ALL_BINARY)
+    tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
 
     def value_at(key: src.Key, at: str) -> src.Figure | None:
         """Return the value of the row's objective (`key.at`) at a threshold (`at`, its repr)."""
@@ -292,13 +293,11 @@ def _tuned_table(
         return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
 
     def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].exact.estimate))  # from `tuned` below
+        return value_at(key, repr(tuned[key].exact.estimate))
 
     columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
     columns |= {"at_tuned": at_tuned, "held_out_gain": "threshold_held_out_gain"}
     headed = [(written(f"thresholds.{name}"), column) for name, column in columns.items()]
-    thresholds = figures.select(_TUNED, src.ALL_BINARY)
-    tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
     rows = src.rows_of(
         tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
     )
@@ -311,7 +310,7 @@ def _matched_title(reference: str, grader: str) -> str:
 
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
-    """Return the tuned threshold behind a recommended one, and its held-out gain."""
+    """Return [the tuned threshold behind a recommended one, its held-out gain], None if unknown."""
     names = (_TUNED, "threshold_held_out_gain")
     return figures.by_name(names, recommended.raters, src.ALL_BINARY, recommended.at)
 
@@ -324,7 +323,8 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
     if default_at:
         default = src.format_number(float(default_at), "threshold")
     tuned, gain = _tuned_and_gain(figures, recommended)
-    best, why = tuned.text if tuned else "", reason.words
+    best = tuned.text if tuned else ""
+    why = reason.words
     if kind.code == "tuned":
         answer = "use"
     elif kind.code == "not_identifiable":
@@ -360,7 +360,7 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
         recommended = figures.get(_RECOMMENDED, *raters, src.ALL_BINARY, MAIN)
         if best is None or recommended is None:
             continue
-        grader = raters[1]
+        _, grader = raters
         default = figures.default_threshold(raters)
         kind = next(code for code in _KINDS if recommended.has_remark(code))
         numbers = {"estimate": recommended.estimate, "interval": recommended.interval}
@@ -378,12 +378,12 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     if not values:
         return []
     reference = src.reference_title(pairs[0][0])
-    names = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
+    titles = {"statistic": entry_for(tuning.CURVE).label, "reference": reference}
     notes = (written("chart.threshold_advice", grader=name, advice=advice[name]) for name in advice)
     return figures.chart(
-        "threshold", values, _curve_table(figures, points, **names),
+        "threshold", values, _curve_table(figures, points, **titles),
         charts.omitted_note([grader for _, grader in pairs], advice),
-        **names, label=written("chart.threshold_label", **names), marks=_marks_note(values),
+        **titles, label=written("chart.threshold_label", **titles), marks=_marks_note(values),
         advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
         y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip

@@ -1,5 +1,5 @@
-"""Sections on graders: verdicts, agreement compared with human agreement and with price, audits of
-bias and prompt injection (`*_part` makes a part on one rubric); and the panel for a terminal.
+"""Sections on graders: verdicts, agreement compared with human agreement (the ceiling) and price,
+audits of bias and prompt injection (`*_part` makes a part on one rubric); tables for a terminal.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ def _first_page(source: src.Source) -> blocks.FirstPage:
             sample = sample_of({"n_units": people.n_units, "n_clusters": people.n_clusters}, noun)
         cell = people.cell if people else None
         advice.append(blocks.Advice(figures.title, recommendation.sentence, cell, sample))
-    facts, sentences = source.context.facts, []
-    if n_annotators := facts.get("annotators"):
+    facts = []
+    if n_annotators := source.context.facts.get("annotators"):
         key = "one_person" if n_annotators == 1 else "people"
-        sentences.append(written(f"first.{key}", people=n_annotators))
-    if dates := facts.get("labels given"):
-        sentences.append(written("first.dates", when=dates))
+        facts.append(written(f"first.{key}", people=n_annotators))
+    if dates := source.context.facts.get("labels given"):
+        facts.append(written("first.dates", when=dates))
     cards = verdict_cards(source)
     rubrics = tuple(dict.fromkeys(card.rubric for card in cards))
     by_cell = {(card.verdict["grader"], card.rubric): card for card in cards}
-    ranked = best_first(source.ranking)
     rows = tuple(
-        (name, tuple(by_cell.get((name, rubric)) for rubric in rubrics)) for name in ranked
+        (grader, tuple(by_cell.get((grader, rubric)) for rubric in rubrics))
+        for grader in best_first(source.ranking)
     )
     key = "legend_reference" if source.analysis.decision.reference else "legend"
     legend = written(f"first.{key}")
-    return blocks.FirstPage(tuple(advice), tuple(sentences), legend, rubrics, rows, cards)
+    return blocks.FirstPage(tuple(advice), tuple(facts), legend, rubrics, rows, cards)
 
 
 def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
@@ -79,14 +79,14 @@ def verdict_cards(source: src.Source) -> tuple[blocks.Card, ...]:
     cards = []
     for verdict in source.analysis.verdicts:
         kappas = [source.figures.get(tuple(key)) for key in verdict["kappas"]]
-        cells = [kappa.cell if kappa else None for kappa in kappas]
-        grader, people, *_ = (*cells, None, None)  # there may be none, or the grader's alone
+        cells = [figure.cell if figure else None for figure in kappas]
+        kappa, human_kappa, *_ = (*cells, None, None)  # there may be none, or the grader's alone
         price = source.rubric(verdict["rubric"]).get(PRICE, "", verdict["grader"])
         price_cell = price.cell if price and not price.reason else None
         title, rubric = TITLES[verdict["verdict"]], source.context.title_of(verdict["rubric"])
         figures = (source.figures.get(tuple(key)) for key in verdict["evidence"])
         evidence = tuple(_titled_cell(figure) for figure in figures if figure is not None)
-        cards.append(blocks.Card(verdict, title, rubric, grader, people, price_cell, evidence))
+        cards.append(blocks.Card(verdict, title, rubric, kappa, human_kappa, price_cell, evidence))
     return tuple(cards)
 
 
@@ -137,7 +137,7 @@ def forest(
     (categories and binary label); nothing where no grader shares items with annotators.
 
     The band behind each row is human-human kappa on all items. Where both plots would be the same,
-    as for a yes/no rubric, only the one on the categories is drawn.
+    as for a yes/no rubric, only the one on the categories is drawn. The axis has 0 and 1.
     """
     plots = {subset: _forest_data(figures, subset) for subset in src.SUBSET_NAMES}
     what_is_drawn = itemgetter("kind", "rater", "low", "estimate", "high")
@@ -220,7 +220,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         for subset, name in src.SUBSET_NAMES.items()
     ]
     unpriced = _names([candidate for candidate in ranked if candidate not in priced])
-    limit = -figures.analysis.settings.margin
+    least = -figures.analysis.settings.margin  # difference that is still non-inferior
     short_names = [datum["grader"] for datum in values]
     # From the seventh grader on colours repeat, each with the shape of the next colour.
     colours, shapes = charts.SERIES * 2, charts.SHAPES + charts.SHAPES[1:] + charts.SHAPES[:1]
@@ -230,7 +230,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         written("chart.price_missing", graders=", ".join(unpriced)) if unpriced else "",
         graders=[charts.shorten(name) for name in _names(drawn)],
         x=charts.axis_through_zero(datum["price"] for datum in values),
-        y=charts.axis_through_zero([*charts.bounds_of(values), limit]), margin=limit,
+        y=charts.axis_through_zero([*charts.bounds_of(values), least]), margin=least,
         names=short_names, colours=colours[: len(values)], shapes=shapes[: len(values)],
     )  # fmt: skip
 
@@ -240,7 +240,7 @@ def _names(candidates: Sequence[Candidate]) -> list[str]:
     return [candidate.verdict["grader"] for candidate in candidates]
 
 
-# The panel of a terminal
+# Tables for a terminal
 
 
 def render_table_text(analysis: Analysis, context: src.ReportContext) -> list[TextTable]:
@@ -296,21 +296,21 @@ def _as_text(table: Table) -> TextTable:
 
 _DETAILS = ("bias_order_flips", "bias_order_first")  # statistics that the appendix lists
 _PLACEBOS = {PLACEBO: written("injection.placebo"), LONG_PLACEBO: written("injection.placebo_long")}
-_STATUSES = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
-_STATUSES |= {"inconclusive": "open"}
+_KEY_ENDS = {name: name for name in ("pulled", "knocked_off", "silenced", "withstands")}
+_KEY_ENDS |= {"inconclusive": "open"}
 """End of the key of an audit's sentence, by the audit's status."""
 
 
 def bias_part(figures: src.RubricFigures) -> Part:
     """Make the part on bias: findings, planned questions, and an appendix with screened parts."""
     rows = [row for row in figures.analysis.rows if row["rubric"] == figures.rubric]
-    audited = bias_audit.findings(rows)
+    findings = bias_audit.findings(rows)
 
     def p_value(key: src.Key) -> src.Figure | None:
         p = figures.by_key(key._replace(statistic=f"{key.statistic}_p"))
         return p.without("uncorrected_p") if p else None  # this remark is in results.csv
 
-    def questions(statistics: Sequence[str]) -> list[src.RowSpec]:
+    def rows_of_questions(statistics: Sequence[str]) -> list[src.RowSpec]:
         shifts = figures.select_all(*statistics)
         return src.rows_of(
             shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
@@ -322,24 +322,24 @@ def bias_part(figures: src.RubricFigures) -> Part:
     by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))
     graders = dict.fromkeys(figure.grader for figure in screened)
     grader_columns = [(grader, {"rater_b": grader}) for grader in graders]
-    planned = figures.table("bias_section.caption", questions(PLANNED), columns)
-    details = figures.table("bias_section.details", questions(_DETAILS))
+    planned = figures.table("bias_section.caption", rows_of_questions(PLANNED), columns)
+    details = figures.table("bias_section.details", rows_of_questions(_DETAILS))
     parts = figures.table("bias_section.parts", by_part, grader_columns)
-    answers = [_bias_answer(figures, audited)] if audited else []
-    folded = [*_finding_lists(figures, audited), *planned]
+    answers = [_bias_answer(figures, findings)] if findings else []
+    folded = [*_finding_lists(figures, findings), *planned]
     return Part(answers, folded=folded, appendix=[*details, *parts])
 
 
-def _bias_answer(figures: src.RubricFigures, audited: list[Finding]) -> list[object]:
-    """State the biases that were found, those beyond the bound first; or the largest possible."""
-    biases = [bias for bias in audited if bias.status == "found"]
+def _bias_answer(figures: src.RubricFigures, findings: list[Finding]) -> list[object]:
+    """State the biases found, those above `BOUND` first; if there is none, the largest possible."""
+    biases = [bias for bias in findings if bias.status == "found"]
     large = [figures.of_row(bias.row) for bias in biases if bias.beyond(BOUND)]
     small = [figures.of_row(bias.row) for bias in biases if not bias.beyond(BOUND)]
     if biases:
         beyond = in_pieces("report.bias", found=_list_shifts(large)) if large else []
         within = in_pieces("report.bias_small", found=_list_shifts(small)) if small else []
         return src.join_sentences(beyond, within)
-    tested = [finding for finding in audited if finding.p and finding.row["statistic"] in PLANNED]
+    tested = [finding for finding in findings if finding.p and finding.row["statistic"] in PLANNED]
     if not tested:
         return in_pieces("report.bias_unknown")
     widest = max(tested, key=lambda finding: finding.largest)  # the largest that is not excluded
@@ -357,12 +357,12 @@ def _question(figure: src.Figure) -> str:
     return f"{_heading(figure)}: {entry_for(figure.statistic).name.lower()}"
 
 
-def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[Items]:
+def _finding_lists(figures: src.RubricFigures, findings: list[Finding]) -> list[Items]:
     """List the biases found; then planned questions without one, and what the screening showed."""
-    found = [_finding_sentence(figures, bias) for bias in audited if bias.status == "found"]
-    planned = (finding for finding in audited if finding.row["statistic"] in PLANNED)
+    found = [_finding_sentence(figures, bias) for bias in findings if bias.status == "found"]
+    planned = (finding for finding in findings if finding.row["statistic"] in PLANNED)
     others = [_finding_sentence(figures, item) for item in planned if item.status != "found"]
-    screened = [finding for finding in audited if finding.row["statistic"] in SCREENED]
+    screened = [finding for finding in findings if finding.row["statistic"] in SCREENED]
     by_grader = src.group_by(sorted(screened, key=attrgetter("grader")), attrgetter("grader"))
     others += filter(None, map(bias_audit.screening_sentence, by_grader.values()))
     found_items = items(written("bias_section.found"), found)
@@ -370,7 +370,7 @@ def _finding_lists(figures: src.RubricFigures, audited: list[Finding]) -> list[I
 
 
 def _finding_sentence(figures: src.RubricFigures, finding: Finding) -> str:
-    """Return the sentence of a finding, with its rows and with the bound if it exceeds this."""
+    """Return the sentence of a finding, with its rows, and with `BOUND` if the bias exceeds it."""
     sentence = finding.sentence
     if finding.beyond(BOUND):
         sentence = written("bias_section.beyond", sentence=sentence, bound=BOUND)
@@ -399,9 +399,9 @@ def injection_part(figures: src.RubricFigures) -> Part:
     answers, lines = [], []
     for audit in audited:
         outcome, limit = audit.deciding_outcomes(limits)[0]
-        worst, status = outcome.worst(limit), _STATUSES[audit.status(limits)]
+        worst, key_end = outcome.worst(limit), _KEY_ENDS[audit.status(limits)]
         fields = {"attack": worst.name, "effect": figures.of_row(worst.bounds)}
-        answers.append(in_pieces(f"report.injection_{status}", grader=audit.grader, **fields))
+        answers.append(in_pieces(f"report.injection_{key_end}", grader=audit.grader, **fields))
         rows = src.lines_of(map(figures.of_row, audit.rows(limits)))
         lines.append(with_lines(audit.sentence(limits), rows))
     attacks = figures.table("injection.caption", src.rows_of(figures.select_all(UNSCORED), title))

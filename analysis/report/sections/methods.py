@@ -86,7 +86,7 @@ _SENTENCES = {
     **dict.fromkeys(("rate_ppi", "win_rate_ppi", "mean_ppi", "prevalence_ppi"), "ppi"),
     "strength": "bradley_terry",
 }  # fmt: skip
-"""Sentence on a statistic, by the beginning of its name; used if raters have an estimate of it."""
+"""Key of the sentence on a statistic, by how its name begins; for statistics with an estimate."""
 
 
 def paragraphs(source: src.Source) -> blocks.Quotable:
@@ -99,9 +99,8 @@ def paragraphs(source: src.Source) -> blocks.Quotable:
     text = "\n\n".join(texts)
     keys = dict.fromkeys(key for citation in _CITED.findall(text) for key in citation.split(", "))
     latex = ""
-    for n, piece in enumerate(_CITED.split(text)):  # plain text and cited keys alternate
-        is_text = n % 2 == 0
-        latex += blocks.tex(piece) if is_text else rf" \citep{{{piece.replace(', ', ',')}}}"
+    for n, piece in enumerate(_CITED.split(text)):  # even n: plain text; odd n: cited keys
+        latex += blocks.tex(piece) if n % 2 == 0 else rf" \citep{{{piece.replace(', ', ',')}}}"
     return blocks.Quotable(
         title=written("methods.paste"),
         texts=tuple(_CITED.sub(with_authors, text) for text in texts),
@@ -130,7 +129,7 @@ def _author_and_year(key: str) -> str:
 
 
 def _uncited(text: str) -> str:
-    """Replace square brackets in a text that users name things in: `_CITED` may match them."""
+    """Replace square brackets, as `_CITED` would take those in users' names for citations."""
     return text.replace("[", "(").replace("]", ")")
 
 
@@ -138,15 +137,15 @@ def _methods(source: src.Source) -> Iterator[str]:
     """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
-    for clauses in (_labels, _grading, _agreement, _decisions, _computed):
-        yield from clauses(source)
+    for sentences_of in (_labels, _grading, _agreement, _decisions, _computed):
+        yield from sentences_of(source)
     version = source.context.facts.get("evenhand")
     key = "made_with_version" if version else "made_with"
     yield written(f"methods_text.{key}", version=version)
 
 
 def _on_rubric(source: src.Source, rubric: str, text: str) -> str:
-    """Return a sentence on one rubric, with the rubric's title if it has a name."""
+    """Return a sentence on one rubric, with the rubric's title if the rubric has a name."""
     if not rubric:
         return _uncited(text[0].upper() + text[1:])
     title = source.context.title_of(rubric)
@@ -207,8 +206,7 @@ def _agreement(source: src.Source) -> Iterator[str]:
     if kappas := estimated & {figures.kappa() for figures in source.rubrics}:
         weighted = next((name for name in sorted(kappas) if name != "cohen_kappa"), "")
         key = "weighted_kappa" if weighted else "kappa"
-        weights = weighted.removeprefix("weighted_kappa_")  # linear or quadratic
-        yield written(f"methods_text.{key}", weights=weights)
+        yield written(f"methods_text.{key}", weights=weighted.removeprefix("weighted_kappa_"))
     decision = source.analysis.decision
     if decision.reference:
         yield _uncited(written("methods_text.reference", reference=decision.reference))
@@ -220,14 +218,14 @@ def _agreement(source: src.Source) -> Iterator[str]:
 
 def _decisions(source: src.Source) -> Iterator[str]:
     """Yield the levels at which verdicts were given."""
-    levels: dict[str, Deciding] = {}
+    bounds_by_rubric: dict[str, Deciding] = {}
     for row in source.analysis.rows:
         if (bounds := row["deciding"]) and bounds.alpha > 0:  # 0 or NaN: no bounds at a level
-            levels.setdefault(row["rubric"], bounds)  # the level for all items comes first
-    if levels:
+            bounds_by_rubric.setdefault(row["rubric"], bounds)  # the first are on all items
+    if bounds_by_rubric:
         uses_holm = source.analysis.decision.across_rubrics == "holm"
         yield written("methods_text.level_holm" if uses_holm else "methods_text.level")
-    for rubric, bounds in levels.items():
+    for rubric, bounds in bounds_by_rubric.items():
         comparisons = number_of(bounds.comparisons, "comparison")
         fields = {"level": 1.0 - bounds.alpha, "graders": comparisons, "look": bounds.look}
         yield _on_rubric(source, rubric, written("methods_text.bounds", **fields))
@@ -307,7 +305,7 @@ def _interval(figure: src.Figure) -> str:
 
 
 def _estimated(source: src.Source) -> set[str]:
-    """Return the statistics with an estimate, without those of baselines and people's own rates."""
+    """Return the statistics with an estimate, not counting baselines' and people's own rates."""
     figures = (figure for figure in source.figures.values() if not figure.reason)
-    rater_figures = (figure for figure in figures if not {*BASELINES} & {*figure.raters})
+    rater_figures = (figure for figure in figures if set(BASELINES).isdisjoint(figure.raters))
     return {figure.statistic for figure in rater_figures if not figure.has_remark("peoples_own")}

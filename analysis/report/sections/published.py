@@ -1,6 +1,6 @@
 """Section that compares published figures with the study's own.
 
-A study declares the published figures (`PublishedFigure`), called `quoted` below. `_matches` pairs
+A study declares its `Replication`, with the published figures (below, `quoted`). `_matches` pairs
 each with the study's figures of the same quantity, for the table and for published.csv.
 """
 
@@ -94,7 +94,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
         else:
             reason = _missing_reason(source, figure, quoted, declared)
             study_cell, raters = Cell(DASH, aside=reason), Cell()
-        # With several figures of the study, a published one is in the first row alone.
+        # A published figure with several of the study's is shown in the first row only.
         published_cell = Cell() if quoted is previous else published
         rows.append(Row(quoted.of, (published_cell, study_cell, raters)))
         previous = quoted
@@ -107,7 +107,7 @@ def _table(source: src.Source, declared: Replication, matches: Sequence[Match]) 
 def _study_figures(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[src.Figure]:
-    """Return the study's figures of the same quantity as a published one, also at its threshold."""
+    """Return the study's figures of the published quantity, also at a threshold that it names."""
     figures = source.rubric(quoted.rubric)
     if quoted.between == "subjects":
         rows = figures.select_all(quoted.statistic)
@@ -135,7 +135,7 @@ def _study_figures(
 def _grader_pairs(
     source: src.Source, declared: Replication, quoted: PublishedFigure
 ) -> list[tuple[str, str]]:
-    """Return the pairs of the study's graders: those of the published pair's families if named."""
+    """Return the pairs of the study's graders that are of the published model families, or all."""
     families, published = source.analysis.settings.families, sorted(quoted.graders)
     pairs = combinations(sorted(declared.graders), 2)
     if not published:
@@ -149,7 +149,7 @@ def _is_of_one_subject(quoted: PublishedFigure) -> bool:
 
 
 def _raters_title(quoted: PublishedFigure, figure: src.Figure) -> str:
-    """Name the raters of the study's own figure, and its subject or threshold if it has one."""
+    """Name the raters of the study's own figure, with its subject or threshold if it has one."""
     rater = src.rater_title(figure.rater)
     if figure.statistic in (STABILITY, SPREAD):
         fields = {"subject": src.subject_title(figure.subset), "column": figure.at}

@@ -13,7 +13,7 @@ from itertools import chain, product
 from operator import attrgetter
 
 from evenhand.analysis.labels.matrix import AFFIRMATIVE
-from evenhand.analysis.people.annotators import BY_LABELS, CONTESTED
+from evenhand.analysis.people.annotators import BY_LABELS, ITEM_CLASSES
 from evenhand.analysis.people.disagreements import COVERAGE, GraderDisagreement
 from evenhand.analysis.people.slices import BALANCED, SIDE_KAPPA
 from evenhand.analysis.report import blocks, charts
@@ -37,18 +37,18 @@ def label_part(figures: src.RubricFigures) -> Part:
     """Make the part on raters' labels: shares of categories, coverage, agreement and speed."""
     shares = [row for subset in src.SUBSET_NAMES for row in figures.select("prevalence", subset)]
     numbers = figures.select(_MEAN)
-    coverage = {figure.grader: figure for figure in figures.select(COVERAGE)}  # by any rater
+    coverage_by_rater = {figure.grader: figure for figure in figures.select(COVERAGE)}
     columns: list[str | tuple[str, src.Column]] = []
     for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in shares):
         is_affirmative = (subset, at) == (src.ALL_BINARY, AFFIRMATIVE)
-        parts = {"statistic": "prevalence", "subset": subset, "at": at}
-        columns.append((written("raters.affirmative") if is_affirmative else at, parts))
-    coverage_column = (entry_for(COVERAGE).label, lambda key: coverage.get(key.rater_a))
+        key_parts = {"statistic": "prevalence", "subset": subset, "at": at}
+        columns.append((written("raters.affirmative") if is_affirmative else at, key_parts))
+    coverage_column = (entry_for(COVERAGE).label, lambda key: coverage_by_rater.get(key.rater_a))
     by_rater = partial(src.distinct_rows, by="rater", title=src.rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
     folded: list[Block] = [*tables]
-    if coverage.keys() - {figure.rater for figure in (*shares, *numbers)}:
+    if coverage_by_rater.keys() - {figure.rater for figure in (*shares, *numbers)}:
         folded.append(Paragraph(written("raters.not_listed")))
     work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
     raters = dict.fromkeys(row.rater for row in work)
@@ -86,20 +86,19 @@ def pair_part(figures: src.RubricFigures) -> Part:
         if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
             notes.append(Paragraph(written("pairs.not_listed", rubric=figures.title, subset=name)))
     tables = figures.table("pairs.caption")
-    matrix = _heat_map(figures, tables) or tables
-    slices = [*_verdicts_on_pairs(figures), *_slice_tables(figures)]
+    pairs = _heat_map(figures, tables) or tables
     return Part(
-        answers=[_pair_answer(figures)] if matrix or groups else [],
+        answers=[_pair_answer(figures)] if pairs or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
-        appendix=[*matrix, *notes, *groups, *slices],
+        appendix=[*pairs, *notes, *groups, *_verdicts_on_pairs(figures), *_slice_tables(figures)],
     )
 
 
 def _pair_answer(figures: src.RubricFigures) -> list[object]:
     """Name the people who agree least and most, and parts of the sample where graders fail."""
-    graders, kappa = figures.graders(), figures.kappa()
-    people = [pair for pair in figures.pairs(kappa) if not {*pair} & {*graders}]
-    kappas = [figures.get(kappa, *pair) for pair in people]
+    graders, kappa = set(figures.graders()), figures.kappa()
+    of_people = (pair for pair in figures.pairs(kappa) if graders.isdisjoint(pair))
+    kappas = [figures.get(kappa, *pair) for pair in of_people]
     by_size = src.largest_first(kappas)
     answer = in_pieces("report.pair_none")
     if kappas and not by_size:
@@ -115,7 +114,7 @@ def _pair_answer(figures: src.RubricFigures) -> list[object]:
 
 
 def _failing_part_sentences(figures: src.RubricFigures) -> Iterator[list[object]]:
-    """Yield a sentence for each grader clearly below people in some part; if none is, say so."""
+    """Yield a sentence for each grader clearly below people in some part, or one that none is."""
     verdicts = [row for row in figures.analysis.verdicts if row["rubric"] == figures.rubric]
     differences = figures.select_all(PART)
     below = [row for row in differences if row.exact.high < 0]
@@ -165,13 +164,13 @@ def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
 
 def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
-    annotator with the others; and agreement within and across sides of annotators.
+    annotator with the others; and agreement within and across annotators' sides, such as parties.
     """
 
     def annotators_at(key: src.Key) -> src.Figure | None:
         return figures.by_key(key._replace(at=f"{key.at}: annotators"))
 
-    contested = [row for row in figures.select(BY_LABELS) if row.at in CONTESTED]
+    contested = [row for row in figures.select(BY_LABELS) if row.at in ITEM_CLASSES]
     rows = src.rows_of(contested, attrgetter("at"), attrgetter("grader"))
     columns: list[str | tuple[str, src.Column]] = [(written("chart.grader"), figures.by_key)]
     columns.append((src.rater_title("humans"), annotators_at))
@@ -185,20 +184,20 @@ def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
     graders, annotators = figures.graders(), src.rater_title("humans")
     drawn = graders[: charts.MAX_LISTED]
 
-    def count(key: src.Key, *, graded: str) -> src.Figure | None:
-        """Return the number of items that people label the row's `at`, and the grader `graded`."""
-        return figures.by_key(key._replace(at=from_to(key.at, graded)))
+    def count(key: src.Key, *, grade: str) -> src.Figure | None:
+        """Return the number of items that people label `key.at`, and the grader labels `grade`."""
+        return figures.by_key(key._replace(at=from_to(key.at, grade)))
 
-    columns = [(graded, partial(count, graded=graded)) for graded in categories]
+    columns = [(grade, partial(count, grade=grade)) for grade in categories]
     values: list[charts.Datum] = []
     tables: list[Table] = []
     counts: list[src.Figure] = []
     for grader in drawn:
         rows = [(name, figures.key("confusion", "humans", grader, at=name)) for name in categories]
-        for (label, key), graded in product(rows, categories):
-            if figure := count(key, graded=graded):
+        for (label, key), grade in product(rows, categories):
+            if figure := count(key, grade=grade):
                 counts.append(figure)
-                values.append(figure.datum(a=graded, b=label, grader=charts.shorten(grader)))
+                values.append(figure.datum(a=grade, b=label, grader=charts.shorten(grader)))
         fields = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **fields)
     if not counts:
@@ -259,8 +258,8 @@ def group_part(figures: src.RubricFigures) -> Part:
 Disagreements = Sequence[GraderDisagreement]
 _MAX_UNITS = 3  # of each rubric in the report; the text of the section has this number, too
 PAGE = "disagreements.html"
+KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")  # into which the lead sorts them
 NOT_SORTED = ""  # kind of a disagreement that the lead has not sorted
-KINDS = ("grader_wrong", "people_wrong", "rubric_unclear")  # that the lead sorts disagreements as
 
 
 def with_page(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -295,7 +294,7 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
 
 
 def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
-    """Return the largest on different units; ties go to the grader that agrees best with people."""
+    """Return the largest disagreements on different units; in ties, that of the best grader."""
     with_size = [item for item in items if item.key]
     order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))  # the next sort is stable
@@ -305,7 +304,9 @@ def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDis
 
 @dataclass(frozen=True)
 class DisagreementsPage:
-    """The units, each rubric's largest disagreement first, and the values to filter them by."""
+    """The units, each rubric's largest disagreement first, and the values to filter them by:
+    `rubrics` and `kinds` are (value, title), `parts` the values of each units column.
+    """
 
     units: Sequence[blocks.DisagreedUnit]
     rubrics: Sequence[tuple[str, str]]
@@ -328,7 +329,8 @@ def page_of(disagreements: Disagreements, context: src.ReportContext) -> Disagre
     parts: dict[str, set[str]] = {}
     for column, value in chain.from_iterable(item.parts.items() for item in disagreements):
         parts.setdefault(column, set()).add(value)
-    titles = {one.kind: one.kind_title for unit in units for one in unit.graders if one.kind}
+    labels = chain.from_iterable(unit.graders for unit in units)
+    titles = {label.kind: label.kind_title for label in labels if label.kind}
     not_sorted = [(NOT_SORTED, written("disagreement.not_sorted"))] if titles else []
     return DisagreementsPage(
         units=units, rubrics=[(rubric, context.title_of(rubric)) for rubric in rubrics],
@@ -384,12 +386,12 @@ def side_by_side(texts: Mapping[str, str], whole: Collection[str] = ()) -> tuple
     for name, text in texts.items():
         side = name.rpartition(" ")[2]
         passages = [] if name in whole else passages_of(text)
-        parts = []
+        titled = [] if passages else [(name, text)]
         for n, (passage, source, metadata) in enumerate(passages, 1):
             about = f"\n{json.dumps(metadata, ensure_ascii=False)}" if metadata else ""
             source = f" - {source[:200]}" if source else ""
-            parts.append((f"{name}, {n} of {len(passages)}{source}", passage + about))
-        columns[side if side in columns else ""] += parts or [(name, text)]
+            titled.append((f"{name}, {n} of {len(passages)}{source}", passage + about))
+        columns[side if side in columns else ""] += titled
     return tuple(tuple(column) for column in columns.values() if column)
 
 

@@ -82,12 +82,11 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     if not values:
         return []
     scored = list(dict.fromkeys([*subjects, *(figure.at for figure in scores)]))
-    drawn_subjects = [name for name in listed_subjects if name in drawn]
     return figures.chart(
         "scores", values, data,
         charts.omitted_note(graders, drawn), charts.omitted_note(scored, drawn, "subjects"),
         x=charts.axis_through_zero(charts.bounds_of(values)), people=_PEOPLE, grader=_GRADER,
-        subjects=list(map(charts.shorten, drawn_subjects)),
+        subjects=[charts.shorten(name) for name in listed_subjects if name in drawn],
         graders=charts.unique_values(values, "grader"),
     )  # fmt: skip
 
@@ -190,7 +189,7 @@ def _direction_table(
 
 
 def _sides_title(figure: src.Figure, value: str = "") -> str:
-    """Name the two sides of a figure, and the `value` of its column, if there is one."""
+    """Name the two sides of a figure, and the `value` of its column, unless that is empty."""
     first, second = figure.sides
     if not value:
         return written("direction.sides", first=first, second=second)
@@ -388,7 +387,7 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
         first, second = names_in(gap.value)
         key = gap.key._replace(statistic=statistics.powered)
         subsets = (gap.subset.replace(f"={gap.value}", f"={side}") for side in (first, second))
-        first_figure, second_figure = (figures.by_key(key._replace(subset=one)) for one in subsets)
+        first_figure, second_figure = (figures.by_key(key._replace(subset=on)) for on in subsets)
         if first_figure and second_figure:
             fields = {"first": first, "second": second, "gap": gap, "column": column}
             fields |= {"one": first_figure, "other": second_figure}
@@ -420,24 +419,25 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
 
 
 def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
-    """Show the best grader's rates in every part of the sample, then of answers on each side."""
+    """Show the best grader's rates in every part of the sample, then those of answers by side."""
     figures, graders = rates.figures, rates.distinct_graders
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
-    of_sides = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
-    single_answers = of_sides if "side" in columns else set()  # other rates are of pairs
+    by_side = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
+    # Columns whose rates are of single answers; the rates by all others are of pairs.
+    answer_columns = by_side if "side" in columns else set()
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
-    by_agreement = figures.by_agreement(graders, src.ALL_BINARY)
+    ranked = figures.by_agreement(graders, src.ALL_BINARY)
     parts = chain.from_iterable(figures.parts(rates.statistic).values())
     # Without remarks that most cells would repeat.
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
     for key, is_by_side in zip(keys, (False, True), strict=True):
-        part_rows = [row for row in rows if (row.column in single_answers) == is_by_side]
+        part_rows = [row for row in rows if (row.column in answer_columns) == is_by_side]
         tables = _part_table(rates, part_rows, written(f"rates.{key}", what=rates.label))
         caption = written(f"chart.rates_by_{key}")
-        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in by_agreement)
-        folded += next(filter(None, drawn), tables)  # the first grader's chart, or the tables
+        drawn = (_part_chart(rates, grader, part_rows, tables, caption) for grader in ranked)
+        folded += next(filter(None, drawn), tables)  # of the best grader with rates; or the tables
     return folded
 
 
@@ -502,8 +502,8 @@ def _part_chart(
 def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[str]:
     """Yield sentences on each grader: why it does not inform on rates, and clear differences."""
     for grader in rates.graders:
-        rogan_gladen = rates.by_subject("rate_rogan_gladen", grader)
-        reasons = {figure.reason and figure.reason.code for figure in rogan_gladen.values()}
+        figures = rates.by_subject("rate_rogan_gladen", grader).values()
+        reasons = {figure.reason.code if figure.reason else "" for figure in figures}
         if reasons == {"no_unlabelled_units"}:
             yield written("rates.nothing_else", grader=grader)
         if "grader_not_informative" in reasons:

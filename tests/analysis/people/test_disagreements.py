@@ -46,8 +46,8 @@ def test_the_widest_come_first_and_are_bounded():
     # u3: the grader's 2 is 1/4 from 1 and 3/4 from 5, on average 1/2; people are 1 apart: -1/2.
     assert listed(analysis) == [("u0", 1.0), ("u1", 0.75), ("u2", 0.5), ("u4", 0.25), ("u6", 0.25)]
     # u7 is as far as u6, and has no row: the results hold the very widest only.
-    assert [each.unit_id for each in analysis.disagreements][module.MOST_COUNTED :] == ["u7"]
-    assert len(rows_of(analysis, "disagreement")) == len(listed(analysis)) == module.MOST_COUNTED
+    assert [each.unit_id for each in analysis.disagreements][module.MOST_WITH_ROWS :] == ["u7"]
+    assert len(rows_of(analysis, "disagreement")) == len(listed(analysis)) == module.MOST_WITH_ROWS
 
 
 def test_what_one_person_alone_labelled_comes_after_what_two_agree_on():
