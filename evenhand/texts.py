@@ -29,7 +29,7 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 def texts() -> dict[str, str]:
     """Return all sentences by key, `section.name`."""
     tables = table_of("evenhand", "texts.toml").items()
-    return {f"{section}.{name}": text for section, texts in tables for name, text in texts.items()}
+    return {f"{section}.{name}": text for section, table in tables for name, text in table.items()}
 
 
 def written(key: str, /, **fields: object) -> str:
@@ -121,10 +121,11 @@ def print_anywhere() -> None:
 
 
 def escaped_json(text: str) -> str:
-    """Return an equivalent JSON text with invisible characters as JSON's escapes (UTF-16)."""
+    """Return an equivalent JSON text with invisible characters as escapes, such as \\u202e."""
 
     def escaped(match: re.Match[str]) -> str:
-        return re.sub("....", r"\\u\g<0>", match[0].encode("utf-16-be", "surrogatepass").hex())
+        digits = match[0].encode("utf-16-be", "surrogatepass").hex()  # four for each UTF-16 unit
+        return re.sub("....", r"\\u\g<0>", digits)
 
     return _INVISIBLE.sub(escaped, text)
 
