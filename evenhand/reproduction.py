@@ -169,6 +169,60 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     return total
 
 
+def _check_and_trust_providers(options: Reproduction) -> None:
+    """Raise InputError where a provider names environment variables that it may not be sent. Those
+    that are trusted in the settings file's folder are trusted in the study's from now on, too.
+    """
+    file, study_file = options.settings, options.folder / study_toml.FILE_NAME
+    sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
+    if file is not None:
+        sources.append((file, study_toml.read_model_settings(file)))
+    if study_file.is_file():
+        sources.append((study_file, study_toml.read_config(options.folder)))
+    for source, settings in sources:
+        for name, provider in known_providers(settings.providers).items():
+            if name in settings.providers:
+                endpoint_of(provider, typed="")  # only for its InputError
+        declared = study_toml.declarations(settings).values()
+        remember(options.folder, [value for value in declared if is_trusted(source.parent, value)])
+
+
+@contextmanager
+def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
+    """Yield a temporary study as it would be made, and the existing one in the folder or None,
+    whose settings, rubrics and responses the temporary one has.
+    """
+    folder = options.folder
+    opened = open_study(folder) if (folder / study_toml.FILE_NAME).is_file() else nullcontext()
+    with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
+        if existing is None:
+            unused_folder(folder)  # only for its InputError
+        rehearsal = Path(scratch) / "study"
+        create_study(rehearsal, options.plan())
+        config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
+        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the existing store
+        text = study_toml.with_values(config.read_text("utf-8-sig"), changes)
+        (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
+        if existing is not None:
+            shutil.rmtree(rehearsal / RUBRICS_FOLDER)
+            shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
+        with open_study(rehearsal) as study:
+            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
+                if prompts:  # which the file of responses does not answer
+                    fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
+                    numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
+                    raise InputError(written("reproduce.uneven", **fields, **numbers))
+            if existing is not None:
+                if not existing.store.pairs().equals(study.store.pairs()):
+                    raise InputError(written("reproduce.another", folder=folder))
+                raters = existing.config.annotation.raters_per_unit
+                if options.raters not in (None, raters):
+                    numbers = {"wanted": options.raters, "raters": raters}
+                    raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
+                study.store.add_responses(existing.store.responses())
+            yield study, existing
+
+
 def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
     """Fill missing responses of a temporary study with text of usual length, to price grades."""
     filler, sides = " ".join(["words"] * USUAL_WORDS), sides_of(study.store.pairs())
@@ -260,57 +314,3 @@ def collect(
                 grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
     return Collection(run, grades, lines)
-
-
-def _check_and_trust_providers(options: Reproduction) -> None:
-    """Raise InputError where a provider names environment variables that it may not be sent. Those
-    that are trusted in the settings file's folder are trusted in the study's from now on, too.
-    """
-    file, study_file = options.settings, options.folder / study_toml.FILE_NAME
-    sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
-    if file is not None:
-        sources.append((file, study_toml.read_model_settings(file)))
-    if study_file.is_file():
-        sources.append((study_file, study_toml.read_config(options.folder)))
-    for source, settings in sources:
-        for name, provider in known_providers(settings.providers).items():
-            if name in settings.providers:
-                endpoint_of(provider, typed="")  # only for its InputError
-        declared = study_toml.declarations(settings).values()
-        remember(options.folder, [value for value in declared if is_trusted(source.parent, value)])
-
-
-@contextmanager
-def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
-    """Yield a temporary study as it would be made, and the existing one in the folder or None,
-    whose settings, rubrics and responses the temporary one has.
-    """
-    folder = options.folder
-    opened = open_study(folder) if (folder / study_toml.FILE_NAME).is_file() else nullcontext()
-    with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
-        if existing is None:
-            unused_folder(folder)  # only for its InputError
-        rehearsal = Path(scratch) / "study"
-        create_study(rehearsal, options.plan())
-        config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
-        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the existing store
-        text = study_toml.with_values(config.read_text("utf-8-sig"), changes)
-        (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
-        if existing is not None:
-            shutil.rmtree(rehearsal / RUBRICS_FOLDER)
-            shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
-        with open_study(rehearsal) as study:
-            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
-                if prompts:  # which the file of responses does not answer
-                    fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
-                    numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
-                    raise InputError(written("reproduce.uneven", **fields, **numbers))
-            if existing is not None:
-                if not existing.store.pairs().equals(study.store.pairs()):
-                    raise InputError(written("reproduce.another", folder=folder))
-                raters = existing.config.annotation.raters_per_unit
-                if options.raters not in (None, raters):
-                    numbers = {"wanted": options.raters, "raters": raters}
-                    raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
-                study.store.add_responses(existing.store.responses())
-            yield study, existing

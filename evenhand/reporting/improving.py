@@ -1,10 +1,10 @@
 """Find a better grader for a study, and test that it is better: `evenhand improve`.
 
-Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
-test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, each round on
-more clusters and without the worse half, and the best is compared with the old grader on *prove*.
-Each comparison on *prove* is a reading, which spends a part of the test's error rate; comparing the
-same labels and grades again is no new reading.
+Clusters of labelled units (rated items) are split once into *learn*, *choose* and *prove*: the
+training, selection and test set (`analysis.verdicts.versions`). Candidates grade *choose* round by
+round, each on more clusters and without the worse half; the best is compared with the old grader on
+*prove*. Each comparison on *prove* is a reading, which spends a part of the test's error rate;
+comparing the same labels and grades again is no new reading.
 
 `Trial` holds the split labels and the candidates, `_Run` asks the graders, `Improvement` is the
 result. Grades are stored like any others, so the same command continues a run that was killed or
@@ -416,8 +416,8 @@ class Trial:
     def gepa_input(self) -> suggestions.GepaInput:
         """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
         prompt = self.old.grading.prompt
-        own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
-        text, units = own_text or self.rubric.instructions, self.units_to_learn()
+        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
         return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
 
     def add(self, proposed: suggestions.Proposals) -> None:

@@ -134,9 +134,9 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
     Nothing is written, and no interim analysis is counted, so that labels since the last
     `evenhand report` get no verdict. Raises InputError if the folder holds no study.
     """
-    from evenhand.study import open_study
+    from evenhand import study as studies
 
-    with open_study(Path(folder)) as study:
+    with studies.open_study(Path(folder)) as study:
         return with_scores(from_study(study))
 
 
@@ -232,11 +232,11 @@ def gate(
     >>> print(gate(columns, "grader", "kappa > 0.9", **declared).checks[0].line)
     not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
     """
-    from evenhand.reporting.gate import gate
+    from evenhand.reporting import gate as gates
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
-    return gate(
+    return gates.gate(
         source, grader, require=require, baseline=file, options=declared, new_rubric=new_rubric
     )
 
@@ -268,11 +268,11 @@ def compare(
     >>> compare(people | graders, "old", "new", human=people, model=graders).changed
     True
     """
-    from evenhand.reporting.gate import compare
+    from evenhand.reporting import gate as gates
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
-    return compare(
+    return gates.compare(
         source, grader, against=against, baseline=file, options=declared, new_rubric=new_rubric
     )
 
@@ -314,11 +314,11 @@ def calibrate(
     `thresholds`, by rubric and grader, and the `results` of all objectives. Nothing is written to a
     study. The other keywords are those of `check`, `rubric` also with a study.
     """
-    from evenhand.reporting.selecting import calibrate
+    from evenhand.reporting import selecting
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     # A file is read for this rubric alone, perhaps under another name: None takes it as it is.
-    return calibrate(
+    return selecting.calibrate(
         load(source, declared),
         None if is_file(source) else declared.rubric,
         grader=grader,

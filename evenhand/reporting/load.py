@@ -1,5 +1,5 @@
 """Load a study, a ratings file or a table as a `Dataset`: the ratings that count, with their
-scales, units and settings.
+scales, units (the rated items) and settings.
 
 A table is read in four steps: the table of any library or file (`dataframes.frame_of`,
 `exchange.readers`), the roles of its columns, named or guessed (`columns.roles_in`), its long form
@@ -235,7 +235,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
         clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
-        parts = decisions.parts_of(study.store, rubric)
+        parts = decisions.parts_of(study.store, rubric)  # of the split, by cluster
         chosen = decisions.chosen_on(study.store, rubric)
         learned_from = decisions.influences_on_texts(study.store, rubric)
         first_graded_by_improve = decisions.graded_here_first(study.store, rubric)
@@ -301,8 +301,7 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit, by the column `by` or, if "", that of the settings."""
     ids = sorted(set(dataset.units["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    coded_units = zip(ids, clusters.codes, strict=True)
-    return {unit: str(clusters.values[code]) for unit, code in coded_units}
+    return {id_: str(clusters.values[code]) for id_, code in zip(ids, clusters.codes, strict=True)}
 
 
 def label_hashes(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -474,7 +473,8 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
+    dataset = without_withheld(with_parts(dataset, scaled.options_of))
+    return with_scores(dataset.changed(**changes))
 
 
 def check_sides(

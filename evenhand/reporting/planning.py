@@ -74,11 +74,11 @@ class Target:
 class Assumptions:
     """Assumptions about the raters without a pilot, and the `power` to reach.
 
-    Two annotators agree on a share `agreement` of the units, of which a share `prevalence` is
-    affirmative. On a `scale`, such as "1-5", the labels of two annotators have a `correlation` and
-    a `mean` (by default the scale's middle) instead. For a corrected mean or difference
-    `correlation` is that of the grader's labels with annotators', and `mean` may be two numbers,
-    the mean and the standard deviation of annotators' labels.
+    Two annotators agree on a share `agreement` of the units (rated items), of which a share
+    `prevalence` is affirmative. On a `scale`, such as "1-5", the labels of two annotators have a
+    `correlation` and a `mean` (by default the scale's middle) instead. For a corrected mean or
+    difference `correlation` is that of the grader's labels with annotators', and `mean` may be two
+    numbers, the mean and the standard deviation of annotators' labels.
 
     `raters` label each unit of a share `overlap`, and one of them each other unit. A pair has an
     answer of each of `subjects`, whose labels have the correlation `likeness`. `strictness` is the

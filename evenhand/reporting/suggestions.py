@@ -599,11 +599,11 @@ def draft_text(draft: Rubric, divided: DividedRubric, flags: Sequence[tuple[str,
     keys = [option.key for option in draft.options]
     if len(options) != len(keys):  # a text of the rubric contains such a line
         return top + dump_rubric(draft)
-    parts = [
+    option_sections = [
         f"{_comments(divided.points_of(key))}[[options]]\n{text}"
         for key, text in zip(keys, options, strict=True)
     ]
-    return top + head + "".join(parts)
+    return top + head + "".join(option_sections)
 
 
 def _comments(lines: Sequence[str]) -> str:

@@ -374,7 +374,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
     """Return the largest set of columns whose names combine each of two or more first parts with
     each of two or more second parts, with these parts. In a tie the first separator splits a name.
     """
-    columns_of: dict[str, dict[str, str]] = {}
+    columns_of: dict[str, dict[str, str]] = {}  # by the first part, then the second
     for column, pairs in splits.items():
         for first, second in pairs:
             columns_of.setdefault(first, {})[second] = column
@@ -387,7 +387,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
         n_numbers = sum(second[:1].isdecimal() for second in seconds)  # 1 of human_1 is no rubric
         return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))  # an early separator
 
-    products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
+    products = [pair for pair in firsts_by_seconds.items() if all(len(side) >= 2 for side in pair)]
     if not products:
         return {}
     seconds, firsts = max(products, key=preference)
@@ -408,8 +408,8 @@ def _is_rater_last(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Three signs that parts are raters, each for the first and for the second parts: a model's name
-    # among them; and questions, or labels, that show the other parts (hence 1, 0) to be rubrics.
+    # Three signs, each for the first and the second parts: they are raters if a model's name is
+    # among them, or if the other parts (hence 1, 0) are rubrics, by their names or by the labels.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
     by_label = [_are_rubrics_by_labels(table, parts, other_side) for other_side in (1, 0)]

@@ -193,7 +193,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """The work and cost of one grader on one rubric (`analysis.raters`)."""
+    """The work and cost of one grader on one rubric (see `study.store.store.grade_totals`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
