@@ -758,8 +758,8 @@ def _check_rule(
         checks = (verdict_check, *checks)
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
         weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
-    judged: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
-    return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **judged)
+    changes: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
+    return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **changes)
 
 
 def _analysed(

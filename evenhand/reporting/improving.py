@@ -275,9 +275,9 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 
 
 class Trial:
-    """A study's labels on one rubric, split, with the old grader and the candidates, unless it is
-    made without them (`with_candidates`). Annotators' labels are those at its creation; later ones
-    wait for the next run. Raises InputError as `improve` does.
+    """A study's labels on one rubric, split, with the old grader and, unless `with_candidates` is
+    false, the candidates. Annotators' labels are those at the start; later ones wait for the next
+    run. `rule` has the settings of the verdict. Raises InputError as `improve` does.
     """
 
     def __init__(self, study: Study, options: ImproveOptions, with_candidates: bool = True) -> None:
@@ -603,7 +603,7 @@ class _Run:
         )
 
     def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
-        """Choose the best candidate, test its gain, store and return the result; no rehearsal."""
+        """With `rounds`, choose the best candidate, test its gain, store and return the result."""
         result, trial = self.result, self.trial
         try:
             if trial.proposals:

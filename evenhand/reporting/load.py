@@ -236,7 +236,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     for rubric in decisions.rubrics_improved(study.store):
         clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
         parts = decisions.parts_of(study.store, rubric)  # of the split, by cluster
-        chosen = decisions.chosen_on(study.store, rubric)
+        chosen_on = decisions.chosen_on(study.store, rubric)
         learned_from = decisions.influences_on_texts(study.store, rubric)
         first_graded_by_improve = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
@@ -246,7 +246,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         withheld_units: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
             # A winner, or a grader with a proposed prompt.
-            tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
+            tuned_on = chosen_on.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
             # A grader that was asked about some parts only.
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
@@ -256,7 +256,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
                 withheld_units[rater] = frozenset(omitted)
         # New candidates that were not chosen.
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
-            if tried.is_new and rater not in chosen and rater in graded:
+            if tried.is_new and rater not in chosen_on and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
                     withheld_units[rater] = units

@@ -155,7 +155,7 @@ def _read_items(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemT
         item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
     else:
         path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
-    frame = item_table.table.map(reply_text)
+    frame = item_table.table.map(reply_text)  # a cell may be a provider's reply as JSON
     item_tables.check_items_table(frame, path.name)
     if options.judge in frame:
         labels = fold(frame[options.judge])
@@ -184,7 +184,7 @@ def _is_compared(
 def _study_of_answers(
     path: Path, item_table: ItemTable, named_rubrics: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
-    """Return the study of a file with one answer in a row."""
+    """Return the items, and the rubrics on them, of a file with one answer in a row."""
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
@@ -232,7 +232,7 @@ def _study_of_comparisons(
     named_rubrics: list[Rubric],
     options: ItemOptions,
 ) -> ItemStudy:
-    """Return the study of a file with two answers in a row, in the columns `answers`."""
+    """Return the items, and rubrics on them, of a file with two answers in a row (`answers`)."""
     name, frame = path.name, item_table.table
     single_options = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(single_options, "goes with one answer in a row; --steps with two")

@@ -50,7 +50,7 @@ class Printable:
 def text_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", padding: int = 1
 ) -> Table:
-    """Return a plain table, right-aligned after its first column; `padding` is left and right."""
+    """Return a plain table, right-aligned after column 1, with `padding` spaces around cells."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -595,16 +595,16 @@ def roles_in(
     with ratings by unit, has raters whose kind neither the export nor their names show.
     """
     table, roles = _as_long(table, options)
-    items = options.columns.get("unit_id") or roles.get("unit_id", "")
+    id_column = options.columns.get("unit_id") or roles.get("unit_id", "")
     if "rater_id" not in table:
-        table, items = _with_items(table, options, items)
-        return table, _kinds_of_columns(table, options), items
-    items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
+        table, id_column = _with_ids(table, options, id_column)
+        return table, _kinds_of_columns(table, options), id_column
+    id_column = id_column or next((key for key in ("unit_id", "item_id") if key in table), "")
     raters = texts(table["rater_id"])
     tool_export = export if export is not None and export.by_unit else None  # it has kinds, or ""
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and tool_export is None):
-        return table, options, items
+        return table, options, id_column
     rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
@@ -617,9 +617,9 @@ def roles_in(
             + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
         )
     if unknown or not without_kind:
-        return table, options, items
+        return table, options, id_column
     rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
-    return table.assign(rater_kind=rater_kinds), options, items
+    return table.assign(rater_kind=rater_kinds), options, id_column
 
 
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -647,11 +647,11 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
 
 
-def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
+def _with_ids(table: pd.DataFrame, options: ScaleOptions, name: str) -> tuple[pd.DataFrame, str]:
     """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
-            return table, items or column_of_ids
+            return table, name or column_of_ids
     in_settings: set[str] = set()  # all values, of which some name columns that describe units
     for value in options.settings.values():
         in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
