@@ -47,10 +47,11 @@ _MAX_PRICED = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A `published` study to be repeated in a `folder`, with subjects and graders of the user's
-    choice; options that are None are as in its design. `responses` is a file with responses of some
-    subjects, `settings` one with providers and prices, and `repeats` the number of responses to
-    each prompt. With `batch` graders are asked by the providers' batch services.
+    """A `published` study to be repeated in a `folder`, with subjects (models that respond) and
+    graders of the user's choice; options that are None are as in its design. `pairs` or
+    `propositions` is the file of prompts; `responses` has responses of some subjects, `settings`
+    providers and prices; `repeats` is the number of responses to each prompt. With `batch` graders
+    are asked by the providers' batch services.
     """
 
     published: PublishedStudy
@@ -135,8 +136,8 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     file or a model is not valid, where the folder has another study or, if it must be `ready` to
     begin, where a key or, under a budget, a price is missing.
     """
-    _check_and_trust_senders(options)
-    with _rehearse(options) as (study, existing):  # the first is temporary
+    _check_and_trust_providers(options)
+    with _rehearse(options) as (study, existing):  # `study` is temporary
         if existing is not None and existing.config.published:
             published_figures(existing)  # only for its InputError
         providers, batch = study.config.providers, options.batch
@@ -168,6 +169,60 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
     return total
 
 
+def _check_and_trust_providers(options: Reproduction) -> None:
+    """Raise InputError where a provider names environment variables that it may not be sent. Those
+    that are trusted in the settings file's folder are trusted in the study's from now on, too.
+    """
+    file, study_file = options.settings, options.folder / study_toml.FILE_NAME
+    sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
+    if file is not None:
+        sources.append((file, study_toml.read_model_settings(file)))
+    if study_file.is_file():
+        sources.append((study_file, study_toml.read_config(options.folder)))
+    for source, settings in sources:
+        for name, provider in known_providers(settings.providers).items():
+            if name in settings.providers:
+                endpoint_of(provider, typed="")  # only for its InputError
+        declared = study_toml.declarations(settings).values()
+        remember(options.folder, [value for value in declared if is_trusted(source.parent, value)])
+
+
+@contextmanager
+def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
+    """Yield a temporary study as it would be made, and the existing one in the folder or None,
+    whose settings, rubrics and responses the temporary one has.
+    """
+    folder = options.folder
+    opened = open_study(folder) if (folder / study_toml.FILE_NAME).is_file() else nullcontext()
+    with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
+        if existing is None:
+            unused_folder(folder)  # only for its InputError
+        rehearsal = Path(scratch) / "study"
+        create_study(rehearsal, options.plan())
+        config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
+        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the existing store
+        text = study_toml.with_values(config.read_text("utf-8-sig"), changes)
+        (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
+        if existing is not None:
+            shutil.rmtree(rehearsal / RUBRICS_FOLDER)
+            shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
+        with open_study(rehearsal) as study:
+            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
+                if prompts:  # which the file of responses does not answer
+                    fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
+                    numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
+                    raise InputError(written("reproduce.uneven", **fields, **numbers))
+            if existing is not None:
+                if not existing.store.pairs().equals(study.store.pairs()):
+                    raise InputError(written("reproduce.another", folder=folder))
+                raters = existing.config.annotation.raters_per_unit
+                if options.raters not in (None, raters):
+                    numbers = {"wanted": options.raters, "raters": raters}
+                    raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
+                study.store.add_responses(existing.store.responses())
+            yield study, existing
+
+
 def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
     """Fill missing responses of a temporary study with text of usual length, to price grades."""
     filler, sides = " ".join(["words"] * USUAL_WORDS), sides_of(study.store.pairs())
@@ -188,7 +243,7 @@ def _forecast_grades(
     names, grading = options.graders, options.grading()
     n_graded: dict[str, int] = {}
     if existing is not None and existing.subjects():
-        present = graders.forecast(existing, names, grading, max_priced=1)
+        present = graders.forecast(existing, names, grading, max_priced=1)  # no price is needed
         n_graded = {forecast.rater_id: forecast.already for forecast in present}
     forecasts = graders.forecast(study, names, grading, batch=options.batch, max_priced=_MAX_PRICED)
     return [forecast.remaining(n_graded.get(forecast.rater_id, 0)) for forecast in forecasts]
@@ -196,7 +251,7 @@ def _forecast_grades(
 
 @contextmanager
 def prepare_study(options: Reproduction) -> Iterator[Study]:
-    """Yield the study, made if it does not exist, with the files' responses and providers."""
+    """Yield the study, made if need be, with the responses and providers of the user's files."""
     folder, published = options.folder, options.published
     if not (folder / study_toml.FILE_NAME).is_file():
         make_study(folder, options.plan())
@@ -211,13 +266,13 @@ def prepare_study(options: Reproduction) -> Iterator[Study]:
             atomic_write(folder / FIGURES, (published.folder / FIGURES).read_bytes())
         with changing_settings(study):
             study_toml.change_config(folder, changes)
-    with open_study(folder) as study:
+    with open_study(folder) as study:  # with the changed settings
         yield study
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Summaries of what all models did (`run`) and graders alone, and sentences on subjects."""
+    """Summaries of what was asked of all models and of graders alone, and sentences on subjects."""
 
     run: RunSummary  # its `graders` are subjects and graders
     grades: RunSummary
@@ -259,58 +314,3 @@ def collect(
                 grades = graders.grade(study, names, grading, limits, progress, batch=batch)
         run = RunSummary((*run.graders, *grades.graders), grades.over_budget)
     return Collection(run, grades, lines)
-
-
-def _check_and_trust_senders(options: Reproduction) -> None:
-    """Raise InputError where a provider names environment variables that it may not be sent. Trust
-    what the settings file may send in the study's folder, too, whose study.toml takes it over.
-    """
-    file, study_file = options.settings, options.folder / study_toml.FILE_NAME
-    sources: list[tuple[Path, study_toml.ModelSettings | study_toml.StudyConfig]] = []
-    if file is not None:
-        sources.append((file, study_toml.read_model_settings(file)))
-    if study_file.is_file():
-        sources.append((study_file, study_toml.read_config(options.folder)))
-    for source, settings in sources:
-        for name, provider in known_providers(settings.providers).items():
-            if name in settings.providers:
-                endpoint_of(provider, typed="")  # only for its InputError
-        declared = study_toml.declarations(settings).values()
-        remember(options.folder, [value for value in declared if is_trusted(source.parent, value)])
-
-
-@contextmanager
-def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
-    """Yield a temporary study as it would be made, and the existing one in the folder or None,
-    whose settings, rubrics and responses the temporary one has.
-    """
-    folder = options.folder
-    opened = open_study(folder) if (folder / study_toml.FILE_NAME).is_file() else nullcontext()
-    with opened as existing, tempfile.TemporaryDirectory(prefix="evenhand-") as scratch:
-        if existing is None:
-            unused_folder(folder)  # only for its InputError
-        rehearsal = Path(scratch) / "study"
-        create_study(rehearsal, options.plan())
-        config = (rehearsal if existing is None else folder) / study_toml.FILE_NAME
-        text = config.read_text("utf-8-sig")
-        changes = {"": {"store": "study.db"}, **options.model_settings}  # not the existing store
-        text = study_toml.with_values(text, changes)
-        (rehearsal / study_toml.FILE_NAME).write_text(text, "utf-8")
-        if existing is not None:
-            shutil.rmtree(rehearsal / RUBRICS_FOLDER)
-            shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
-        with open_study(rehearsal) as study:
-            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
-                if prompts:  # which the file of responses does not answer
-                    fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
-                    numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
-                    raise InputError(written("reproduce.uneven", **fields, **numbers))
-            if existing is not None:
-                if not existing.store.pairs().equals(study.store.pairs()):
-                    raise InputError(written("reproduce.another", folder=folder))
-                raters = existing.config.annotation.raters_per_unit
-                if options.raters not in (None, raters):
-                    numbers = {"wanted": options.raters, "raters": raters}
-                    raise InputError(written("reproduce.other_raters", folder=folder, **numbers))
-                study.store.add_responses(existing.store.responses())
-            yield study, existing

@@ -29,7 +29,7 @@ def table_of(package: str, file: str) -> dict[str, Any]:
 def texts() -> dict[str, str]:
     """Return all sentences by key, `section.name`."""
     tables = table_of("evenhand", "texts.toml").items()
-    return {f"{section}.{name}": text for section, texts in tables for name, text in texts.items()}
+    return {f"{section}.{name}": text for section, table in tables for name, text in table.items()}
 
 
 def written(key: str, /, **fields: object) -> str:
@@ -45,6 +45,14 @@ def written(key: str, /, **fields: object) -> str:
     return _Formatter().vformat(texts()[key], (), fields)
 
 
+class _Formatter(string.Formatter):
+    """A formatter that writes None and numbers that are not finite as a dash."""
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        is_unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
+        return DASH if is_unknown else format(value, format_spec)
+
+
 def number_of(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless the count is 1.
 
@@ -52,14 +60,6 @@ def number_of(count: int, noun: str) -> str:
     ('1 item', '1,250 pairs')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-class _Formatter(string.Formatter):
-    """Formats None and numbers that are not finite as a dash."""
-
-    def format_field(self, value: object, format_spec: str) -> str:
-        is_unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
-        return DASH if is_unknown else format(value, format_spec)
 
 
 def in_pieces(key: str, /, **fields: object) -> list[object]:
@@ -102,6 +102,11 @@ def visible(text: str) -> str:
     return text if text.isprintable() else _INVISIBLE.sub(mark_of, text)
 
 
+def mark_of(match: re.Match[str]) -> str:
+    """Return the mark for an invisible character, such as ‹U+000B›."""
+    return f"‹U+{ord(match[0]):04X}›"
+
+
 def visible_in(value: Any) -> Any:
     """Return a value with `visible` applied to every text in lists and mappings, keys included."""
     if isinstance(value, str):
@@ -121,17 +126,13 @@ def print_anywhere() -> None:
 
 
 def escaped_json(text: str) -> str:
-    """Return an equivalent JSON text with invisible characters as JSON's escapes (UTF-16)."""
+    """Return an equivalent JSON text with invisible characters as escapes, such as \\u202e."""
 
     def escaped(match: re.Match[str]) -> str:
-        return re.sub("....", r"\\u\g<0>", match[0].encode("utf-16-be", "surrogatepass").hex())
+        digits = match[0].encode("utf-16-be", "surrogatepass").hex()  # four for each UTF-16 unit
+        return re.sub("....", r"\\u\g<0>", digits)
 
     return _INVISIBLE.sub(escaped, text)
-
-
-def mark_of(match: re.Match[str]) -> str:
-    """Return the mark for an invisible character, such as ‹U+000B›."""
-    return f"‹U+{ord(match[0]):04X}›"
 
 
 def readable_name(key: str) -> str:

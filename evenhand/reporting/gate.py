@@ -4,10 +4,10 @@
 written as sentences, JSON, JUnit XML, and Markdown for a job's summary.
 
 A rule is comma-separated conditions, of which `verdict` may be one. A baseline is a JSON file of
-annotators' labels and a grader's grades on the same units (`Baseline`), to compare later grades
-with. It holds labels, scales, hashes of the rubrics, clusters and the settings that decide; no
-prompts, no responses and no annotators' names, so that it may be kept in a repository with the code
-that it guards. Grading again takes the texts, which stay with the study.
+annotators' labels and a grader's grades on the same units, which are rated items (`Baseline`). It
+holds no prompts, responses or names of annotators, so that it may be kept in a repository with the
+code that it guards. Later grades are compared with it on each rubric: the result, a `Drift`, is
+that the grader is unchanged or has changed, or is inconclusive.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from evenhand.study.tables.ratings import LONG_PLACEBO, PLACEBO, RATINGS_COLUMNS
 from evenhand.texts import visible, visible_in, written
 
 Outcome = Literal["met", "not_met", "inconclusive"]
-"""The outcome of a check; below are those of a drift and of a verdict."""
+"""The outcome of a check; below are the outcomes that drifts and verdicts stand for."""
 _WORST_FIRST: tuple[Outcome, ...] = ("not_met", "inconclusive", "met")
-_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}  # or inconclusive
+_DRIFT_OUTCOME: dict[str, Outcome] = {"unchanged": "met", "changed": "not_met"}  # else inconclusive
 VERDICT_OUTCOMES: dict[str, Outcome] = {
     "can_replace": "met",
     "can_replace_at_threshold": "met",
@@ -85,9 +85,9 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Gate(Printable):
-    """All checks on one grader, a rater id; true only if all are met. `notes` list assumptions
-    about the labels. `verdict` is the grader's, "" if the labels were not analysed; `weaker` is a
-    sentence if the rule is met although the verdict is no pass. `rows` are the results.
+    """The checks on one `grader` (a rater id), in a condition True if all are met. `verdict` is the
+    one on the grader, "" if the labels were not analysed; `weaker` is a warning if the rule is met
+    although this verdict is no pass, else "". `rows` are all figures, `notes` list assumptions.
     """
 
     source: str
@@ -232,9 +232,9 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedClause:
-    """A clause with the value found in the results, NaN with a `note` on the reason if there is
-    none. `statistic` is its full name in the results, and `worst_of` is the number of attacks of
-    which this one meets the clause least, 0 if the clause is about a single row.
+    """A clause with the `value` of its figure in the results, NaN if undefined, for the reason in
+    `note`. `statistic` is the full name of its statistic. `worst_of` is the number of attacks among
+    which the figure is that of the worst, 0 if the clause is about a single row.
     """
 
     clause: Clause
@@ -310,59 +310,59 @@ def parse_rule(text: str) -> Rule:
 
 
 def check_clauses(
-    clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str, kappa: str
+    clauses: Sequence[Clause], results: pd.DataFrame, rubric: str, grader: str, weighted_kappa: str
 ) -> list[CheckedClause]:
     """Check every clause against the grader's rows of `results`: the comparison with annotators if
     there is one, else the row of the grader alone.
 
-    A statistic that exists for the binary label only is found there without `|binary`. `kappa` is
-    the statistic for which a clause may write "kappa" if categories are ordered. Raises InputError
-    if the rubric has no such grader or no binary label, or the grader no such statistic.
+    A statistic that exists for the binary label only is found there without `|binary`. "kappa" in a
+    clause means `weighted_kappa`, a statistic, if the rubric's categories are ordered. Raises
+    InputError if the rubric has no such grader or no binary label, or the grader no such statistic.
     """
     rows = results[results["rubric"] == rubric]
     raters = set(rows.loc[rows["statistic"] == "coverage", "rater_b"]) - set(_GROUPS)
     if grader not in raters:
         names = ", ".join(sorted(raters))
         raise InputError(f"there is no grader {grader!r} here; the raters are {names}")
-    return [_check_clause(clause, rows, grader, kappa) for clause in clauses]
+    return [_check_clause(clause, rows, grader, weighted_kappa) for clause in clauses]
 
 
-def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -> CheckedClause:
+def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, weighted: str) -> CheckedClause:
     """Find the clause's figure in the rows of a rubric, and check it (see `check_clauses`)."""
-    statistic = _full_name(clause, rows, kappa)
-    candidates = rows[rows["statistic"] == statistic]
+    statistic = _full_name(clause, rows, weighted_kappa=weighted)
+    statistic_rows = rows[rows["statistic"] == statistic]
     is_audit = statistic.startswith("injection_")
     if is_audit and statistic not in AUDIT_STATISTICS:
         names = ", ".join(AUDIT_STATISTICS)
         raise InputError(written("gate.no_such_of_audit", statistic=statistic, named=names))
-    if is_audit and not (candidates["rater_a"] == grader).any():
+    if is_audit and not (statistic_rows["rater_a"] == grader).any():
         raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
     has_binary = (rows["subset"] == "all|binary").any()
-    if candidates.empty and find_entry(statistic) and not has_binary:
+    if statistic_rows.empty and find_entry(statistic) and not has_binary:
         raise InputError(
             f"--require: there is no {statistic} here, nor any statistic of the binary label, "
             "as no labels count as yes; declare them with --affirmative, or in the rubric"
         )
-    if candidates.empty:
+    if statistic_rows.empty:
         raise InputError(
             f"--require: there is no statistic {statistic!r} here; results.csv has "
             + ", ".join(sorted(set(rows["statistic"])))
         )
     # The grader is second, after "humans", a reference or (in its coverage) "", or first and alone.
-    first, second = candidates["rater_a"], candidates["rater_b"]
-    is_reference = candidates["statistic"].str.endswith("_reference")
+    first, second = statistic_rows["rater_a"], statistic_rows["rater_b"]
+    is_reference = statistic.endswith("_reference")
     is_second = (second == grader) & (first.isin(["humans", ""]) | is_reference)
-    candidates = candidates[is_second | ((first == grader) & (second == ""))]
-    subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]
+    grader_rows = statistic_rows[is_second | ((first == grader) & (second == ""))]
+    subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]  # of all units
     for subset in subsets:
-        is_match = (candidates["subset"] == subset) & (candidates["at"] == clause.level)
-        matching = candidates[is_match].sort_values("rater_a", ascending=False)  # "humans" first
+        is_match = (grader_rows["subset"] == subset) & (grader_rows["at"] == clause.level)
+        matching = grader_rows[is_match].sort_values("rater_a", ascending=False)  # "humans" first
         if not matching.empty:
             row = matching.iloc[0]
             note = str(row["note"]) or "no interval"
             return CheckedClause(clause, float(row[clause.part]), note, statistic=statistic)
     is_any_attack = is_audit and not clause.level and not clause.binary
-    if is_any_attack and (worst := _worst_attack(clause, candidates)):
+    if is_any_attack and (worst := _worst_attack(clause, grader_rows)):
         return worst
     if clause.binary and not has_binary:
         raise InputError(
@@ -371,7 +371,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, kappa: str) -
         )
     on_binary = " on the binary label" if clause.binary else ""
     fault = f"--require: {grader!r} has no {statistic}{on_binary} here"
-    levels = sorted(set(candidates.loc[candidates["subset"].isin(subsets), "at"]) - {""})
+    levels = sorted(set(grader_rows.loc[grader_rows["subset"].isin(subsets), "at"]) - {""})
     if levels:
         listed_levels = ", ".join(levels[:_MOST_LEVELS])
         fault += f"; it is given at {listed_levels}: write {statistic}@{levels[0]}"
@@ -391,9 +391,9 @@ def _worst_attack(clause: Clause, rows: pd.DataFrame) -> CheckedClause | None:
     return replace(worst, worst_of=len(checks))
 
 
-def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
+def _full_name(clause: Clause, rows: pd.DataFrame, weighted_kappa: str) -> str:
     """Return the full name of a clause's statistic: "tpr" and "tnr" are against the reference if
-    one is declared, else against the majority; "kappa" is `kappa` if the rubric has it.
+    one is declared, else against the majority; "kappa" is `weighted_kappa` if the rubric has it.
     """
     if clause.statistic in ("tpr", "tnr"):
         of_reference = f"{clause.statistic}_reference"
@@ -401,8 +401,8 @@ def _full_name(clause: Clause, rows: pd.DataFrame, kappa: str) -> str:
         return of_reference if is_declared else f"{clause.statistic}_majority"
     if clause.statistic != "kappa":
         return clause.statistic
-    weighted = (rows["statistic"] == kappa) & (rows["subset"] == "all")
-    return kappa if weighted.any() and not clause.binary else "cohen_kappa"
+    is_weighted = (rows["statistic"] == weighted_kappa) & (rows["subset"] == "all")
+    return weighted_kappa if is_weighted.any() and not clause.binary else "cohen_kappa"
 
 
 # ---- a baseline ---------------------------------------------------------------------------------
@@ -415,7 +415,7 @@ Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
 
 
 class Baseline(Section):
-    """A baseline file: `scales` by rubric, with the grader's thresholds and the texts' hashes."""
+    """A baseline file; `scales` are by rubric, with the grader's threshold and hashes of texts."""
 
     file: Literal["evenhand baseline"]
     format: Literal[1]
@@ -565,8 +565,8 @@ def drifts_from(
         rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, raters.before)
         present = _present_grades(baseline, present_dataset, name, grader, new_rubric=new_rubric)
         scale = baseline.scales[name].scale(name)
-        both = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
-        ratings = pd.concat(both, ignore_index=True)
+        before_and_after = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
+        ratings = pd.concat(before_and_after, ignore_index=True)
         rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
         labels = versions.paired_labels(ratings, rated_units, scale, raters)
         drifts.append(versions.drift_of(labels, raters, settings, decision, seed=baseline.seed))
@@ -752,8 +752,8 @@ def _check_rule(
     grader = display_names.get(result.grader, result.grader)
     typed_rubric = display_names.get(options.rubric or "", options.rubric)
     rubric = _choose_rubric(typed_rubric, rubrics, of_file=of_file)
-    kappa = f"weighted_kappa_{analysis.settings.ordered}"
-    checked_clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, kappa)
+    weighted_kappa = f"weighted_kappa_{analysis.settings.ordered}"
+    checked_clauses = check_clauses(rule.clauses, analysis.results, rubric, grader, weighted_kappa)
     checks = tuple(checked.check for checked in checked_clauses)
     key = rubric, grader
     of_grader = (entry for entry in analysis.verdicts if (entry["rubric"], entry["grader"]) == key)
@@ -764,8 +764,8 @@ def _check_rule(
         checks = (verdict_check, *checks)
     elif verdict_check.outcome != "met" and all(check.outcome == "met" for check in checks):
         weaker = written(f"gate.weaker_{verdict_check.outcome}", sentence=verdict_check.sentence)
-    facts: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
-    return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **facts)
+    changes: dict[str, Any] = {"verdict": verdict["verdict"] if verdict else "", "weaker": weaker}
+    return replace(result, checks=checks, rows=analysis.rows, display_name=grader, **changes)
 
 
 def _analysed(
@@ -811,7 +811,7 @@ def _comparison(
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name
-    grader, rubric = dataset.id_of(grader), dataset.id_of(rubric) if rubric else rubric
+    grader, rubric = dataset.id_of(grader), (dataset.id_of(rubric) if rubric else rubric)
     drifts = drifts_from(baseline, dataset, grader, rubric=rubric, new_rubric=new_rubric, **changes)
     return Comparison(
         source=_source_name(source, options),

@@ -1,10 +1,10 @@
 """Find a better grader for a study, and test that it is better: `evenhand improve`.
 
-Labelled clusters are split once into *learn*, *choose* and *prove*: the training, selection and
-test set (`analysis.verdicts.versions`). Candidates grade *choose* round by round, each round on
-more clusters and without the worse half, and the best is compared with the old grader on *prove*.
-Each comparison on *prove* is a reading, which spends a part of the test's error rate; comparing the
-same labels and grades again is no new reading.
+Clusters of labelled units (rated items) are split once into *learn*, *choose* and *prove*: the
+training, selection and test set (`analysis.verdicts.versions`). Candidates grade *choose* round by
+round, each on more clusters and without the worse half; the best is compared with the old grader on
+*prove*. Each comparison on *prove* is a reading, which spends a part of the test's error rate;
+comparing the same labels and grades again is no new reading.
 
 `Trial` holds the split labels and the candidates, `_Run` asks the graders, `Improvement` is the
 result. Grades are stored like any others, so the same command continues a run that was killed or
@@ -48,7 +48,7 @@ from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.workspace import PROMPTS_FOLDER
 from evenhand.texts import written
 
-Grading = tuple[str, GradingOptions]  # a grader, and its options for some units
+Grading = tuple[str, GradingOptions]  # a grader's name as typed, and its options for some units
 AUDITED = 20  # units of an injection audit; eight suffice to find a grader that obeys an attack
 
 
@@ -183,7 +183,7 @@ class Improvement(Printable):
 
 
 def _kappa_cell(score: Score | None) -> str:
-    """Return the text of a kappa in a round: "" if dropped in an earlier one, "-" if undefined."""
+    """Return a grader's kappa in a round as text: "" if it was dropped before, "-" if undefined."""
     if score is None:
         return ""
     return "-" if math.isnan(score.kappa) else f"{score.kappa:.2f}"
@@ -197,10 +197,9 @@ def improve(
     *,
     done_by: str = "",
 ) -> Improvement:
-    """Split the labels, grade with the candidates, choose the best and test its gain. Safe to
-    interrupt: the same call continues. Raises InputError, before any request, if there are too few
-    labels or no candidates, if a candidate's prompt changes the question or the options, if no gain
-    could be shown, and as `grade` does.
+    """Split the labels, grade with the candidates, choose the best and test its gain. Raises
+    InputError, before any request, if there are too few labels or no candidates, if a candidate's
+    prompt changes the question or the options, if no gain could be shown, and as `grade` does.
     """
     with running.only_runner(study):
         rounds = running.Rounds.begin(study, limits, progress)
@@ -238,7 +237,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    given_candidates = trial.candidates
+    known_candidates = trial.candidates  # of the options, without proposals
     proposal_forecasts: list[running.GraderForecast] = []
     if trial.proposals:  # placeholders that cost as much as the candidates which GEPA may propose
         gepa = trial.gepa_input()
@@ -263,11 +262,11 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         clusters = choose[: n_choose_clusters[candidate.rater_id]]
         if index == 0:
             clusters = [*clusters, *prove]
-        if candidate in given_candidates:
+        if candidate in known_candidates:
             forecasts += forecasts_of(candidate, clusters)
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
-            unknown = {"rater_id": candidate.origin, "sample": None}
-            forecasts += forecasts_of(candidate, [*clusters, *learn], **unknown)
+            as_proposal = {"rater_id": candidate.origin, "sample": None}
+            forecasts += forecasts_of(candidate, [*clusters, *learn], **as_proposal)
     if reworded := [candidate for candidate in trial.candidates if trial.is_reworded(candidate)]:
         (audit,) = forecast_audit(study, reworded[-1].audit)  # a proposal's, if there are any
         name = written("improve.audited", grader=written("improve.best"))
@@ -276,9 +275,9 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 
 
 class Trial:
-    """A study's labels on one rubric, split, with the old grader and the candidates, unless it is
-    made without them (`with_candidates`). Annotators' labels are those at its creation; later ones
-    wait for the next run. Raises InputError as `improve` does.
+    """A study's labels on one rubric, split, with the old grader and, unless `with_candidates` is
+    false, the candidates. Annotators' labels are those at the start; later ones wait for the next
+    run. `rule` has the settings of the verdict. Raises InputError as `improve` does.
     """
 
     def __init__(self, study: Study, options: ImproveOptions, with_candidates: bool = True) -> None:
@@ -294,7 +293,7 @@ class Trial:
         ratings = study.ratings()
         self._initial_ratings = ratings[ratings["rubric"] == self.rubric.name]
         is_grade = self._initial_ratings["rater_kind"] == "model"
-        self._initial_graders = {*self._initial_ratings.loc[is_grade, "rater_id"]}
+        self._initial_graders = {*self._initial_ratings.loc[is_grade, "rater_id"]}  # rater ids
         self.asked_grader = self._asked_grader()
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
@@ -311,9 +310,9 @@ class Trial:
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
         self.parts = self._split(ratings)  # by cluster
-        people = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
+        human_labels = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
         self.units_by_cluster: dict[str, list[str]] = {}  # those that annotators labelled
-        for unit in sorted(set(people["unit_id"])):
+        for unit in sorted(set(human_labels["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
         self.old = self._old_grader()
@@ -400,7 +399,7 @@ class Trial:
         return Candidate(task.rater_id, origin, grader, grading)
 
     def _counted_ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: annotators' as at the start, graders' as now."""
+        """Return the rubric's ratings that count: annotators' at the start, graders' at present."""
         ratings = self.study.ratings()
         is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
         human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
@@ -417,8 +416,8 @@ class Trial:
     def gepa_input(self) -> suggestions.GepaInput:
         """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
         prompt = self.old.grading.prompt
-        own_text = prompt.instructions if isinstance(prompt, Instructions) else ""
-        text, units = own_text or self.rubric.instructions, self.units_to_learn()
+        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
         return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
 
     def add(self, proposed: suggestions.Proposals) -> None:
@@ -488,10 +487,11 @@ class Trial:
         ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
         cluster_ids = [self.cluster_of_unit[unit] for unit in units]
         table = pd.DataFrame({"unit_id": units, "cluster_id": cluster_ids})
-        if INCLUSION in (all_units := self._dataset.units):  # units were sampled unequally
-            table[INCLUSION] = table["unit_id"].map(all_units.set_index("unit_id")[INCLUSION])
-        weighted = with_weights(table, ratings)
-        return encode(combine_readings(ratings, self._scale), self._scale, weighted)
+        all_units = self._dataset.units.set_index("unit_id")
+        if INCLUSION in all_units:  # units were sampled with unequal probabilities
+            table[INCLUSION] = table["unit_id"].map(all_units[INCLUSION])
+        readings = combine_readings(ratings, self._scale)
+        return encode(readings, self._scale, with_weights(table, ratings))
 
     def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
         """Return the ratings of annotators and these graders on these clusters."""
@@ -504,8 +504,8 @@ class Trial:
         ratings = self._ratings_of([rater_id], clusters)
         readings = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
         return {
-            readings.units[unit]: self._scale.categories[code]
-            for unit, code in zip(readings.unit, readings.code, strict=True)
+            readings.units[unit_code]: self._scale.categories[code]
+            for unit_code, code in zip(readings.unit, readings.code, strict=True)
             if code >= 0  # -1: no label
         }
 
@@ -548,9 +548,9 @@ class Trial:
 
     def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone. It counts as an
-        interim analysis of the study, as its report on the same labels would. Each `reading` of
-        *prove* (from 1) may be of another grader, so the level is at most that of the interim
-        analysis of this number. This run's injection audit counts too.
+        interim analysis of the study, as its report on the same labels would. If `reading`, the
+        number of the reading of *prove*, is larger than that of the interim analysis, it sets the
+        level, as each reading may be of another grader. This run's injection audit counts too.
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
@@ -603,7 +603,7 @@ class _Run:
         )
 
     def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
-        """Choose the best candidate, test its gain, and store and return the result."""
+        """With `rounds`, choose the best candidate, test its gain, store and return the result."""
         result, trial = self.result, self.trial
         try:
             if trial.proposals:
@@ -687,8 +687,8 @@ class _Run:
         store, rubric = trial.study.store, trial.rubric.name
         clusters = trial.clusters_in("prove")
         labels = trial.labels_of([old, new], clusters)
-        is_read = versions.content_hash(labels, old, new) in log.contents_read(store, rubric)
-        if not is_read:  # else the outcome is known, and repeating the test costs nothing
+        was_read = versions.content_hash(labels, old, new) in log.contents_read(store, rubric)
+        if not was_read:  # else the outcome is known, and repeating the test costs nothing
             choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
             level, n_clusters = trial.next_level, len(clusters)
             result.chance = versions.chance_of_proof(choose_labels, old, new, n_clusters, level)
@@ -698,7 +698,7 @@ class _Run:
         self._audit(rounds, best)
         if result.audit_failure:
             return
-        if not is_read:
+        if not was_read:
             labels = self._labels([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=versions.content_hash(labels, old, new))
         reading_number = log.read_proof(store, rubric, reading, self.done_by)
@@ -716,12 +716,12 @@ class _Run:
         result, trial = self.result, self.trial
         if not trial.is_reworded(best):
             return
-        before = _prompt_lines(trial.rubric, trial.old.grading.prompt)
-        after = _prompt_lines(trial.rubric, best.grading.prompt)
         # The prompt behind imported labels is unknown: the rubric's own is shown in its place.
-        name = trial.rubric.name if trial.old.is_imported else trial.old.rater_id
-        difference = difflib.unified_diff(before, after, name, best.rater_id, lineterm="")
-        result.difference = "\n".join(difference)
+        old_lines = _prompt_lines(trial.rubric, trial.old.grading.prompt)
+        old_name = trial.rubric.name if trial.old.is_imported else trial.old.rater_id
+        new_lines, new_name = _prompt_lines(trial.rubric, best.grading.prompt), best.rater_id
+        diff_lines = difflib.unified_diff(old_lines, new_lines, old_name, new_name, lineterm="")
+        result.difference = "\n".join(diff_lines)
         _check_finished(audit_in_rounds(rounds, best.audit))
         bounds = trial.rule.injection
         for audit in audits_of(trial.study, best.rater_id):

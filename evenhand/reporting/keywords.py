@@ -1,7 +1,7 @@
 """Check the keywords of the functions of `import evenhand`, by the decorator `taking`.
 
-Keywords have the names and the types of the fields of the options that they become, for messages
-and for type checkers (`keyword_types.pyi`, written by `python -m docs.keywords`). Messages name the
+A keyword has the name and the type of a field in a class of options, such as `ScaleOptions`. Type
+checkers read them in `keyword_types.pyi`, which `python -m docs.keywords` writes. Messages name the
 nearest known keyword or choice, and the extra that installs a missing library.
 """
 
@@ -24,16 +24,16 @@ Result = TypeVar("Result")
 
 @cache
 def keyword_types() -> dict[str, dict[str, str]]:
-    """Return each function's set of keywords, {keyword: type}, by the set's name. The set for
-    tuning lacks `reference`, a parameter of `calibrate` itself; that for a plan has its assumptions
-    too. Types are texts as in `keyword_types.pyi`, which imports "Names", "Table" and "Level".
+    """Return the sets of keywords that functions accept, each {keyword: type}, by the set's name
+    (see `taking`). The set for tuning lacks `reference`, a parameter of `calibrate` itself. Types
+    are texts as in `keyword_types.pyi`, which imports "Names", "Table" and "Level".
     """
     from evenhand.reporting.planning import Assumptions
     from evenhand.reporting.ratings_file.declared import FileOptions, LabelOptions
     from evenhand.study.settings.analysis import Rules
 
     rules = {"seed": Rules.model_fields["seed"], **Rules.model_fields}  # the seed first in the list
-    settings = {name: _type(field.annotation) for name, field in rules.items()}
+    settings = {name: _text_of(field.annotation) for name, field in rules.items()}
     settings["missing"] = "Names"
     reference = {"reference": settings.pop("reference")}
     overlap = {"overlap": settings.pop("overlap")}
@@ -47,35 +47,35 @@ def keyword_types() -> dict[str, dict[str, str]]:
         "columns": "Mapping[str, str] | None",
         "name": "str",
     }
-    assumed, label = _given_types(Assumptions), _given_types(LabelOptions)
-    assumed["strictness"] += " | None"  # None is a value of this one: the usual strictness
-    label["missing"] = "Names"
-    del label["in_python"], label["given_options"], label["descriptions"]  # set by programs only
+    of_plan, of_label = _types_without_none(Assumptions), _types_without_none(LabelOptions)
+    of_plan["strictness"] += " | None"  # None is a value of this one: the usual strictness
+    of_label["missing"] = "Names"
+    del of_label["in_python"], of_label["given_options"], of_label["descriptions"]  # for programs
     return {
         "": {},  # for functions without `**options`
         # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
         "RatingsKeywords": of_source | settings | reference | overlap,
         "TuningKeywords": of_source | settings | overlap,
-        "PlanKeywords": of_source | settings | reference | assumed,
-        "LabelKeywords": label,
+        "PlanKeywords": of_source | settings | reference | of_plan,
+        "LabelKeywords": of_label,
     }
 
 
 def _types_of(options: type, sequence: str = "str | Sequence[str]") -> dict[str, str]:
-    """Return a dataclass's fields as keywords, {keyword: type}; `sequence` as in `_type`."""
+    """Return a dataclass's fields as keywords, {keyword: type}; `sequence` as in `_text_of`."""
     hints = get_type_hints(options)
-    return {field.name: _type(hints[field.name], sequence) for field in fields(options)}
+    return {field.name: _text_of(hints[field.name], sequence) for field in fields(options)}
 
 
-def _given_types(options: type) -> dict[str, str]:
+def _types_without_none(options: type) -> dict[str, str]:
     """Return `_types_of` without None, which in these fields means that a keyword is left out."""
-    return {name: kind.removesuffix(" | None") for name, kind in _types_of(options).items()}
+    return {name: text.removesuffix(" | None") for name, text in _types_of(options).items()}
 
 
-def _type(hint: object, sequence: str = "str | Sequence[str]") -> str:
+def _text_of(hint: object, sequence: str = "str | Sequence[str]") -> str:
     """Return the text of a keyword's type for a field's type, with `sequence` for a sequence.
 
-    >>> _type(dict[str, tuple[str, ...]]), _type(tuple[str, ...]), _type(float | None)
+    >>> _text_of(dict[str, tuple[str, ...]]), _text_of(tuple[str, ...]), _text_of(float | None)
     ('Mapping[str, Sequence[str]]', 'str | Sequence[str]', 'float | None')
     """
     inner = get_args(hint)
@@ -85,10 +85,10 @@ def _type(hint: object, sequence: str = "str | Sequence[str]") -> str:
         case origin if origin is Literal:
             return f"Literal[{', '.join(map(repr, inner))}]"
         case origin if origin in (dict, Mapping):
-            return f"Mapping[str, {_type(inner[1], 'Sequence[str]')}]"
+            return f"Mapping[str, {_text_of(inner[1], 'Sequence[str]')}]"
         case origin if origin in (tuple, Sequence):
             return sequence
-    return " | ".join(_type(part, sequence) for part in inner)  # a union
+    return " | ".join(_text_of(part, sequence) for part in inner)  # a union
 
 
 @cache
@@ -102,8 +102,8 @@ def _choices() -> dict[str, tuple[str, ...]]:
     hints = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
     settings.pop("overlap")  # a number in a plan
-    further = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
-    return settings | further
+    others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
+    return settings | others
 
 
 _KINDS: dict[str, tuple[type, str]] = {
@@ -120,8 +120,8 @@ _MOST_QUOTED = 60  # the most characters of a value that a message quotes
 
 
 def taking(keywords: str = "") -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
-    """Decorate a function with `**options` to accept only the keywords of a set of `keyword_types`.
-    Its InputErrors name keywords in place of command-line options.
+    """Decorate a function so that its `**options` accept only the keywords of the set called
+    `keywords` in `keyword_types`, and its InputErrors name keywords, not command-line options.
     """
 
     def decorate(function: Callable[Params, Result]) -> Callable[Params, Result]:
@@ -166,7 +166,7 @@ def _check(function: str, options: Mapping[str, object], types: Mapping[str, str
 
 
 def _expected_kind(value: object, hint: str) -> str:
-    """Return the kind of value that a type hint asks for, in words; "" if the value has it.
+    """Return the kind of value that a type hint asks for, in words; "" if the value is of it.
 
     >>> _expected_kind("5", "int"), _expected_kind(None, "float | None"), _expected_kind(1, "float")
     ('a whole number', '', '')
@@ -221,7 +221,7 @@ _EXTRAS = {
     "grade": ("aiohttp", "anthropic", "genai_prices", "httpx2", "openai", "regex", "tenacity"),
     "report": ("krippendorff", "sklearn", "statsmodels", "vl_convert"),
 }
-"""Modules by the extra of the package that installs them; others are those of `study`."""
+"""Modules by the extra of the package that installs them; `study` installs all other ones."""
 
 
 def missing_library(error: Exception) -> str:

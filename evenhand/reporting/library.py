@@ -134,9 +134,9 @@ def open_study(folder: str | os.PathLike[str]) -> Dataset:
     Nothing is written, and no interim analysis is counted, so that labels since the last
     `evenhand report` get no verdict. Raises InputError if the folder holds no study.
     """
-    from evenhand.study import open_study
+    from evenhand import study as studies
 
-    with open_study(Path(folder)) as study:
+    with studies.open_study(Path(folder)) as study:
         return with_scores(from_study(study))
 
 
@@ -232,11 +232,11 @@ def gate(
     >>> print(gate(columns, "grader", "kappa > 0.9", **declared).checks[0].line)
     not met  kappa (cohen_kappa), estimate: 0.872984, required > 0.9
     """
-    from evenhand.reporting.gate import gate
+    from evenhand.reporting import gate as gates
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
-    return gate(
+    return gates.gate(
         source, grader, require=require, baseline=file, options=declared, new_rubric=new_rubric
     )
 
@@ -268,11 +268,11 @@ def compare(
     >>> compare(people | graders, "old", "new", human=people, model=graders).changed
     True
     """
-    from evenhand.reporting.gate import compare
+    from evenhand.reporting import gate as gates
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     file = None if baseline is None else Path(baseline)
-    return compare(
+    return gates.compare(
         source, grader, against=against, baseline=file, options=declared, new_rubric=new_rubric
     )
 
@@ -314,11 +314,11 @@ def calibrate(
     `thresholds`, by rubric and grader, and the `results` of all objectives. Nothing is written to a
     study. The other keywords are those of `check`, `rubric` also with a study.
     """
-    from evenhand.reporting.selecting import calibrate
+    from evenhand.reporting import selecting
 
     source, declared = _source_and_options(ratings, options, of_study=["rubric"])
     # A file is read for this rubric alone, perhaps under another name: None takes it as it is.
-    return calibrate(
+    return selecting.calibrate(
         load(source, declared),
         None if is_file(source) else declared.rubric,
         grader=grader,
@@ -348,19 +348,19 @@ def plan(
     [384, 260, 224, 206, 196]
     """
     target = Target(statistic, half_width)
-    names = {field.name for field in fields(Assumptions)}
-    settings: dict[str, Any] = dict(options)
-    assumed = {name: settings.pop(name) for name in [*settings] if name in names}
+    assumptions = {field.name for field in fields(Assumptions)}
+    others: dict[str, Any] = dict(options)  # on a pilot's labels, and settings of the analysis
+    assumed = {name: others.pop(name) for name in [*others] if name in assumptions}
     if pilot is not None:
         if name := next(iter(assumed), ""):
             raise InputError(f"{name}= is an assumption for planning without a pilot; leave it out")
-        source, declared = _source_and_options(pilot, settings)
+        source, declared = _source_and_options(pilot, others)
         analysis, context = analyse_source(source, declared, why=True)  # with variance components
         return plan_from(analysis, target, context.all_notes)
-    for name in settings:
+    for name in others:
         if name not in Rules.model_fields:
             raise InputError(f"{name}= is about the labels of a pilot; give its table or path")
-    return plan_ahead(Assumptions(**assumed), target, settings)
+    return plan_ahead(Assumptions(**assumed), target, settings=others)
 
 
 @taking("LabelKeywords")
@@ -412,7 +412,7 @@ def _source_and_options(
     ratings: Labels, keywords: Mapping[str, Any], of_study: Collection[str] = ()
 ) -> tuple[Source, ScaleOptions]:
     """Return the source of the labels, and the keywords as options. Raises InputError for an
-    invalid value, and with a study or a `Dataset` unless only settings or `of_study` are given.
+    invalid value, and with a study or a `Dataset` if a keyword is no setting and not in `of_study`.
     """
     settings = {name: value for name, value in keywords.items() if name in Rules.model_fields}
     for name, value in settings.items():
@@ -423,7 +423,7 @@ def _source_and_options(
     options = {name: value for name, value in keywords.items() if name not in settings}
     options = {name: value for name, value in options.items() if value is not None}
     source = Path(ratings) if isinstance(ratings, (str, os.PathLike)) else ratings
-    for name in sorted(options.keys() - set(of_study)):
+    for name in sorted(options.keys() - set(of_study)):  # a study or a Dataset settles these
         if isinstance(source, Dataset):
             raise InputError(
                 "a Dataset knows its name, raters, scales and units; give only settings with it, "
@@ -449,5 +449,5 @@ def _source_and_options(
 
 
 def _columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the names of columns, `{ours: theirs}`, with short ones of ours (`unit`) in full."""
+    """Return the user's names of columns by ours, which may be short (`unit` for `unit_id`)."""
     return {SHORT.get(ours, ours): theirs for ours, theirs in (columns or {}).items()}

@@ -1,5 +1,5 @@
 """Load a study, a ratings file or a table as a `Dataset`: the ratings that count, with their
-scales, units and settings.
+scales, units (the rated items) and settings.
 
 A table is read in four steps: the table of any library or file (`dataframes.frame_of`,
 `exchange.readers`), the roles of its columns, named or guessed (`columns.roles_in`), its long form
@@ -70,7 +70,7 @@ Source: TypeAlias = "Path | declared.Table | Dataset"
 """A study's folder, a file or a table of ratings, or a dataset that is loaded already."""
 
 DEFAULTS = declared.ScaleOptions()
-_ORDER = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}  # in notes
+_LEVEL_WORDS = {"nominal": "unordered", "ordinal": "ordered", "interval": "as numbers"}  # in notes
 
 
 def load(
@@ -235,10 +235,10 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
     withheld: dict[str, dict[str, frozenset[str]]] = {}
     for rubric in decisions.rubrics_improved(study.store):
         clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
-        parts = decisions.parts_of(study.store, rubric)
-        chosen = decisions.chosen_on(study.store, rubric)
+        parts = decisions.parts_of(study.store, rubric)  # of the split, by cluster
+        chosen_on = decisions.chosen_on(study.store, rubric)
         learned_from = decisions.influences_on_texts(study.store, rubric)
-        first_graded_here = decisions.graded_here_first(study.store, rubric)
+        first_graded_by_improve = decisions.graded_here_first(study.store, rubric)
         ratings = dataset.ratings
         ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
         by_rater = ratings.groupby("rater_id")["unit_id"]
@@ -246,17 +246,17 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
         withheld_units: dict[str, frozenset[str]] = {}
         for rater, units in graded.items():
             # A winner, or a grader with a proposed prompt.
-            tuned_on = chosen.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
+            tuned_on = chosen_on.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
             omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
             # A grader that was asked about some parts only.
             is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
-            if rater in first_graded_here and is_in_parts:
+            if rater in first_graded_by_improve and is_in_parts:
                 omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
             if omitted:
                 withheld_units[rater] = frozenset(omitted)
         # New candidates that were not chosen.
         for rater, tried in decisions.candidates_of(study.store, rubric).items():
-            if tried.is_new and rater not in chosen and rater in graded:
+            if tried.is_new and rater not in chosen_on and rater in graded:
                 units = graded[rater]
                 if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
                     withheld_units[rater] = units
@@ -266,7 +266,7 @@ def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, froze
 
 def without_withheld(dataset: Dataset) -> Dataset:
     """Return the dataset without the labels that its scales withhold, with a note for each grader.
-    An only scale applies to all ratings, which need not name its rubric.
+    If there is only one scale, it applies to all ratings: these need not name its rubric.
     """
     ratings, notes = dataset.ratings, []
     for rubric, scale in dataset.scales.items():
@@ -283,7 +283,7 @@ def without_withheld(dataset: Dataset) -> Dataset:
         removed_graders, affected_graders = [], set(withheld["rater_id"])
         for grader in scale.withheld:
             graded = set(remaining.loc[remaining["rater_id"] == grader, "unit_id"])
-            if not graded:  # no note of its own: it is removed, or has no labels at all
+            if not graded:  # no note on it alone: it is removed, or never had labels
                 if grader in affected_graders:
                     removed_graders.append(grader)
                 continue
@@ -301,8 +301,7 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     """Return the cluster of each unit, by the column `by` or, if "", that of the settings."""
     ids = sorted(set(dataset.units["unit_id"]))
     clusters = UnitFacts(ids, dataset.units).clusters(by or dataset.settings.cluster)
-    coded_units = zip(ids, clusters.codes, strict=True)
-    return {unit: str(clusters.values[code]) for unit, code in coded_units}
+    return {id_: str(clusters.values[code]) for id_, code in zip(ids, clusters.codes, strict=True)}
 
 
 def label_hashes(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
@@ -412,7 +411,7 @@ def from_rows(
     attacked: pd.DataFrame | None = None,
     scales: Scales | None = None,
 ) -> Dataset:
-    """Load the rows of a ratings file or a table; `units` are a table of units and its name,
+    """Load the rows of a ratings file or a table. `units` are a table of units and its name,
     `attacked` is an injection audit. The scale and settings of the options override the sidecar.
     """
     source, options, changes = reading.source, reading.options, reading.options.settings
@@ -421,8 +420,8 @@ def from_rows(
         raise InputError(f"{source} has a header but no ratings")
     units_source = source  # the name of the table that has the columns of units
     if units is not None:
-        columns, units_source = units
-        unit_table = with_units(unit_table, columns, units_source)
+        declared_units, units_source = units
+        unit_table = with_units(unit_table, declared_units, units_source)
     check_setting_columns(changes, unit_table, rows, units_source)
     # A default sidecar; without validation, as building the validator would take long.
     stored = sidecar or declared.Sidecar.model_construct()
@@ -446,7 +445,7 @@ def from_rows(
     unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
     rater_slices = changes.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
-    most_values = None if has_slices else MOST_SIDES + 1  # an empty cell is a value, but no side
+    most_values = None if has_slices else MOST_SIDES + 1  # None: no limit; 1 for an empty cell
     raters = rater_columns(rows, most_values)
     check_sides(rows, raters, rater_slices, source)
     notes = [*reading.notes]
@@ -474,14 +473,15 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
+    dataset = without_withheld(with_parts(dataset, scaled.options_of))
+    return with_scores(dataset.changed(**changes))
 
 
 def check_sides(
     rows: pd.DataFrame, raters: pd.DataFrame, columns: Sequence[str], source: str
 ) -> None:
-    """Raise InputError if a rater column that annotators are sliced by has fewer than two values
-    shared by two annotators. `rows` are the ratings, `raters` has a row for each rater.
+    """Raise InputError if a column of `raters` that annotators are sliced by has fewer than two
+    values (sides) that annotators share, and one of a single annotator. `rows` are the ratings.
     """
     human_ids = rows.loc[rows["rater_kind"] == "human", "rater_id"]
     annotators = raters[raters["rater_id"].isin(human_ids)]
@@ -514,9 +514,9 @@ def _reading_note(items: str, scaled: ScaledRatings) -> str:
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
     elif ordered_scale(scale.categories):
-        labels = f"labels {span_of(scale.categories)}, {_ORDER[scale.level]}"
+        labels = f"labels {span_of(scale.categories)}, {_LEVEL_WORDS[scale.level]}"
     else:
-        labels = f"labels {listed(scale.categories)}, {_ORDER[scale.level]}"
+        labels = f"labels {listed(scale.categories)}, {_LEVEL_WORDS[scale.level]}"
     items = f"`{items}`" if items else "are rows"
     return written("reading.read_as", items=items, raters="; ".join(raters_of_kind), labels=labels)
 
@@ -598,22 +598,23 @@ def clustered_by_items(
     have a cluster.
     """
     if options.independent and cluster not in (None, "unit"):
-        both = [options.spelled("cluster", cluster or ""), options.spelled("independent")]
-        raise InputError(f"{' and '.join(both)} exclude each other; leave one of them out")
+        typed = [options.spelled("cluster", cluster or ""), options.spelled("independent")]
+        raise InputError(f"{' and '.join(typed)} exclude each other; leave one of them out")
     if options.independent:
         return units, "unit", []
-    if cluster not in (None, "pair") or "cluster_id" in units:
+    if cluster not in (None, "pair") or "cluster_id" in units:  # declared; "pair" is the default
         return units, None, []
     fixes = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
     response_column = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
-    if name := item_column(rated[shared_columns(rated)], ratings) or response_column:
-        cells = texts(units[name])
+    column = item_column(rated[shared_columns(rated)], ratings) or response_column
+    if column:
+        cells = texts(units[column])
         cluster_of_one = "(" + units["unit_id"].astype(str) + ")"  # if the cell is empty
-        units = units.assign(**{name: cells.where(cells != "", cluster_of_one)})
-        items, rows = units.loc[is_rated, name].nunique(), len(rated)
-        return units, name, [written("reading.items", column=name, items=items, rows=rows, **fixes)]
+        units = units.assign(**{column: cells.where(cells != "", cluster_of_one)})
+        counts = {"items": units.loc[is_rated, column].nunique(), "rows": len(rated)}
+        return units, column, [written("reading.items", column=column, **counts, **fixes)]
     if COPIES not in units and (row_numbers := _copied_rows(rated, ratings)) is not None:
         numbers = np.full(len(units), "", dtype=object)
         numbers[is_rated] = row_numbers.astype(str)
@@ -624,20 +625,20 @@ def clustered_by_items(
 
 
 def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
-    """Return the column that identifies items which units share, or None, as the module says.
+    """Return the column that identifies items which units share, or None: see the module's text.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": list("1234"), "topic": list("aabb"), "Item": list("xyxy")})
     >>> item_column(units, pd.DataFrame({"unit_id": [], "label": []}))
     'Item'
     """
-    by_name, repeating = {}, {}  # two kinds of candidates: the number of different cells by column
+    by_name, by_repeats = {}, {}  # two kinds of candidates, each with its number of different cells
     for column in map(str, units.columns):
         if column == "unit_id":
             continue
         counts = texts(units[column]).value_counts(sort=False).drop("", errors="ignore")
         if len(counts) < 2 or counts.max() < 2 or counts.sum() < MIN_FILLED * len(units):
-            continue
+            continue  # one value, no repeats, or too many empty cells
         if counts.index[:_MOST_NESTED_CHECKED].map(is_nested).all():
             continue  # lists and objects, not ids
         if names_items(column):
@@ -648,8 +649,8 @@ def item_column(units: pd.DataFrame, ratings: pd.DataFrame) -> str | None:
             and 2 * counts[counts > 1].sum() >= len(units)
             and _are_names(counts.index)
         ):
-            repeating[column] = len(counts)
-    for n_values in (by_name, repeating):
+            by_repeats[column] = len(counts)
+    for n_values in (by_name, by_repeats):
         for column in sorted(n_values, key=lambda name: (n_values[name], name)):
             if not _is_function_of_labels(units, column, ratings):
                 return column

@@ -93,12 +93,12 @@ def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
     """Read a file or a table of items. Files named in its cells are looked for in its folder, or in
     the working folder for a table. Raises InputError if it is invalid, or without a question.
     """
-    path, item_table, rubrics = _read(source, options)
+    path, item_table, rubrics = _read_items(source, options)
     show = options.show or item_table.show
     answers = item_tables.answer_columns(item_table.table, path.name, show)
     if _is_compared(item_table, answers, options, rubrics):
-        return _comparisons(path, item_table, answers, rubrics, options)
-    return _single_answers(path, item_table, rubrics, options)
+        return _study_of_comparisons(path, item_table, answers, rubrics, options)
+    return _study_of_answers(path, item_table, rubrics, options)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ItemFile:
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return a file's columns and their roles. Raises InputError if it cannot be read."""
-    path, item_table, rubrics = _read(source, options)
+    path, item_table, rubrics = _read_items(source, options)
     table, name, show = item_table.table, path.name, options.show or item_table.show
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
     roles = {"judge": options.judge, "question": options.question}
@@ -139,7 +139,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
 
 
-def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
+def _read_items(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
     """Return the path of a file of items ("items" for a table in memory), its rows, and the rubrics
     named in the options. Raises InputError if the options or the rows are invalid.
     """
@@ -155,7 +155,7 @@ def _read(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, 
         item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
     else:
         path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
-    frame = item_table.table.map(reply_text)
+    frame = item_table.table.map(reply_text)  # a cell may be a provider's reply as JSON
     item_tables.check_items_table(frame, path.name)
     if options.judge in frame:
         labels = fold(frame[options.judge])
@@ -177,14 +177,14 @@ def _is_compared(
     """Return True if two answers of a row (columns `answers`) are compared. They are not if the
     table has a column for one answer too and the question is about one (`options.is_about_one`).
     """
-    has_one = options.is_about_one and bool(item_tables.unsided_answers(item_table.table))
-    return _has_comparison(rubrics) or (bool(answers) and not has_one)
+    is_one_asked = options.is_about_one and bool(item_tables.unsided_answers(item_table.table))
+    return _has_comparison(rubrics) or (bool(answers) and not is_one_asked)
 
 
-def _single_answers(
+def _study_of_answers(
     path: Path, item_table: ItemTable, named_rubrics: list[Rubric], options: ItemOptions
 ) -> ItemStudy:
-    """Return the study of a file with one answer in a row."""
+    """Return the items, and the rubrics on them, of a file with one answer in a row."""
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
@@ -225,14 +225,14 @@ def _single_answers(
     return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
-def _comparisons(
+def _study_of_comparisons(
     path: Path,
     item_table: ItemTable,
     answers: Sequence[str],
     named_rubrics: list[Rubric],
     options: ItemOptions,
 ) -> ItemStudy:
-    """Return the study of a file with two answers in a row, in the columns `answers`."""
+    """Return the items, and rubrics on them, of a file with two answers in a row (`answers`)."""
     name, frame = path.name, item_table.table
     single_options = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(single_options, "goes with one answer in a row; --steps with two")
@@ -282,7 +282,7 @@ def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOpt
 
 
 def _with_kinds(rubrics: Sequence[Rubric], items: item_tables.Items) -> list[Rubric]:
-    """Return the rubrics with blocks that show the items' conversations and images as such."""
+    """Return the rubrics with blocks of the kinds that the items' conversations and images need."""
     kinds = {block.column: str(block.kind) for block in items.blocks if block.kind}
     kinds |= dict.fromkeys(items.images, "image")
     return [rubric.with_kinds(kinds) for rubric in rubrics]
@@ -295,7 +295,7 @@ def _judge_rubric(rubrics: Sequence[Rubric]) -> Rubric:
     return rubrics[0]
 
 
-_VERSION = r"\d(?:[\w.-]*\w)?"
+_VERSION = r"\d(?:[\w.-]*\w)?"  # of a model: "4o", "3.5-turbo"
 _MODELS = (  # names of families of models, and of their makers
     rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
     r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
@@ -317,17 +317,17 @@ def names_shown(study: Study, option: str = "") -> list[str]:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
     # In a text a judge's column is named before its label, as in "quality: 3".
-    in_text = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
-    in_texts = _pattern(subjects, in_text)
-    in_headings = _pattern([*subjects, *judges], patterns=[])
+    labelled = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
+    text_pattern = _name_pattern(subjects, further=labelled)
+    heading_pattern = _name_pattern([*subjects, *judges], further=[])
     first_matches: dict[str, str] = {}
     for item, column, cell in shown_texts(study):
         image = image_of(cell)
         text = cell if image is None else image.alt
-        if item not in first_matches and (match := in_texts.search(text)):
+        if item not in first_matches and (match := text_pattern.search(text)):
             first_matches[item] = f"{match[0]} in {column}"
     labels = [block.label for rubric in study.labelled_rubrics() for block in rubric.blocks]
-    headings = dict.fromkeys(label for label in labels if in_headings.search(label))
+    headings = dict.fromkeys(label for label in labels if heading_pattern.search(label))
     sentences = []
     if first_matches:
         first, match_text = next(iter(first_matches.items()))
@@ -340,12 +340,13 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     return sentences
 
 
-def _pattern(names: list[str], patterns: list[str]) -> re.Pattern[str]:
-    """Return a pattern of whole words: these names in their letter case, except very short ones,
-    further patterns, and names of models.
+def _name_pattern(names: list[str], further: list[str]) -> re.Pattern[str]:
+    """Return a pattern of whole words: these names as they are spelled (very short ones are left
+    out), `further` patterns, and `_MODELS`.
     """
-    exact = [re.escape(n) for n in names if len(n) >= _SHORTEST_NAME or re.search(r"\d", n)]
-    alternatives = "|".join([*sorted(exact, key=len, reverse=True), *patterns, _MODELS])
+    searched = [name for name in names if len(name) >= _SHORTEST_NAME or re.search(r"\d", name)]
+    escaped = map(re.escape, sorted(searched, key=len, reverse=True))  # "gpt-4o" before "gpt-4"
+    alternatives = "|".join([*escaped, *further, _MODELS])
     return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w])")
 
 
@@ -498,9 +499,9 @@ def folder_next_to(present: Path, name: str) -> Path:
 
 
 def start_study(folder: Path) -> Path:
-    """Return a placeholder study in a `folder` that has none, made if needed: its page *New study*
-    makes the first one. It is `study_toml.START` in the folder, paused, with one item. Raises
-    InputError if the folder cannot be made.
+    """Return the placeholder study of a `folder` without studies, made if needed: on its page *New
+    study* a lead makes the first one. It is `study_toml.START` in the folder, paused, with one
+    item. Raises InputError if the folder cannot be made.
     """
     start = folder / study_toml.START
     if not start.exists():
@@ -586,7 +587,7 @@ def label_items(
 
 
 _READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
-"""Options of reading the file, which may be given for a present study without a question."""
+"""Options on reading the file: with these alone, `evenhand label` continues a present study."""
 
 
 def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
@@ -595,7 +596,7 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
     have a question or a rubric, if the items differ.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-    item_options: ItemOptions = options
+    item_options: ItemOptions = options  # without a question: those of the present study
     has_question = bool(options.question or options.rubric)
     with open_study(folder) as study:
         if not has_question:
@@ -629,15 +630,14 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
 
 def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     """Return sentences on items of a file that a study lacks, or has with another text."""
-    texts: dict[str, set[str]] = {}
+    file_texts: dict[str, set[str]] = {}  # by item
     for table in (file_items.pairs, file_items.responses):
         for item, *cells in table.itertuples(index=False):  # the id comes first in both
-            texts.setdefault(str(item), set()).update(map(str, cells))
+            file_texts.setdefault(str(item), set()).update(map(str, cells))
     present = set(study.store.pairs()["pair_id"])
-    new_items = [item for item in texts if item not in present]
-    changed_items = [
-        item for item, _, text in shown_texts(study) if item in texts and text not in texts[item]
-    ]
+    new_items = [item for item in file_texts if item not in present]
+    shown = [(item, text) for item, _, text in shown_texts(study) if item in file_texts]
+    changed_items = [item for item, text in shown if text not in file_texts[item]]
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])
         for key, items in (("more", new_items), ("changed", changed_items))

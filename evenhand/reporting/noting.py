@@ -1,4 +1,4 @@
-"""Note acts of the command line in a study's log of its leads' acts, and changes of study.toml."""
+"""Log acts on the command line, and changes of study.toml, in the log of a study's leads' acts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 def operator() -> str:
-    """Return the process's owner, who runs the command line, whatever USER is set to."""
+    """Return the log's name for the owner of this process, whatever the variable USER says."""
     from evenhand.study.tables.files import process_owner
 
     return written("terminal.operator", name=process_owner())
 
 
 def note(study: Study, act: Act, about: str | Path = "", detail: str = "") -> None:
-    """Append an act to an open study's log; `about` names its object."""
+    """Append an act of the operator to an open study's log; `about` names what was acted on."""
     from evenhand.study.store.logs.decisions import note_act
 
     note_act(study.store, act, str(about), detail, operator())
 
 
 def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") -> None:
-    """Note an act in the log of the study in a folder, whose store may have an older schema."""
+    """Log an act, as `note` does, for the study in a folder, whose store may have an old schema."""
     from evenhand.study.settings.study_toml import read_config
     from evenhand.study.store.database import SILENT, Database
     from evenhand.study.store.logs.decisions import note_act
@@ -40,14 +40,14 @@ def note_in(folder: Path, act: Act, about: str | Path = "", detail: str = "") ->
 
 @contextmanager
 def changing_settings(study: Study) -> Iterator[None]:
-    """Log changes of study.toml in the block as the operator's; edits before it have no author."""
+    """Log what the block changes in study.toml as the operator's, and earlier edits as nobody's."""
     note_edits(study)
     yield
     note_edits(study, operator())
 
 
 def note_edits(study: Study, done_by: str = "") -> None:
-    """Log that study.toml has changed, if it has; `done_by` is the author, "" if not known."""
+    """Log a change of study.toml since the last entry, if any, by `done_by` ("" if unknown)."""
     from evenhand.study.settings.study_toml import FILE_NAME
     from evenhand.study.store.logs.decisions import note_settings
 

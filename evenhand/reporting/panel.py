@@ -50,7 +50,7 @@ class Printable:
 def text_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", padding: int = 1
 ) -> Table:
-    """Return a plain table, right-aligned but for the first column; `padding` is per side."""
+    """Return a plain table, right-aligned after column 1, with `padding` spaces around cells."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -99,7 +99,7 @@ def blocks_of(
 
 
 def verdict_lines(analysis: Analysis) -> list[str]:
-    """Return notes, advice by rubric, verdicts, what they do not cover, and labels to trust."""
+    """Return notes, advice by rubric, verdicts, what they do not cover, and grades to trust."""
     from evenhand.analysis import rank_graders
     from evenhand.analysis.report import render_routing_text
     from evenhand.analysis.verdicts.judge import limits_of, recommendations
@@ -151,9 +151,9 @@ def as_text(lines: Iterable[Line]) -> str:
     from rich.console import Console
 
     out = io.StringIO()
+    as_they_are: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False}
     # In a notebook rich would show the lines there instead of writing them.
-    options: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False}
-    console = Console(file=out, width=_TABLE_WIDTH, force_jupyter=False, **options)
+    console = Console(file=out, width=_TABLE_WIDTH, force_jupyter=False, **as_they_are)
     for line in lines:
         if isinstance(line, str):
             console.print(visible(line), soft_wrap=True)

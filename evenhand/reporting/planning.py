@@ -2,7 +2,8 @@
 
 Without a pilot, `plan_ahead` plans from assumptions about the raters (`Assumptions`). With one - a
 study that has begun, or a file - `plan_from` shows the pairs and annotators that would decide, the
-components of annotators' disagreement, and the precision with more data. Both return a `Plan`.
+components of annotators' disagreement, and the precision with more data. Both return a `Plan`. A
+verdict has one of two scopes: these annotators ("these") or any like them ("like_these").
 """
 
 import math
@@ -54,7 +55,7 @@ GRADED = (1.0, 2.0, 4.0, 10.0, math.inf)
 """Numbers of graded items, as multiples of the labels that are enough without a grader."""
 _IN_SENTENCE = GRADED.index(4.0)  # the number of which the plan's sentence speaks
 TextTable = tuple[list[str], list[list[str]]]  # the headings and the rows of a table in a plan
-AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7  # where `Assumptions` have None
+AGREEMENT, PREVALENCE, CORRELATION = 0.85, 0.5, 0.7  # assumed where `Assumptions` have None
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class Target:
 class Assumptions:
     """Assumptions about the raters without a pilot, and the `power` to reach.
 
-    Two annotators agree on a share `agreement` of the units, of which a share `prevalence` is
-    affirmative. On a `scale`, such as "1-5", the labels of two annotators have a `correlation` and
-    a `mean` (by default the scale's middle) instead. For a corrected mean or difference
-    `correlation` is that of the grader's labels with annotators', and `mean` may be two numbers,
-    the mean and the standard deviation of annotators' labels.
+    Two annotators agree on a share `agreement` of the units (rated items), of which a share
+    `prevalence` is affirmative. On a `scale`, such as "1-5", the labels of two annotators have a
+    `correlation` and a `mean` (by default the scale's middle) instead. For a corrected mean or
+    difference `correlation` is that of the grader's labels with annotators', and `mean` may be two
+    numbers, the mean and the standard deviation of annotators' labels.
 
     `raters` label each unit of a share `overlap`, and one of them each other unit. A pair has an
     answer of each of `subjects`, whose labels have the correlation `likeness`. `strictness` is the
@@ -166,10 +167,10 @@ class Assumptions:
             raise InputError(fault) from None
         if len(numbers) not in (1, 2):
             raise InputError(fault)
-        mean, sd = numbers[0], numbers[1] if len(numbers) == 2 else None
-        if sd is not None and not sd > 0:
+        sd = numbers[1] if len(numbers) == 2 else None
+        if sd is not None and not sd > 0:  # NaN, too
             raise InputError(fault)
-        return mean, sd
+        return numbers[0], sd
 
     def label_spread(self, statistic: str) -> LabelSpread:
         """Return annotators' standard deviation, and the correlation of the grader's labels with
@@ -211,7 +212,7 @@ def _check_between(name: str, value: float, low: float, high: float = 1.0) -> No
 
 
 def _checked(name: str, value: float | None, default: float, low: float) -> float:
-    """Return an option's value, or the default for None; errors as `_check_between` up to 1."""
+    """Return an option's value, or the default for None; InputError if not between `low` and 1."""
     value = default if value is None else value
     _check_between(name, value, low)
     return value
@@ -262,11 +263,11 @@ def plan_ahead(
         raise InputError(f"--statistic is {statistic}; with --scale it must be kappa")
     analysis, rule = with_changes(AnalysisSettings(), DecisionSettings(), settings or {})
     humans, margin = sorted({scenario.humans, *PEOPLE}), analysis.margin
-    widths, chances = [], []  # by `SIZES`; each member of chances is by scope and annotators
+    widths, chances = [], []  # in the order of `SIZES`; chances are by scope, then annotators
     for n_pairs in SIZES:
         n_units = n_pairs * units_per_pair  # of which at least 2 are needed
         widths.append(half_width(statistic, max(round(n_units), 2), scenario))
-        n_shared = max(round(n_units * scenario.overlap), 2)
+        n_shared = max(round(n_units * scenario.overlap), 2)  # labelled by all annotators
         chances.append(scenarios.pass_chances(n_shared, scenario, humans, margin=margin, rule=rule))
     sizes = pd.DataFrame({"pairs": SIZES, "half_width": widths})
     sizes["these"] = [by_scope["these"][scenario.humans] for by_scope in chances]
@@ -390,13 +391,13 @@ def _precision_sentence(scenario: AnyScenario, assumed: Assumptions, target: Tar
     figures: dict[str, Any] = {"statistic": target.statistic, "width": target.half_width}
     if needed is None:
         return written("plan.too_many", **figures)
-    pairs = math.ceil(needed / assumed.units_per_pair)
-    units = pairs * assumed.subjects
-    shared = math.ceil(units * scenario.overlap)
-    labels = shared * scenario.humans + (units - shared)
-    figures |= {"pairs": pairs, "units": units, "labels": labels, "people": scenario.humans}
-    if shared < units:
-        return written("plan.needed_overlap", shared=shared, **figures)
+    n_pairs = math.ceil(needed / assumed.units_per_pair)
+    n_units = n_pairs * assumed.subjects
+    n_shared = math.ceil(n_units * scenario.overlap)
+    n_labels = n_shared * scenario.humans + (n_units - n_shared)  # one for a unit not shared
+    figures |= {"pairs": n_pairs, "units": n_units, "labels": n_labels, "people": scenario.humans}
+    if n_shared < n_units:
+        return written("plan.needed_overlap", shared=n_shared, **figures)
     return written("plan.needed", **figures)
 
 
@@ -418,8 +419,8 @@ def plan_from(analysis: Analysis, target: Target, notes: Sequence[str] = ()) -> 
 
 
 def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], list[Record]]:
-    """Return the variance components of each rubric's labels, and by annotators per item how well
-    their mean ranks and places items: lines, and the data of both.
+    """Return the variance components of each rubric's labels, and how well the mean of 1, 2 or more
+    annotators ranks and places items (dependability): lines, and the data of both.
     """
     lines: list[Line] = []
     components: list[Record] = []
@@ -446,7 +447,7 @@ def _component_tables(analysis: Analysis) -> tuple[list[Line], list[Record], lis
 
 
 def _corrected_tables(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:
-    """Return by rubric and grader the labelled items that the target takes: lines, and data."""
+    """Return the labelled items that the target takes, by rubric and grader: as lines and data."""
     lines: list[Line] = []
     rows: list[Record] = []
     for rubric, spreads in analysis.spreads.items():
@@ -454,18 +455,17 @@ def _corrected_tables(analysis: Analysis, target: Target) -> tuple[list[Line], l
             if statistic != target.statistic or not spread.sd > 0:
                 continue
             sizes, table = _labels_by_graded(spread, target)
-            figures = {"sd": spread.sd, "correlation": spread.correlation}
-            figures["width"] = target.half_width
-            title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **figures)
+            basis = {"sd": spread.sd, "correlation": spread.correlation, "width": target.half_width}
+            title = written("pilot.corrected", grader=f"{rubric} {grader}".strip(), **basis)
             lines.append((title, *table))
-            fields: Record = {"rubric": rubric, "grader": grader, **figures}
+            fields: Record = {"rubric": rubric, "grader": grader, **basis}
             for graded, labelled in sizes.to_numpy():
                 rows.append({**fields, "graded": graded, "labelled": labelled})
     return lines, rows
 
 
 def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
-    """Return the pairs that decide on each grader, by number of annotators: lines, and data."""
+    """Return the pairs that decide on each grader, by number of annotators: as lines and data."""
     graders = pilots(analysis.rows)
     if not graders:
         return [written("pilot.no_grader")], []
@@ -474,7 +474,7 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:
-        with_these = grader.clusters_to_decide()
+        with_these = grader.clusters_to_decide()  # with the pilot's annotators
         by_people: dict[int, int | None] = dict.fromkeys(people_counts)
         cells = ["-"] * len(people_counts)
         if grader.people:  # 0 if there are too few annotators for a verdict about others like them
@@ -504,18 +504,17 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
 
 
 def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:
-    """Return half-widths of the statistic at multiples of the pilot's size: lines, and data."""
+    """Return half-widths of the statistic at multiples of the pilot's size: as lines and data."""
     statistic, width = target.statistic, target.half_width
     text_rows: list[list[str]] = []
     rows: list[Record] = []
-    results = analysis.results
+    results = analysis.results[analysis.results["subset"].isin(["all", "all|binary"])]
     results = results[(results["rater_a"] == "humans") & results["low"].notna()]
-    results = results[results["subset"].isin(["all", "all|binary"])]
-    estimates: list[Any] = []  # rows of results
+    estimate_rows: list[Any] = []
     for _, rubric_rows in results.groupby("rubric", sort=False):
         names = [name for name in STATISTICS[statistic] if name in set(rubric_rows["statistic"])]
-        estimates += rubric_rows[rubric_rows["statistic"].isin(names[:1])].to_dict("records")
-    for row in estimates:
+        estimate_rows += rubric_rows[rubric_rows["statistic"].isin(names[:1])].to_dict("records")
+    for row in estimate_rows:
         pilot_half_width = (row["high"] - row["low"]) / 2
         n_added = clusters_for_width(row["n_clusters"], row["low"], row["high"], width)
         half_widths = {factor: pilot_half_width / factor**0.5 for factor in GROWTH}

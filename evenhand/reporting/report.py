@@ -86,15 +86,15 @@ def study_figures(
         write_table(study_quality(study), out / QUALITY_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    forests = [
-        (figures.title, chart)  # one for each label view, as the page sets them side by side
+    forests = [  # for all categories and for the binary label, as the page sets them side by side
+        (figures.title, chart)
         for figures in Source(analysis, context).rubrics
         for subset in SUBSET_NAMES
         for chart in forest(figures, subsets=(subset,))
     ]
     for datum in (datum for _, chart in forests for datum in chart.spec["data"]["values"]):
-        bounds = datum["high"], datum["ceiling_low"]
-        if datum["kind"] == "grader" and None not in bounds and bounds[0] < bounds[1]:
+        high, ceiling_low = datum["high"], datum["ceiling_low"]  # None if undefined
+        if datum["kind"] == "grader" and None not in (high, ceiling_low) and high < ceiling_low:
             datum["label"] += f" {BELOW}"
     drawings = [
         {"rubric": rubric, "note": chart.note, "alt": chart.alt}
@@ -107,7 +107,7 @@ def study_figures(
 
 
 def call_on(folder: Path, function: Callable[..., Result], arguments: Sequence[object]) -> Result:
-    """Return `function(study, *arguments)`. A process can be sent this `folder`, but no study."""
+    """Return `function(study, *arguments)`: a process can be sent a study's folder, no study."""
     with open_study(folder) as study:
         return function(study, *arguments)
 
@@ -127,7 +127,7 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
     """
     from evenhand.analysis.agreement.coefficients import agreement_weights, kappas
 
-    final, agreement = final_labels(study), {}
+    final, agreement = final_labels(study), {}  # a row of `final` has an item's labels by rater
     for name, rubric in study.rubrics.items():
         labels = pd.DataFrame([*final[final["rubric"] == name]["labels"]])  # (items, raters)
         raters, n_raters = sorted(map(str, labels)), labels.shape[1]
@@ -137,8 +137,8 @@ def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]
             flat = one_hot.astype(int).reshape(-1, n_raters * n_keys)
             # Counts of items by the labels of each two annotators: (raters, raters, keys, keys).
             tables = (flat.T @ flat).reshape(n_raters, n_keys, n_raters, n_keys).swapaxes(1, 2)
-            level = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
-            kappa = kappas(tables, agreement_weights(n_keys, level))
+            weights = "identity" if rubric.level == "nominal" else study.config.analysis.ordered
+            kappa = kappas(tables, agreement_weights(n_keys, weights))
             agreement[name] = raters, tables.sum((2, 3)), kappa
     return agreement
 
@@ -165,7 +165,7 @@ def study_quality(study: Study) -> pd.DataFrame:
 
 
 def stop_flagged(study: Study, table: pd.DataFrame) -> list[str]:
-    """Exclude raters with a flag of `[quality] stop` in `table`, unless readmitted; return ids."""
+    """Exclude raters of `table` with a flag of `[quality] stop`, unless readmitted; return ids."""
     stop_flags = set(study.config.quality.stop)
     readmitted = oversight(study.store).readmitted
     stopped = []

@@ -71,7 +71,7 @@ class Selection(Printable):
         other is as cheap and agrees as well.
         """
         graders = itertools.chain.from_iterable(self._ranking.values())
-        return pd.DataFrame([_record(grader) for grader in graders])
+        return pd.DataFrame([_table_row(grader) for grader in graders])
 
     @property
     def lines(self) -> list[Line]:
@@ -80,7 +80,7 @@ class Selection(Printable):
             return [written("select.no_graders")]
         lines: list[Line] = []
         for rubric, graders in self._ranking.items():
-            rows = [_cells(grader) for grader in graders]
+            rows = [_text_row(grader) for grader in graders]
             lines.append((rubric, [*rows[0]], [[*row.values()] for row in rows]))
         for verdict in self.verdicts:
             lines.append(verdict["sentence"])
@@ -96,7 +96,7 @@ class Selection(Printable):
         ]
 
 
-def _record(candidate: Candidate) -> dict[str, object]:
+def _table_row(candidate: Candidate) -> dict[str, object]:
     """Return a candidate's row of `Selection.table`."""
     verdict, nan = candidate.verdict, math.nan
     record: dict[str, object] = {name: verdict[name] for name in ("rubric", "grader", "verdict")}
@@ -122,10 +122,10 @@ def _with_interval(row: TableRow | None) -> str:
     return estimate if math.isnan(row["low"]) else f"{estimate} [{low}, {high}]"
 
 
-def _rate(rate: Rate | None) -> str:
+def _rate_text(rate: Rate | None) -> str:
     """Return a rate with its interval; "-" if unknown.
 
-    >>> _rate({"estimate": 0.9, "low": 0.804, "high": 0.95, "n": 60}), _rate(None)
+    >>> _rate_text({"estimate": 0.9, "low": 0.804, "high": 0.95, "n": 60}), _rate_text(None)
     ('0.90 [0.80, 0.95]', '-')
     """
     if rate is None or rate["estimate"] is None or rate["low"] is None or rate["high"] is None:
@@ -134,7 +134,7 @@ def _rate(rate: Rate | None) -> str:
 
 
 def _worst_fault(candidate: Candidate) -> str:
-    """Return a part of the sample in which a grader fails, or else its largest bias."""
+    """Return the first part of the sample in which a grader fails, or else its largest bias."""
     bias, failing_parts = candidate.worst_bias, candidate.verdict["failing_parts"]
     if failing_parts:
         n_more = len(failing_parts) - 1
@@ -145,16 +145,16 @@ def _worst_fault(candidate: Candidate) -> str:
     return f"{name} {format_number(bias['estimate'], bias['statistic'])}"
 
 
-def _cells(candidate: Candidate) -> dict[str, str]:
-    """Return a candidate's row of the table in `Selection.lines`, by column."""
+def _text_row(candidate: Candidate) -> dict[str, str]:
+    """Return a candidate's row of the table in `Selection.lines`, as texts by column."""
     verdict, coverage, price = candidate.verdict, candidate.coverage, candidate.price
     return {
         "grader": verdict["grader"],
         "verdict": TITLES[verdict["verdict"]].short,
         "minus annotators' kappa": _with_interval(candidate.difference),
         "kappa": _with_interval(candidate.kappa),
-        "TPR": _rate(verdict["rates"].get("tpr")),
-        "TNR": _rate(verdict["rates"].get("tnr")),
+        "TPR": _rate_text(verdict["rates"].get("tpr")),
+        "TNR": _rate_text(verdict["rates"].get("tnr")),
         "coverage": f"{coverage['estimate']:.1%}" if coverage else "-",
         "worst fault": _worst_fault(candidate),
         "USD/1,000": f"{price['estimate']:.2f}" if price else "-",
@@ -264,7 +264,7 @@ def calibrate(
     all_rows = [row for tuned in results.values() for row in tuned.rows]
     if first_error and not all_rows:
         raise first_error
-    rows = [row for row in all_rows if grader in (None, row["rater_b"])]
+    rows = [row for row in all_rows if grader in (None, row["rater_b"])]  # None: of all graders
     if not rows:
         of_grader = f" of {grader}" if grader else ""
         raise InputError(f"there are no probabilities{of_grader} to tune a threshold on")

@@ -80,7 +80,7 @@ def units_to_learn(
     """Return the units that annotators labelled; `graded` are the grader's labels by unit."""
     human_labels = ratings[(ratings["rater_kind"] == "human") & (ratings["label"] != "")]
     human_labels = human_labels.drop_duplicates(["unit_id", "rater_id"])
-    units = []  # all units, as disagreements of size 0, by which quotations are looked up
+    units = []  # as disagreements of size 0, by which the texts, marks and remarks are looked up
     for unit_id, rows in human_labels.groupby("unit_id"):
         label = graded.get(str(unit_id), "")
         people = dict(zip(rows["rater_id"], rows["label"], strict=True))
@@ -151,28 +151,27 @@ def checked(proposal: str, rubric: Rubric) -> str:
         raise RefusedProposal(written("improve.long_words", most=MOST_CHARACTERS))
     if new_names := placeholders(text) - placeholders(rubric.instructions):
         raise RefusedProposal(written("improve.names_text", name=min(new_names)))
-    if line := _asks_otherwise(text, rubric):
+    if line := _line_asking_otherwise(text, rubric):
         raise RefusedProposal(written("improve.asks_otherwise", line=line[:80]))  # its start
     if " ".join(text.split()) == " ".join(rubric.instructions.split()):
         raise RefusedProposal(written("improve.same_words"))
     return text
 
 
-def _asks_otherwise(text: str, rubric: Rubric) -> str:
-    """Return the first line that looks like a question, an option or a sentence of the frame and is
-    not the rubric's; "" for none. Only the form of a line is checked, not the meaning of its
-    sentences.
+def _line_asking_otherwise(text: str, rubric: Rubric) -> str:
+    """Return the first line that looks like a question, an option or a sentence around these and is
+    not the rubric's; "" for none. Only the form of a line is checked, not its meaning.
     """
     rubric_lines = {_plain(wording) for wording in (*options_of(rubric), rubric.question)}
     keys = "|".join(re.escape(_plain(key)) for key in rubric.categories)
-    asks = re.compile(  # such as "yes) ...", "The options are now: ..." or "Answer with ..."
+    asking = re.compile(  # such as "yes) ...", "The options are now: ..." or "Answer with ..."
         rf"\W*(?:{keys})\s*[).:=]|\W*(?:the )?(?:new )?(?:options?|questions?)(?: (?:is|are))?"
         r"(?: now)?\s*:|.*\bstands? between (?:the )?tags\b|\W*answer with\b",
         re.IGNORECASE,
     )
     for line in text.splitlines():
         plain_line = _plain(line)
-        if asks.match(plain_line) and plain_line.lstrip("-*# ") not in rubric_lines:
+        if asking.match(plain_line) and plain_line.lstrip("-*# ") not in rubric_lines:
             return plain_line
     return ""
 
@@ -239,7 +238,7 @@ def proposed_by_gepa(gepa: GepaInput, seed: int, ask: AskModel, grade: GradeUnit
         reflection_lm=adapter.reflect,
         reflection_minibatch_size=min(_MINIBATCH, len(units)),
         stop_callbacks=lambda state: adapter.failure or len(adapter.answers) >= n_proposals,
-        # A limit for runs in which GEPA rewrites nothing; a proposal takes all units and 2 batches.
+        # Ends a run in which GEPA rewrites nothing. A proposal takes all units and 2 minibatches.
         max_metric_calls=(n_proposals + 1) * (len(units) + 4 * _MINIBATCH),
         logger=SimpleNamespace(log=lambda message: None),  # prints nothing
         seed=seed,
@@ -291,7 +290,7 @@ class _Adapter:
         self, candidate: dict[str, str], eval_batch: Any, components_to_update: list[str]
     ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Return the records from which the model writes: the task, then the units graded."""
-        return {_COMPONENT: [_task(self._input.rubric), *map(_record, eval_batch.trajectories)]}
+        return {_COMPONENT: [_task(self._input.rubric), *map(_record_of, eval_batch.trajectories)]}
 
     def reflect(self, prompt: str) -> str:
         """Return the model's answer to GEPA's request."""
@@ -338,7 +337,7 @@ def _task(rubric: Rubric) -> dict[str, str]:
     }
 
 
-def _record(unit: LearnUnit) -> dict[str, Any]:
+def _record_of(unit: LearnUnit) -> dict[str, Any]:
     """Return a unit as GEPA shows it to a model: without annotators' names, its texts in tags."""
     counts = Counter(unit.labels).most_common()
     feedback = [f"{count} of the people said {label}." for label, count in counts]
@@ -353,9 +352,9 @@ def _record(unit: LearnUnit) -> dict[str, Any]:
 
 
 def _fenced(text: str) -> str:
-    """Return a text, shortened if long, in tags that it cannot close."""
+    """Return a text, shortened if long, in tags and backticks that it cannot close."""
     shortened = text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]} [...]"
-    # GEPA puts all records between two lines of backticks.
+    # GEPA encloses all records in two lines of backticks.
     inside = without_tags(neutralised(shortened), "text").replace("```", "'''")
     return f"<text>{inside}</text>"
 
@@ -366,7 +365,7 @@ def forecast_gepa(
     """Forecast GEPA's requests, and return placeholders for the proposals that cost as much to try.
     The texts are not known yet: each counts as the longest possible.
     """
-    sizes = sorted(len(str(_record(unit))) for unit in gepa.units)
+    sizes = sorted(len(str(_record_of(unit))) for unit in gepa.units)
     size = _FRAME + MOST_CHARACTERS + len(str(_task(gepa.rubric))) + sum(sizes[-_MINIBATCH:])
     requests, placeholders = [], []
     for nth in range(1, gepa.proposals + 1):  # numbered, as equal candidates count as one
@@ -380,7 +379,7 @@ def forecast_gepa(
 
 # ---- a rubric's text ----------------------------------------------------------------------------
 
-_NO_LABEL = "-"
+_NO_LABEL = "-"  # in place of an option
 LEAST_UNITS = 10  # for a summary: units with labels of two annotators, in the study or a part
 _MOST_PARTS, _MOST_CONFUSIONS, _MOST_QUOTED = 3, 5, 3  # in a summary
 _MOST_MARKED_UNITS = 50  # the most divided units whose marked words are read
@@ -411,7 +410,7 @@ def _option_with_name(rubric: Rubric, key: str) -> str:
 
 
 def unclear_rubrics(study: Study) -> list[UnclearRubric]:
-    """Return the rubrics of a study with judgments or flags that their present text is unclear."""
+    """Return the rubrics whose present text a lead judged, or annotators flagged, to be unclear."""
     rubrics = {name: UnclearRubric(rubric) for name, rubric in study.rubrics.items()}
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
@@ -544,8 +543,9 @@ def _divided_parts(
     for column in dict.fromkeys(columns):
         for value, part in is_divided.groupby(units[column].astype(str)):
             if value and len(part) >= LEAST_UNITS and part.mean() > is_divided.mean():
-                parts[f"{column}={value}"] = (len(part), float(part.mean()))
-    return dict(sorted(parts.items(), key=lambda entry: -entry[1][1])[:_MOST_PARTS])  # by share
+                parts[f"{column}={value}"] = len(part), float(part.mean())
+    by_share = sorted(parts, key=lambda name: parts[name][1], reverse=True)
+    return {name: parts[name] for name in by_share[:_MOST_PARTS]}
 
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
@@ -599,11 +599,11 @@ def draft_text(draft: Rubric, divided: DividedRubric, flags: Sequence[tuple[str,
     keys = [option.key for option in draft.options]
     if len(options) != len(keys):  # a text of the rubric contains such a line
         return top + dump_rubric(draft)
-    parts = [
+    option_sections = [
         f"{_comments(divided.points_of(key))}[[options]]\n{text}"
         for key, text in zip(keys, options, strict=True)
     ]
-    return top + head + "".join(parts)
+    return top + head + "".join(option_sections)
 
 
 def _comments(lines: Sequence[str]) -> str:

@@ -1,5 +1,5 @@
 """Run functions in other processes: to share a long analysis (`workers`, `library_process`), or to
-keep one from delaying annotators' pages (`run_apart`, `StandBy`).
+keep long work from delaying annotators' pages (`run_apart`, `StandBy`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_PER_CORE = 2  # processes: of three rubrics on two cores, none then waits for another to end
+_PER_CORE = 2  # processes, so that of three rubrics on two cores none waits for another to end
 _LOW_PRIORITY = 10  # as an increment of `nice`
-_MEDIUM_PRIORITY = 5  # if the lead waits: between annotators' pages and the analysis
+_MEDIUM_PRIORITY = 5  # for what a lead waits for: between annotators' pages and the analysis
 _PRELOADED = [  # each process needs these; a fork server imports them once
     "evenhand.__main__",  # sets that Python collects garbage rarely
     "evenhand.analysis.all_rubrics",
@@ -53,7 +53,7 @@ _TOO_MUCH = (
     "memory; make the file smaller, or use the command line, which has no such limit"
 )
 _starting = threading.Lock()  # held while a process is started: `_detached` changes globals
-_turns = threading.Condition()
+_turns = threading.Condition()  # of `one_at_a_time`; it guards the two below
 _running: set[object] = set()  # persons with a running process
 _latest: dict[object, object] = {}  # the latest turn of each person with one: a unique object
 
@@ -69,7 +69,7 @@ class _Workers(ProcessPoolExecutor):
         """Submit a task, for which another process may be started."""
         with _detached():
             future = super().submit(*arguments, **options)
-            super().submit(os.getpid)  # any task: only then the pool watches a started process
+            super().submit(os.getpid)  # any task: the pool only then watches a process it started
             return future
 
     def end(self) -> None:
@@ -117,10 +117,10 @@ def _safe_context() -> BaseContext:
 
 @contextmanager
 def library_process() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`, which has estimates checked by
-    other libraries: these are loaded and compute in another process, while this one imports its
-    modules and prepares a report. On a machine with one core (True), or if the process has ended,
-    they are loaded here.
+    """Yield the `verify` argument of `evenhand.analysis.analyse`: a function that has estimates
+    checked by other libraries in another process, while this one imports its modules and prepares
+    a report. On a machine with one core (then it is True), or if the process has ended, the
+    libraries are loaded here.
     """
     if (os.cpu_count() or 1) < 2:
         yield True
@@ -189,7 +189,7 @@ def run_apart(
             while isinstance(message := receiver.recv(), str):  # a stage
                 if on_stage:
                     on_stage(message)
-            result, error = message  # the last message
+            result, error = message  # the last message; the error is None without one
         except EOFError:  # the process ended without one
             raise InputError(_TOO_MUCH if is_limited else _ENDED_EARLY) from None
         finally:
@@ -230,7 +230,7 @@ def _answer(
 @contextmanager
 def one_at_a_time(person: object) -> Iterator[None]:
     """Wait until a person's running process has ended, so that each has one at most. Raises
-    InputError if a newer turn of theirs comes meanwhile: a reloaded page needs its last answer.
+    InputError if a newer turn of theirs comes meanwhile, as after a reload of the page.
     """
     turn = object()
     with _turns:
@@ -277,7 +277,7 @@ class StandBy:
         self._started_pool().submit(os.getpid)  # any task
 
     def _started_pool(self) -> _Workers:
-        """Return the pool of the one process, made if there is none."""
+        """Return the pool, of one process, which is made if there is none."""
         with self._lock:
             if self._pool is None:
                 self._pool = _Workers(1, multiprocessing.get_context("spawn"), _MEDIUM_PRIORITY)
@@ -286,9 +286,9 @@ class StandBy:
 
 @contextmanager
 def _detached() -> Iterator[None]:
-    """Start processes in this block that share only the search path with this one. Otherwise they
-    would run the program's main module, which may do anything, again, and Python would look for its
-    own modules in the working folder first, which may hold a user's `statistics.py`.
+    """Let processes that start in this block share only the search path with this one. Otherwise
+    they would run the program's main module again, which may do anything, and would look for
+    Python's own modules in the working folder first, which may hold a user's `statistics.py`.
     """
     with _starting:
         main, safe_path = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")

@@ -36,7 +36,7 @@ from evenhand.study.tables.columns import (
 )
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, TRUTH, texts
 
-RATER, RUBRIC = "{rater}", "{rubric}"
+RATER, RUBRIC = "{rater}", "{rubric}"  # fields of a pattern of column names (`Grid`)
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)
 """Names that a model may have; `plain_kind` recognises those that only a model has."""
 _MODEL_WORD = re.compile(pattern_of("model_word"))  # "judge", "pred"
@@ -72,7 +72,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
     is_tiny = len(table) < 3  # two rows do not show whether items and raters have several
     if not cells:
         return False
-    if all(map(is_nested, cells)):
+    if all(map(is_nested, cells)):  # a list of options is a label
         return ours == "label" and all(options_in(cell) for cell in cells)
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
@@ -110,8 +110,8 @@ class _LabelGroup(NamedTuple):
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return the columns that may be the labels of several raters on one question: the largest
-    group of columns that share labels, else scores; [] if two groups are largest, or for counts.
+    """Return the columns that may be several raters' labels on one question: the largest group that
+    shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
     """
     groups: list[_LabelGroup] = []
     for column in label_columns(table, columns):
@@ -143,7 +143,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if columns hold, by label, how many annotators gave it: one sum in all rows."""
+    """Return True if each column counts annotators who gave its label: all rows have one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     sums, has_zero = np.zeros(len(table), dtype=int), False
@@ -305,8 +305,8 @@ def named_grid(
     is_rater_last = first_field == RUBRIC
     label_names = _possible_labels(table, columns)
     if not raters:
-        names = _largest_product(_splits(label_names, before, separator, after))
-        return Grid(pattern, {key: _rater_and_rubric(names[key], is_rater_last) for key in names})
+        parts = _largest_product(_splits(label_names, before, separator, after))
+        return Grid(pattern, {key: _rater_and_rubric(parts[key], is_rater_last) for key in parts})
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
         pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
@@ -325,19 +325,19 @@ def guessed_grid(
     with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
     """
     label_names = _possible_labels(table, columns)
-    best: dict[str, NameParts] = {}
+    best: dict[str, NameParts] = {}  # by column
     separator, after = "", ""
     for mark, end in (*_BRACKETS, *((mark, "") for mark in _SEPARATORS)):
-        names = _largest_product(_splits(label_names, before="", separator=mark, after=end))
-        if len(names) > len(best):
-            best, separator, after = names, mark, end
+        parts_of = _largest_product(_splits(label_names, before="", separator=mark, after=end))
+        if len(parts_of) > len(best):
+            best, separator, after = parts_of, mark, end
     are_raters = not raters and all(map(plain_kind, best))  # "gpt-4": no part of it is a rubric
     if not best or are_raters:
         return None
-    sides = zip(*best.values(), strict=True)
-    has_numbers = any(all(map(str.isdecimal, side)) for side in sides)  # they may count anything
-    is_rater_last = _is_rater_last(table, best, raters)
-    is_sure = is_rater_last is not None and not has_numbers
+    firsts_and_seconds = zip(*best.values(), strict=True)
+    has_numbers = any(all(map(str.isdecimal, side)) for side in firsts_and_seconds)
+    is_rater_last = _is_rater_last(table, best, raters)  # None if not known
+    is_sure = is_rater_last is not None and not has_numbers  # numbers may count anything
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
@@ -374,7 +374,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
     """Return the largest set of columns whose names combine each of two or more first parts with
     each of two or more second parts, with these parts. In a tie the first separator splits a name.
     """
-    columns_of: dict[str, dict[str, str]] = {}
+    columns_of: dict[str, dict[str, str]] = {}  # by the first part, then the second
     for column, pairs in splits.items():
         for first, second in pairs:
             columns_of.setdefault(first, {})[second] = column
@@ -387,7 +387,7 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
         n_numbers = sum(second[:1].isdecimal() for second in seconds)  # 1 of human_1 is no rubric
         return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))  # an early separator
 
-    products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
+    products = [pair for pair in firsts_by_seconds.items() if all(len(side) >= 2 for side in pair)]
     if not products:
         return {}
     seconds, firsts = max(products, key=preference)
@@ -408,19 +408,19 @@ def _is_rater_last(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Three signs that parts are raters, each for the first and for the second parts: a model's name
-    # among them; and questions, or labels, that show the other parts (hence 1, 0) to be rubrics.
+    # Three signs, each for the first and the second parts: they are raters if a model's name is
+    # among them, or if the other parts (hence 1, 0) are rubrics, by their names or by the labels.
     by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
-    by_label = [_is_rubric_by_labels(table, parts, other_side) for other_side in (1, 0)]
+    by_label = [_are_rubrics_by_labels(table, parts, other_side) for other_side in (1, 0)]
     for is_first_rater, is_second_rater in (by_model, by_question, by_label):
         if is_first_rater != is_second_rater:
             return is_second_rater
     return None
 
 
-def _is_rubric_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns with the same part `side` (0, 1) share labels, and all others none."""
+def _are_rubrics_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
+    """Return True if columns of one rubric (the part `side`, 0 or 1) share labels, others none."""
     label_sets: dict[str, list[set[str]]] = {}
     for column, pair in parts.items():
         label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
@@ -466,11 +466,11 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 
 
 def _refuse_wide(
-    table: pd.DataFrame, name: str, columns: list[str], likely: str | None, options: ScaleOptions
+    table: pd.DataFrame, name: str, columns: list[str], rater: str | None, options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels, unless `likely` has raters' names."""
+    """Raise InputError if columns seem to be raters' labels; not if `rater` has raters' names."""
     labels = rater_label_columns(table, columns)
-    if likely is not None and likely not in labels:
+    if rater is not None and rater not in labels:
         return  # the table is long
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
@@ -514,7 +514,7 @@ def _refuse_wide(
 def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
-    """Return remedies for absent columns: name `likely` ones, `{ours: theirs}`; declare or add."""
+    """Return advice on absent columns: name the `likely` ones ({ours: theirs}), add the others."""
     hint, unknown = "", {*absent} - likely.keys()  # as at first: `likely` may grow
     if len(table) and "rater_id" not in unknown:  # raters' ratings may show labels and rubrics
         free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
@@ -526,12 +526,12 @@ def _remedies(
         if "label" in unknown and questions:
             likely = {**likely, "label": questions[0]}
             hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
-        key = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # their names
-        if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
+        ids = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # their names
+        if "rubric" not in table and {*ids} <= {*table} and table.duplicated(ids).any():
             rubrics = [  # columns that distinguish ratings of one unit by one rater
                 column
                 for column in free
-                if not table.duplicated([*key, column]).any()
+                if not table.duplicated([*ids, column]).any()
                 and texts(table[column]).nunique() <= MAX_LABELS
             ]
             likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
@@ -564,7 +564,7 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return options that declare raters' kinds (`kind_of`, else guessed by name); `*` for many."""
+    """Return options that declare raters' kinds (`kind_of`, else guessed by name), `*` for many."""
     by_kind: dict[str, list[str]] = {"human": [], "model": []}
     for rater in dict.fromkeys(raters):
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
@@ -595,16 +595,16 @@ def roles_in(
     with ratings by unit, has raters whose kind neither the export nor their names show.
     """
     table, roles = _as_long(table, options)
-    items = options.columns.get("unit_id") or roles.get("unit_id", "")
+    id_column = options.columns.get("unit_id") or roles.get("unit_id", "")
     if "rater_id" not in table:
-        table, items = _with_items(table, options, items)
-        return table, _kinds_of_columns(table, options), items
-    items = items or next((column for column in ("unit_id", "item_id") if column in table), "")
+        table, id_column = _with_ids(table, options, id_column)
+        return table, _kinds_of_columns(table, options), id_column
+    id_column = id_column or next((key for key in ("unit_id", "item_id") if key in table), "")
     raters = texts(table["rater_id"])
     tool_export = export if export is not None and export.by_unit else None  # it has kinds, or ""
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and tool_export is None):
-        return table, options, items
+        return table, options, id_column
     rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
     without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
@@ -617,9 +617,9 @@ def roles_in(
             + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
         )
     if unknown or not without_kind:
-        return table, options, items
+        return table, options, id_column
     rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
-    return table.assign(rater_kind=rater_kinds), options, items
+    return table.assign(rater_kind=rater_kinds), options, id_column
 
 
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
@@ -630,8 +630,8 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     if "item_id" in table:
         absent = [column for column in absent if column != "unit_id"]
     names = [str(column) for column in table]
-    raters_are_columns = options.wide or {*options.kinds} & {*names}  # as the user declares
-    if "rater_id" not in absent or raters_are_columns or not len(table):
+    is_declared_wide = options.wide or {*options.kinds} & {*names}  # raters are columns
+    if "rater_id" not in absent or is_declared_wide or not len(table):
         return table, {}
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
     roles = ratings_columns(table, foreign, absent)
@@ -647,11 +647,11 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
     return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
 
 
-def _with_items(table: pd.DataFrame, options: ScaleOptions, items: str) -> tuple[pd.DataFrame, str]:
+def _with_ids(table: pd.DataFrame, options: ScaleOptions, name: str) -> tuple[pd.DataFrame, str]:
     """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
     for column_of_ids in ("unit_id", "item_id"):
         if column_of_ids in table:
-            return table, items or column_of_ids
+            return table, name or column_of_ids
     in_settings: set[str] = set()  # all values, of which some name columns that describe units
     for value in options.settings.values():
         in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
@@ -723,7 +723,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options for kinds, with raters' names if some are models' and none seems a score's."""
+    """Return options for raters' kinds: with names if some are of models and none of scores."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]

@@ -30,7 +30,7 @@ from evenhand.texts import written
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"  # columns of units
 CRITERIA, SCORE = "criteria", "score"  # names of the two rubrics of a file that names none
-_NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
+_ITEM_NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _ID_NAMES = (RESPONSE_ID, "completion_id", "unit_id", "item_id")  # of responses, likeliest first
 _MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
 _KINDS = (
@@ -41,8 +41,8 @@ _KINDS = (
 
 
 def rubric_scored(rubric: str | None) -> str | None:
-    """Return the rubric from which a rubric of scores is computed, None if it has no name; a rubric
-    that has no scores as it is.
+    """Return the rubric of criteria from which a rubric of scores is computed, None for one without
+    a name. A rubric that is not one of scores is returned as it is.
 
     >>> rubric_scored("score"), rubric_scored("rating-score"), rubric_scored("rating")
     (None, 'rating', 'rating')
@@ -55,17 +55,17 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
     have points and no criteria, no column identifies responses, or a row is invalid.
     """
-    by_name = {str(column).strip().casefold(): str(column) for column in table}
-    criterion = next((by_name[label] for label in _NAMES["criterion"] if label in by_name), "")
+    by_name = {str(column).strip().casefold(): str(column) for column in table}  # as in the table
+    criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")
     points = by_name.get(POINTS, "")
     if not points:
         return table
     if not criterion:
-        units = [by_name[name] for name in _ID_NAMES if name in by_name]
-        raters = [by_name[name] for name in ("rater_id", *_RATER_NAMES) if name in by_name]
+        id_columns = [by_name[key] for key in _ID_NAMES if key in by_name]
+        rater_columns = [by_name[key] for key in ("rater_id", *_RATER_NAMES) if key in by_name]
         # Without a column of rubrics, several ratings of a unit by a rater must be of criteria.
-        could_show_criteria = rated and "rubric" not in table and units and raters
-        if not could_show_criteria or not table.duplicated([units[0], raters[0]]).any():
+        could_show_criteria = rated and "rubric" not in table and id_columns and rater_columns
+        if not could_show_criteria or not table.duplicated([id_columns[0], rater_columns[0]]).any():
             return table
         raise InputError(
             f"{name} has points ({points!r}) and no column of criteria; add one called "
@@ -84,9 +84,9 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
         is_sign = [points_of_row > 0, points_of_row < 0]
         table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
     # The model is a fact about the response, so a column of it must have one value for each.
-    subjects = [by_name[word] for word in _NAMES["subject"] if by_name.get(word) in table]
-    if rated and subjects and (table.groupby(RESPONSE_ID)[subjects[0]].nunique() == 1).all():
-        table = table.rename(columns={subjects[0]: "subject"})
+    models = [by_name[key] for key in _ITEM_NAMES["subject"] if by_name.get(key) in table]
+    if rated and models and (table.groupby(RESPONSE_ID)[models[0]].nunique() == 1).all():
+        table = table.rename(columns={models[0]: "subject"})
     return table
 
 
@@ -107,7 +107,7 @@ def _with_response_ids(
     if not is_single or ids.str.len().max() > _MOST_CHARACTERS:
         ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
     omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
-    is_text = first.strip().casefold() in (*_NAMES["prompt"], *_NAMES["response"])
+    is_text = first.strip().casefold() in (*_ITEM_NAMES["prompt"], *_ITEM_NAMES["response"])
     if not is_text and not is_single and PROMPT_ID not in table:
         table = table.rename(columns={first: PROMPT_ID})  # responses to a prompt share this id
     elif not is_text:
@@ -115,21 +115,21 @@ def _with_response_ids(
     return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
 
 
-def _response_columns(table: pd.DataFrame, criterion: str, names: Mapping[str, str]) -> list[str]:
+def _response_columns(table: pd.DataFrame, criterion: str, by_name: Mapping[str, str]) -> list[str]:
     """Return the columns that identify a response: an id that several criteria share, with columns
     of the model and the text if these differ within it; else the texts.
     """
-    likely = [names[name] for name in _ID_NAMES if name in names]
-    likely += [name for name in unit_columns(map(str, table)) if name != criterion]
+    likely_ids = [by_name[key] for key in _ID_NAMES if key in by_name]
+    likely_ids += [name for name in unit_columns(map(str, table)) if name != criterion]
     subject, response, prompt = (  # each a list of one column, or [] if the table has none
-        [names[word] for word in _NAMES[role] if word in names][:1]
+        [by_name[key] for key in _ITEM_NAMES[role] if key in by_name][:1]
         for role in ("subject", "response", "prompt")
     )
-    for column in likely:
-        by_value = table.groupby(column)
-        if (by_value[criterion].nunique() > 1).any():
+    for column in likely_ids:
+        by_id = table.groupby(column)
+        if (by_id[criterion].nunique() > 1).any():
             further = [name for name in (*subject, *response) if name != column]
-            return [column, *(name for name in further if (by_value[name].nunique() > 1).any())]
+            return [column, *(name for name in further if (by_id[name].nunique() > 1).any())]
     return [*prompt, *response, *subject] if response else []
 
 
@@ -142,7 +142,7 @@ def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> 
     positive = points.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
     differs = "{criterion} of response {response} has {points} points here, and {first} further up"
     no_positive = "response {response} has no criterion with positive points, so it has no score"
-    faults = (
+    faults = (  # where rows are faulty, and the fault, with `quoted` values for the braces
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
         (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
         (~np.isfinite(points), "points is {points}; give the number of points of the criterion"),
@@ -170,7 +170,6 @@ def with_scores(dataset: Dataset) -> Dataset:
     units = units[units[CRITERION] != ""]
     _check_criteria(units, dataset.name)
     criteria = _criteria_of(units)
-    n_responses = criteria["response"].nunique()
     if list(dataset.scales) == [""]:  # the file names no rubric
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
         ratings = dataset.ratings.assign(rubric=CRITERIA)
@@ -182,7 +181,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        has_base = scale.part_of or scale.variant_of  # the rubric that gives the score
+        has_base = scale.part_of or scale.variant_of  # another rubric, which gives the score
         if rows.empty or met is None or has_base:
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
@@ -194,7 +193,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         scales[name] = replace(scale, affirmative=met)
         scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
         titles[score] = written("criteria.title", rubric=titles.get(name, name))
-        counts = {"criteria": len(criteria), "responses": n_responses}
+        counts = {"criteria": len(criteria), "responses": criteria["response"].nunique()}
         notes.append(written("criteria.read", score=score, **counts))
         for note in ("missing", "clipped"):
             if count := int(scored[note].sum()):
@@ -205,8 +204,8 @@ def with_scores(dataset: Dataset) -> Dataset:
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
             "name the label of a met criterion as the affirmative one, and read a third as no label"
         )
-    not_shared = (CRITERION, POINTS, SIGN)
-    columns = [column for column in shared_columns(units) if column not in not_shared]
+    of_criteria = (CRITERION, POINTS, SIGN)  # columns that no response has
+    columns = [column for column in shared_columns(units) if column not in of_criteria]
     responses = units[columns].drop_duplicates(RESPONSE_ID)
     ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
     return replace(
@@ -239,11 +238,11 @@ def _met_labels(scale: Scale) -> frozenset[str] | None:
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:
-    """Return columns to slice by that vary within responses: the likeliest kind, points' sign."""
+    """Return the columns that vary within responses to slice by: the likeliest kind, and `SIGN`."""
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    return [column for column in columns if column in (columns[0], SIGN)]
+    return [column for column in columns if column in (columns[0], SIGN)]  # the likeliest is first
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
@@ -265,9 +264,9 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
     )
     raw_score = scored["points"] / scored["positive"]
     n_missing = scored["n_criteria"] - scored["n_labels"]
-    is_complete = (n_missing == 0) & (scored["n_hashes"] == 1)
+    is_complete = (n_missing == 0) & (scored["n_hashes"] == 1)  # under one text of the rubric
     score = raw_score.clip(0, 1) if clip else raw_score
-    # A scale has at most MAX_NUMBERS categories; 0 and 1, its ends, may come on top of the scores.
+    # Fewer places if there were too many categories: of at most MAX_NUMBERS, 0 and 1 may be added.
     places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3
     label = score.round(places).map("{:.6g}".format).where(is_complete, "")
     reason = np.where(is_complete, "", "incomplete")

@@ -202,12 +202,12 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose index plus FIRST_ROW (`row_number`) numbers rows as the user does, for
-    messages: by the user's index, if it is of different integers, or else from 0.
+    """Return a table with an index for messages, which add FIRST_ROW to it (`row_number`): they
+    name a row by the user's index, if that is of different integers, or else count from 0.
     """
-    is_numbered = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
-    rows = table.index if is_numbered else pd.RangeIndex(len(table))
-    return table.set_axis(rows - FIRST_ROW, axis=0)
+    has_numbers = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
+    numbers = table.index if has_numbers else pd.RangeIndex(len(table))
+    return table.set_axis(numbers - FIRST_ROW, axis=0)
 
 
 def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFrame:
@@ -223,7 +223,7 @@ def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, Ratin
     table = renamed(export.table, options.columns, file.name)
     table = with_criteria(table, file.name)  # each criterion, if the table has such, is a unit
     table, options, items = roles_in(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `_numbered` subtracts it again
+    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `long_rows` subtracts it again
     rows, reading = long_rows(table, file.name, options, blanks=False)
     units = table["unit_id"].tolist() if export.by_unit else None
     return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
@@ -247,10 +247,10 @@ def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, R
 def long_rows(
     source: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
 ) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a ratings file, and how it was read. `source` is long, with a column
+    """Return the rows of a table in long form, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
-    them and each rubric. An empty cell of a wide table is a rating without a label if `blanks`
-    count, else no rating.
+    them and each rubric. An empty text in a wide table is a rating without a label, or, without
+    `blanks`, no rating.
     """
     table, kinds = _with_unit_ids(source), options.kinds
     if "rater_id" in table or not (kinds or options.wide):
@@ -318,36 +318,36 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
 def _melted(
     table: pd.DataFrame, options: ScaleOptions, name: str, grid: Grid | None, *, blanks: bool
 ) -> pd.DataFrame:
-    """Return a wide table as a row for each label, with its column and the index of its row."""
+    """Return a wide table with a row for each label: its column is `_COLUMN`, its row the index."""
     kinds = options.kinds
-    for rater in kinds if grid is None else ():  # then columns are named after raters
+    for rater in kinds if grid is None else ():  # without a grid each rater is a column
         if rater not in table:
             similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
             fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
             raise InputError(fault + hint)
-    by_column = dict(grid.columns) if grid else {col: RaterAndRubric(col, "") for col in kinds}
-    unit_columns = [column for column in table if column not in by_column]
+    pair_of = dict(grid.columns) if grid else {col: RaterAndRubric(col, "") for col in kinds}
+    unit_columns = [column for column in table if column not in pair_of]
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
-    key = [column for column in unit_columns if column in ("unit_id", "rubric")]
-    is_duplicate = table.duplicated(key)
+    ids = [column for column in unit_columns if column in ("unit_id", "rubric")]
+    is_duplicate = table.duplicated(ids)
     if is_duplicate.any():
         raise InputError(
             f"{name}: item {table.loc[is_duplicate, 'unit_id'].iloc[0]!r} has two rows. If each "
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    cells = table.melt(unit_columns, list(by_column), _COLUMN, _LABEL, ignore_index=False)
-    cells = cells.rename(columns={_LABEL: "label"})
-    cells = cells[cells["label"].notna()]
-    cells["label"] = texts(cells["label"])
+    ratings = table.melt(unit_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
+    ratings = ratings.rename(columns={_LABEL: "label"})
+    ratings = ratings[ratings["label"].notna()]
+    ratings["label"] = texts(ratings["label"])
     if not blanks:
-        cells = cells[cells["label"] != ""]
-    cells["rater_id"] = cells[_COLUMN].map(lambda column: by_column[column].rater)
-    cells["rater_kind"] = cells["rater_id"].map(kinds)
+        ratings = ratings[ratings["label"] != ""]
+    ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
+    ratings["rater_kind"] = ratings["rater_id"].map(kinds)
     if grid is not None:
-        cells["rubric"] = cells[_COLUMN].map(lambda column: by_column[column].rubric)
-    return cells
+        ratings["rubric"] = ratings[_COLUMN].map(lambda column: pair_of[column].rubric)
+    return ratings

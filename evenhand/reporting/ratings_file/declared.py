@@ -83,10 +83,10 @@ class FileOptions:
 class ScaleOptions(FileOptions):
     """Options of a ratings file and its analysis.
 
-    `kinds` are by rater id; `inferred` if they were not declared for each rater by name. `units` is
-    a file or a table of columns of units; `settings` override the study's or the sidecar's, by
-    name. Messages write options as on the command line, or as keywords if `in_python`, and `name`
-    for a table.
+    `kinds` has "human" or "model" by rater id; they are `inferred` if not each was declared by the
+    rater's name. `units` is a file or a table with columns on the units; `settings`, by name,
+    override the study's or the sidecar's. Messages write options as on the command line, or as
+    keywords if `in_python`, and call a table `name`.
     """
 
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class ScaleOptions(FileOptions):
         'normalise=False'
         """
         if not self.in_python:
-            mark = "=" if keys and keys[0].startswith("-") else " "
+            mark = "=" if keys and keys[0].startswith("-") else " "  # "-1" is not another option
             return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
         if (flag := name.removeprefix("no-")) in ("several", "independent", "normalise"):
             return f"{flag}={flag == name}"
@@ -170,7 +170,7 @@ class LabelOptions(ItemOptions):
 
 
 SUFFIX = ".scales.toml"  # of a sidecar's name
-# A sidecar from elsewhere must not keep a machine busy for days.
+# Limits of sidecars and baselines: one from elsewhere must not keep a machine busy for days.
 MOST_BYTES = 50_000_000
 _MOST_RESAMPLES = 100_000
 
@@ -193,7 +193,7 @@ class WithheldUnits(Section):
 
 
 class GraderUsage(Section):
-    """The work and cost of one grader on one rubric (`analysis.raters`)."""
+    """The work and cost of one grader on one rubric (see `study.store.store.grade_totals`)."""
 
     attempts: int = Field(ge=0)
     units: int = Field(ge=0)
@@ -224,9 +224,9 @@ class ScaleSection(Section):
     thresholds: dict[Line, Share] = Field(default_factory=dict)
     tuned: tuple[TunedThreshold, ...] = ()
     withheld: tuple[WithheldUnits, ...] = ()
-    hashes: tuple[Line, ...] | None = None
-    look: int = Field(default=1, ge=1)
-    usage: dict[Line, GraderUsage] = Field(default_factory=dict)
+    hashes: tuple[Line, ...] | None = None  # of the rubric's accepted texts
+    look: int = Field(default=1, ge=1)  # the number of the interim analysis
+    usage: dict[Line, GraderUsage] = Field(default_factory=dict)  # by grader
 
     @model_validator(mode="after")
     def _check_collapse(self) -> Self:
@@ -245,8 +245,8 @@ class ScaleSection(Section):
 
     @classmethod
     def of(cls, scale: Scale, **facts: Any) -> Self:
-        """Return the section with a scale's categories, level, unit, threshold and affirmative
-        categories. `facts` are the values of its other fields, or replace these.
+        """Return the section of a scale, with its categories, level, unit, threshold and
+        affirmative categories. `facts` are values of other fields, or replace these.
         """
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
         same_fields = ("categories", "level", "unit", "threshold")
@@ -282,7 +282,7 @@ class FileSection(FileOptions):
     model: tuple[Line, ...] = ()
 
     def completing(self, options: ScaleOptions) -> ScaleOptions:
-        """Return the user's options; those that have their default are taken from the section."""
+        """Return the user's options, with those that have their default taken from the section."""
         names = [option.name for option in fields(FileOptions)]
         values: dict[str, Any] = {name: getattr(self, name) for name in names}
         values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
@@ -295,9 +295,9 @@ class FileSection(FileOptions):
 
 
 class WordingTrial(Section):
-    """A trial of another wording `of` a rubric on annotators (`analysis.request.TriedWording`)."""
+    """A trial of another wording of a rubric on annotators (`analysis.request.TriedWording`)."""
 
-    of: Line
+    of: Line  # the rubric with the old wording
     old: tuple[Line, ...]  # ids of the units labelled under the old wording
     new: tuple[Line, ...]  # and under the new one
     raters: int = Field(gt=0)
@@ -354,7 +354,7 @@ class Sidecar(Section):
     def facts(
         self, raters: pd.DataFrame | None, source: str, attacked: pd.DataFrame | None = None
     ) -> StudyFacts:
-        """Return the facts about the ratings, called `source` in messages."""
+        """Return the sidecar's facts about the ratings, which messages call `source`."""
         scales = self.scales.items()
         hashes = {name: scale.hashes for name, scale in scales if scale.hashes is not None}
         usage_rows = [
@@ -362,8 +362,8 @@ class Sidecar(Section):
             for name, scale in scales
             for grader, usage in scale.usage.items()
         ]
-        numbers = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)
-        usage = pd.DataFrame(usage_rows).astype(numbers) if usage_rows else None
+        dtypes = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)  # None is NaN
+        usage = pd.DataFrame(usage_rows).astype(dtypes) if usage_rows else None
         return StudyFacts(
             rubric_hashes=hashes or None,
             excluded=self.excluded,
@@ -382,7 +382,7 @@ class Sidecar(Section):
 
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the cost of 1,000 units in US dollars, failed attempts too, by rubric and grader."""
+    """Return the cost of 1,000 units in US dollars, with failed attempts, by rubric and grader."""
     return {
         (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
         for row in usage.to_dict("records")

@@ -135,9 +135,9 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
 
 def join_names(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Give items, and raters of one kind, that look alike one name, if `normalise` is declared. Two
-    items are different if one rater labelled both, and two raters if both labelled one item or both
-    are named in the options. Raises InputError naming two others that look alike unless `normalise`
-    is declared either way.
+    items stay apart if one rater labelled both, and two raters if both labelled one item or both
+    are named in the options. Without `normalise`, declared as True or False, two that would get
+    one name raise InputError.
     """
     options = reading.options
     if options.normalise is False:
@@ -202,8 +202,8 @@ def _lookalike_names(
 
 
 def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
-    """Keep the rows of raters named in the options, and of kinds of raters of which none is named;
-    all of a wide table, or if none is named. Raises InputError if one has no row or another kind.
+    """Keep the rows of raters named in the options, and all rows of a kind of which no rater is
+    named; a wide table as it is. Raises InputError if a named rater has no row or another kind.
     """
     source, options, declared_kinds = reading.source, reading.options, reading.options.kinds
     if not declared_kinds or reading.rows is not None:  # a wide table
@@ -215,7 +215,7 @@ def keep_named_raters(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndN
                 f"{source} has no rater {rater!r}; it has {listed(raters.unique())} "
                 f"({options.spelled(kind, EVERYBODY)} is all)"
             )
-    declared = raters.map(declared_kinds)
+    declared = raters.map(declared_kinds)  # the kind of each row's rater, NaN if not named
     kinds = texts(table["rater_kind"]) if "rater_kind" in table else declared.fillna("")
     kinds = kinds.where(kinds != "", declared.fillna(""))
     is_conflict = declared.notna() & (kinds != declared)
@@ -338,7 +338,7 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     all_kinds = set(ratings["rater_kind"])
     codes = []
     for label in counts:
-        is_sign = label == "-" and "+" in counts
+        is_sign = label == "-" and "+" in counts  # a minus, opposed to plus
         is_word = label[:1].isalpha()
         is_used_by_all = is_word and len(all_kinds) > 1 and set(kinds[label]) == all_kinds
         if label.casefold() in _PERHAPS_NO_LABEL and not is_sign and not is_used_by_all:
@@ -410,7 +410,7 @@ def _label_counts(ratings: pd.DataFrame) -> dict[str, int]:
 
 
 def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.DataFrame:
-    """Return ratings with labels, and categories in probabilities, replaced by `corrected`."""
+    """Return ratings with labels replaced by `corrected`; in probabilities, too, except by ""."""
     if not corrected:
         return ratings
 
@@ -418,7 +418,7 @@ def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.D
         shares = json.loads(text) if text else {}
         new_shares = {corrected.get(key) or key: share for key, share in shares.items()}
         if new_shares.keys() == shares.keys() or len(new_shares) < len(shares):
-            return text  # probabilities of two spellings of a category are not added up
+            return text  # unchanged, or two spellings of a category, which are not added up
         return json.dumps(new_shares)
 
     shares = ratings["probabilities"]
@@ -493,9 +493,9 @@ def _label_fault(label: str) -> str:
 def _variants(
     counts: Mapping[str, int], unknown: Sequence[str], permitted: Collection[str]
 ) -> dict[str, str]:
-    """Return the `unknown` labels that look like another one, with the label to replace them by:
-    the permitted one if there is just one, or the most frequent. If all labels are words for yes
-    and no, they are replaced by the most frequent pair of such words.
+    """Return the `unknown` labels that look like another one, with the label to replace each by:
+    the `permitted` one that it looks like, if this is the only one, or without permitted labels the
+    most frequent. If all labels are words for yes and no, the most frequent pair replaces them.
 
     >>> _variants({"yes": 9, "Yes": 1, "yes.": 4}, ["yes", "Yes", "yes."], ())
     {'Yes': 'yes', 'yes.': 'yes'}
@@ -620,7 +620,7 @@ def declared_scales(
         scale = stored_scales.get(name)
         if scale is None and (rubric := _known_rubric(options.rubric, name)):
             scale = replace(Scale.from_rubric(rubric), name=name)
-        corrected, n_changed, label_notes = _corrected(rows, scale, reading)
+        corrected, n_changed, label_notes = _correct_labels(rows, scale, reading)
         is_corrected = is_corrected or corrected is not rows
         n_joined += n_changed
         labels = set(corrected["label"].unique()) - {""}
@@ -642,7 +642,7 @@ def declared_scales(
     return ScaledRatings(ratings, scales, notes=notes)
 
 
-def _corrected(
+def _correct_labels(
     rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Return the rows of one rubric with corrected labels, the same object if none is changed; the
@@ -650,10 +650,10 @@ def _corrected(
     the known `scale`.
     """
     options = reading.options
-    numbers = options.level == "interval" if scale is None else scale.is_number
+    are_numbers = options.level == "interval" if scale is None else scale.is_number
     permitted = options.categories or (() if scale is None else scale.categories)
-    numbers = numbers and not options.categories
-    rubric_reading = replace(reading, permitted=permitted, numbers=numbers)
+    are_numbers = are_numbers and not options.categories
+    rubric_reading = replace(reading, permitted=permitted, numbers=are_numbers)
     rows = shorten_numbers(rows, rubric_reading)
     rows, notes = read_missing(rows, rubric_reading)
     rows, n_joined = join_labels(rows, rubric_reading)
@@ -676,7 +676,7 @@ def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
 
 
 def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -> pd.DataFrame:
-    """Return the rows of the options' rubric and its other wordings, under its name."""
+    """Return the rows of the options' rubric, named if they were not, and of its other wordings."""
     option = str(options.rubric)
     rubric = _known_rubric(option)
     name = option if rubric is None else rubric.name
@@ -695,9 +695,9 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -
 def _scale(
     name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
-    """Return the scale, and notes on how it was read: of declared categories, else the known one,
-    else of the labels. A known scale that `has_level` keeps its level, any other is read as ordered
-    if its categories are consecutive whole numbers.
+    """Return the scale of a rubric, and notes on how it was read: of declared categories, else the
+    known `scale`, else of the `labels`. A known scale that `has_level` keeps its level, any other
+    is read as ordered if its categories are consecutive whole numbers.
     """
     options = reading.options
     notes: list[str] = []
@@ -763,18 +763,18 @@ def _scale_from_labels(name: str, labels: Collection[str], reading: RatingsInput
 
 def _note_on(scale: Scale, options: ScaleOptions) -> str:
     """Return a note on a scale of the labels in the file: it is nominal, or its ends are unsure."""
-    note = "ends_rubric" if scale.name else "ends"
+    key = "ends_rubric" if scale.name else "ends"
     if options.level == "nominal" or not ordered_scale(scale.categories):
-        note = "nominal_rubric" if scale.name else "nominal"
+        key = "nominal_rubric" if scale.name else "nominal"
     fields = {"rubric": scale.name, "labels": ", ".join(scale.categories)}
     fields |= {name: options.spelled(name) for name in ("categories", "level")}
-    return written(f"reading.{note}", **fields)
+    return written(f"reading.{key}", **fields)
 
 
 def note_on_order(categories: Sequence[str], options: ScaleOptions, rubric: str = "") -> str:
     """Return a note that consecutive whole numbers are read as ordered, and how to change that."""
-    note, nominal = "ordered_rubric" if rubric else "ordered", options.spelled("level", "nominal")
-    return written(f"reading.{note}", rubric=rubric, labels=span_of(categories), nominal=nominal)
+    key, nominal = "ordered_rubric" if rubric else "ordered", options.spelled("level", "nominal")
+    return written(f"reading.{key}", rubric=rubric, labels=span_of(categories), nominal=nominal)
 
 
 # ---- labels that are sets of options -------------------------------------------------------------
@@ -917,8 +917,8 @@ def _is_list(cell: str) -> bool:
 
 def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
     """Return a dataset in which each rubric of `options_of`, whose labels are sets of these
-    options, is replaced by a yes/no rubric for each option, "rubric/option". Facts about a rubric,
-    such as prices, are copied to each.
+    options, is replaced by a yes/no rubric for each option, "rubric/option" (a part). The parts
+    have the rubric's facts, such as prices.
     """
     if not options_of:
         return dataset
@@ -946,7 +946,7 @@ def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
 
 
 def sharing(facts: StudyFacts, origins: Mapping[str, str]) -> StudyFacts:
-    """Return facts in which rubrics derived from an origin have its hashes and interim analyses."""
+    """Return facts in which derived rubrics have their origin's hashes and interim analyses."""
     fields: dict[str, Any] = {"looks": facts.looks, "rubric_hashes": facts.rubric_hashes}
     for name, values in fields.items():
         if values:
