@@ -281,7 +281,7 @@ class Fuzz:
     def list_earlier(self, device: Device, page: Page) -> None:
         if not self.ready(page):
             return
-        self.press(page, "/")
+        self.press(page, "!")
         with contextlib.suppress(Exception):
             rows = page.locator(".past-list button.past")
             rows.first.wait_for(timeout=2_500)

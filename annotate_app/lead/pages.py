@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, SUBSET_NAMES, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
@@ -383,7 +383,7 @@ def show_agreement(study: Study) -> None:
     if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
-    rubrics, verdicts = rubric_titles(study), _verdicts(figures)
+    rubrics, verdicts, charts = rubric_titles(study), _verdicts(figures), figures.forests
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
@@ -396,9 +396,12 @@ def show_agreement(study: Study) -> None:
             show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=raters)
             if not binary.empty:
                 show(block(words["tuned"], "note"))
+                binary_name = SUBSET_NAMES[ALL_BINARY]  # the table says so of another threshold
+                svgs = [chart["svg"].replace(binary_name, words["active"]) for chart in charts]
+                charts = [chart | {"svg": svg} for chart, svg in zip(charts, svgs, strict=True)]
     with above:
         st.header("Graders compared with human agreement", anchor=False)
-        show_charts(figures.forests)
+        show_charts(charts)
         show(block(" ".join(figures.report["study"]["notes"]), "note"))
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"

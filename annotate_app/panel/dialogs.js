@@ -33,7 +33,7 @@ function keyGroups(words, questions, asks, hasSides) {
       [
         ...given(questions.length > 1, "← →", words.sheet_move),
         ...given(hasItem, "⌫", words.sheet_back),
-        ...given(hasItem, "/", words.sheet_earlier),
+        ...given(hasItem, "!", words.sheet_earlier),
         ...given(hasItem, "Esc", words.sheet_escape),
         ["?", words.sheet_help],
       ],
@@ -46,7 +46,7 @@ function keyGroups(words, questions, asks, hasSides) {
         ...given(hasSides, "%", words.sheet_differ),
         ...given(asks.turns, "; :", words.sheet_turns),
         ...given(asks.judged, "$", words.sheet_judged),
-        ...given(hasItem, "!", words.sheet_find),
+        ...given(hasItem, "/", words.sheet_find),
         ...given(asks.source || asks.folds, "*", asks.source ? words.sheet_source : words.sheet_open_all),
         ...given(questions.some(isGuided), "#", words.sheet_guidelines),
         ...given(hasItem, "< >", words.sheet_size),

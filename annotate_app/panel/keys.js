@@ -102,13 +102,13 @@ class KeyedPanel extends FindingPanel {
       case "ArrowRight":
         if (!(this.sheet?.questions.length > 1)) return null;
         return () => this.moveTo(this.at + (event.key === "ArrowLeft" ? -1 : 1));
-      case "/":
+      case "!":
         return () => this.openEarlier();
       case "-":
         return () => this.askReason("skip");
       case "+":
         return () => this.askReason("flag");
-      case "!":
+      case "/":
         return this.sheet ? () => this.toggleFinding() : null;
       case ";":
       case ":":

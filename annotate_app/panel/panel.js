@@ -239,7 +239,7 @@ class Panel extends MarkingPanel {
   // To the unit that was sent ahead, while the answer is on its way.
   goAhead() {
     const { sheet, ahead } = this.data;
-    if (this.line.down || this.away) return; // nobody goes on into the unknown
+    if (this.away) return; // nobody goes on into the unknown
     if (!ahead || this.left.has(ahead.id) || sheet?.id !== this.sheet.id) return;
     this.left.add(this.sheet.id);
     this.openNext(ahead);

@@ -126,7 +126,7 @@ def test_keys_lead_from_turn_to_turn_and_words_are_found(labelling, browser, axe
     whole = turn.nth(19).locator(".whole")
     assert whole.inner_text() == "Show all 2,419 characters"
     axe(page, "a long conversation")
-    page.keyboard.press("!")
+    page.keyboard.press("/")
     page.keyboard.type("needle")  # an "n" is no answer while it is typed into the field
     places = page.locator(".places")
     assert places.inner_text() == "1 of 2, Messages"
@@ -236,7 +236,7 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         axe(page, f"JSON, code and passages, {scheme}")
-    page.keyboard.press("!")
+    page.keyboard.press("/")
     page.keyboard.type("needle")
     assert page.locator(".places").inner_text() == "1 of 1, Call"
     assert "the needle" in first.inner_text()

@@ -373,7 +373,7 @@ def test_all_answers_by_keyboard_from_the_key_to_the_change(annotator, long_ago,
     page, keys = person.page, person.page.keyboard
     present = page.text_content(".material")
     given = person.stored()
-    keys.press("/")
+    keys.press("!")
     listed(person, 30, "70 answers")
     row = page.locator(ITEMS).first
     assert row.locator("time").get_attribute("datetime").startswith("20")
