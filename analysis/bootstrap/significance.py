@@ -25,9 +25,9 @@ from evenhand.analysis.types import Array, Codes, Frequency
 _FLIPS = 9_999
 """Number of sign flips drawn where they cannot be enumerated; also the seed."""
 PRIOR = 20.0
-"""Weight of the common variance in a part's variance, as a number of clusters."""
+"""Weight, as a number of clusters, of the variance of all parts in the variance of one part."""
 _DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, also the seed; a smaller number; the rows above which it is used."""
+"""Number of permutations, also the seed; a smaller number for more rows than the last one."""
 _TOLERANCE = 1e-9
 """Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
 _SUMS = 6
@@ -290,7 +290,7 @@ def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
         return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {n_tests}"
 
     return [
-        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*result, strict=True)]
+        [list(map(note, p, adjusted)) for p, adjusted in zip(*result, strict=True)]  # of one part
         for result in results
     ]
 
