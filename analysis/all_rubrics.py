@@ -238,7 +238,6 @@ def analyse_rubrics(
             f"reference is {reference!r}, which is no annotator or adjudicator here; "
             f"there are {', '.join(possible_references[:MAX_NAMED]) or 'nobody'}"
         )
-
     ratings_by_rubric: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
@@ -513,7 +512,8 @@ def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: Ru
     """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
     result.orders = audit.orders_seen(ratings)
     for name, graders in audit.by_orders(result.orders).items():
-        result.note(written(f"note.{name}", graders=listed(graders)))  # both_orders or one_order
+        names, saw_both = listed(graders), name == "both_orders"
+        result.note(written("note.both_orders" if saw_both else "note.one_order", graders=names))
     if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     if task.scale.is_number:

@@ -331,7 +331,7 @@ class Outcome(NamedTuple):
         return max(self.attacks, key=lambda attack: attack.bounds["high"])
 
     def figures(self, bound: float) -> dict[str, object]:
-        """Return the worst attack's figures for a sentence, with bounds shown unlike the limit."""
+        """Return the worst attack's figures for a sentence, with no bound rounded to the limit."""
         row = self.worst(bound).bounds
         low, high = (shown_apart(end, [bound]) for end in (row["low"], row["high"]))
         figures = {"effect": row["estimate"], "low": low, "high": high, "bound": bound}

@@ -1,8 +1,8 @@
 """Agreement within groups of raters and of raters with themselves; the majority of labels.
 
 *Groups* are humans, models and all. They have coefficients, the share of each category, and the
-categories that are confused with each other. A *view* is the labels, as categories or as
-binary labels, with resamples of their clusters; row 0 of arrays (rows, ...) is the data.
+categories that are confused with each other. A *view* is the labels, as categories or as binary
+labels, with resamples of their clusters; row 0 of arrays (rows, ...) is the data.
 
 *Sets of options* are the labels if several options can apply. Their agreement is Krippendorff's
 alpha with the MASI distance (Passonneau 2006): 1 - J M. J is Jaccard's share, of the options that
@@ -92,7 +92,7 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
 def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     """Return the coincidence matrices (rows, 3, 3) of numbers from label counts (units, q). A label
-    counts in parts, its three terms (`number_terms`); `MOMENT_WEIGHTS` are for pairs of terms.
+    is counted as its three terms (`number_terms`), a pair of labels as the products of the terms.
     """
     terms = coded.terms
     self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)

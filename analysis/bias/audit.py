@@ -352,9 +352,9 @@ def add_rater_group_rows(
             against = others[0] if len(others) == 1 else "others"
             add = partial(audit.add, "bias_rater_group", subset=f"{column}={value}", at=against)
             note = f"{len(group)} against {len(other_raters)} annotators"
-            by_both = coded.labelled_by_any(group) & coded.labelled_by_any(other_raters)
+            shared = coded.labelled_by_any(group) & coded.labelled_by_any(other_raters)
             for grader in coded.members("model"):
-                units = by_both & coded.labelled[:, grader]
+                units = shared & coded.labelled[:, grader]
                 if not units.any():
                     continue
                 with_grader, within = [], []

@@ -223,7 +223,7 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
 
 @dataclass(frozen=True)
 class Parts:
-    """Outcomes of units in the parts of a sample.
+    """Outcomes of units in the parts into which one column of the units table divides a sample.
 
     `outcome` and `mass` (units, tests) are a unit's outcome and weight in each test, such as the
     test of one grader; a unit with mass 0 is left out. `part` (units,) is the part, -1 for none.
@@ -353,7 +353,7 @@ class _PermutationRows:
         features = np.repeat(self.features, self.times, axis=0)
         part, block = np.repeat(self.part, self.times), np.repeat(self.block, self.times)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        # Parts keep their positions in the order of blocks. Rows move between those of their block.
+        # In the order of blocks, every position keeps its part, and rows move within their block.
         position_by_part = np.argsort(part[order], kind="stable")
         part_starts = np.flatnonzero(np.diff(part[order][position_by_part], prepend=-1))
         yield np.add.reduceat(features[order[position_by_part]], part_starts)
@@ -372,16 +372,16 @@ class _PermutationRows:
         blocks = []
         for block in np.unique(self.block):
             rows = self.block == block
-            kinds, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
+            kind_features, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
             kind_counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
-            blocks.append((kinds, kind_counts, table[rows].sum(axis=0).astype(np.int64)))
+            blocks.append((kind_features, kind_counts, table[rows].sum(axis=0).astype(np.int64)))
         for _ in range(draws):
             sums = np.zeros((table.shape[1], self.features.shape[1]))
-            for kinds, kind_counts, part_sizes in blocks:
+            for kind_features, kind_counts, part_sizes in blocks:
                 remaining = kind_counts
-                for n, size in enumerate(part_sizes):
+                for number, size in enumerate(part_sizes):
                     drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                    sums[n] += drawn @ kinds
+                    sums[number] += drawn @ kind_features
                     remaining = remaining - drawn
             yield sums
 
