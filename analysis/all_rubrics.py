@@ -799,9 +799,9 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     if rule.reference:
         requirements.add_reference_rows(view, rule, look, error)
         return
-    parts = [*labels.columns(request.screened), *labels.sides]
+    columns = [*labels.columns(request.screened), *labels.sides]
     evidence.add_deciding_rows(
-        rows, labels.in_agreement, resamples, request.settings.margin, rule, look, parts, error
+        rows, labels.in_agreement, resamples, request.settings.margin, rule, look, columns, error
     )
 
 

@@ -44,8 +44,8 @@ Names = npt.NDArray[np.str_]
 
 
 class _Text(NamedTuple):
-    """A text that the grader read, with each draw's label ("" if missing) and any probabilities. An
-    `attack` asks for the label `target`. `nth` is 0, but 1, 2, ... if a clean text is read again.
+    """A text that the grader read, with the label ("" if missing) and any probabilities of each draw
+    (reply). An `attack` asks for the label `target`. `nth` counts the readings of a clean text.
     """
 
     unit: str

@@ -405,13 +405,13 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
-        used, a_is_first = part.sign != 0, part.sign[:, None] > 0
-        first = np.where(a_is_first, favours_a, favours_b)[used]  # NaN for a missing call
-        second = np.where(a_is_first, favours_b, favours_a)[used]
+        is_in_part, a_is_first = part.sign != 0, part.sign[:, None] > 0
+        first = np.where(a_is_first, favours_a, favours_b)[is_in_part]  # NaN for a missing call
+        second = np.where(a_is_first, favours_b, favours_a)[is_in_part]
         has_call = ~np.isnan(first)
         if not has_call.any():
             continue
-        part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
+        part_clusters, clusters = np.unique(calls.clusters[is_in_part], return_inverse=True)
         has_all = len(part_clusters) == view.resamples.n_types  # the distinct clusters
         resamples = view.resamples if has_all else view.resamples.only(part_clusters)  # is faster
         out = Writer(view.rows, resamples, clusters, part.subset)

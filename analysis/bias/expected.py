@@ -338,12 +338,12 @@ class _Curves(NamedTuple):
         b[guesses] = 0.0
         start = np.clip(ndtri(self.mean[guesses]), -_MAX_STRICTNESS, _MAX_STRICTNESS)
         a[guesses] = self.of_rows(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        data = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 at each point
-        grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
-        residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()  # minus the grader's
+        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 at each point
+        grid_a = on_grid.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
+        mean_residual, cov_residual = on_grid.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
-        covariance[np.abs(residual) > _TOLERANCE] = np.nan
-        last_below = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
+        cov_residual[np.abs(mean_residual) > _TOLERANCE] = np.nan
+        last_below = np.flatnonzero((cov_residual[:-1] < 0.0) & (cov_residual[1:] >= 0.0))[:1]
         if len(last_below) and not guesses[0]:
             row_0 = self.of_rows(np.zeros(1, dtype=np.intp))
             data_a, data_b = row_0._solve(grid_a[last_below], _SHARPNESS_GRID[last_below])
@@ -352,7 +352,7 @@ class _Curves(NamedTuple):
             a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
-            top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())  # the data's maximum
+            top = int(np.nan_to_num(cov_residual, nan=-np.inf).argmax())  # the data's maximum
             a[unsolved], b[unsolved], fits[unsolved] = self.of_rows(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )

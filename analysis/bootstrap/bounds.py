@@ -305,8 +305,8 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     chance = (first * chance_by_first).sum(axis=-1)
     is_defined = chance > _TINY * np.maximum(size, _TINY) ** 2
     if groups > 1:
-        both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
-        is_defined = np.concatenate([both] * groups, axis=-1)
+        in_all = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
+        is_defined = np.concatenate([in_all] * groups, axis=-1)
     signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)  # by table
     chance, size = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
     total = size.sum(axis=-1, keepdims=True) / groups

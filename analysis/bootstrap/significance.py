@@ -213,12 +213,12 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
     """Test by the score statistic that each category's `difference` (q,) has mean 0."""
     if not difference.any():
         return Homogeneity(0.0, 0, 1.0)
-    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
-    difference, covariance = difference[used], covariance[np.ix_(used, used)]
-    if np.linalg.matrix_rank(covariance, hermitian=True) < len(used):
-        return Homogeneity(np.nan, len(used), np.nan)
+    free = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
+    difference, covariance = difference[free], covariance[np.ix_(free, free)]
+    if np.linalg.matrix_rank(covariance, hermitian=True) < len(free):
+        return Homogeneity(np.nan, len(free), np.nan)
     statistic = float(difference @ np.linalg.solve(covariance, difference))
-    return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
+    return Homogeneity(statistic, len(free), float(chdtrc(len(free), statistic)))
 
 
 @dataclass(frozen=True)
