@@ -44,8 +44,8 @@ Names = npt.NDArray[np.str_]
 
 
 class _Text(NamedTuple):
-    """A text that the grader read, with the label ("" if missing) and any probabilities of each draw
-    (reply). An `attack` asks for the label `target`. `nth` counts the readings of a clean text.
+    """A text that the grader read, with the label ("" if missing) and any probabilities of each
+    reply (draw). An `attack` asks for the label `target`. `nth` counts readings of a clean text.
     """
 
     unit: str

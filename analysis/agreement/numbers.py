@@ -298,17 +298,18 @@ class NumberMeasurement:
         codes are `first` and `second` (units, pairs), -1 missing. Pairs of labels have a `weight`
         (units, pairs), None for all 1; `mass` (clusters,) are the clusters' weights, for ranks.
         """
-        n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
+        n_clusters, n_points = len(mass), len(self.point_values)
+        terms, values = self.coded.terms, self.point_values
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))
         for pair, shared in enumerate(((first >= 0) & (second >= 0)).T):
-            codes = [codes_of[shared, pair].astype(np.intp) for codes_of in (first, second)]
-            points = [self.points[rater_codes] for rater_codes in codes]  # on the grid
+            first_codes = first[shared, pair].astype(np.intp)
+            second_codes = second[shared, pair].astype(np.intp)
+            points = self.points[first_codes], self.points[second_codes]  # on the grid
             clusters = cluster[shared]
             weights = np.ones(len(clusters)) if weight is None else weight[shared, pair]
-            first_terms, second_terms = (self.coded.terms[rater_codes] for rater_codes in codes)
-            products = first_terms[:, :, None] * second_terms[:, None, :]
+            products = terms[first_codes][:, :, None] * terms[second_codes][:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
-            ranks = rank_contributions(codes[0], codes[1], mass[clusters] * weights)
+            ranks = rank_contributions(first_codes, second_codes, mass[clusters] * weights)
             # In the order of the cells: nine moments, the distance, the contribution of ranks.
             summands = [*products.reshape(len(products), -1).T, distance, ranks]
             for cell, summand in enumerate(summands):
@@ -380,9 +381,8 @@ def _add_correlation_rows(view: View) -> None:
     n, unit_squares, squares = sums[:, :3].T
     mean_squares = MeanSquares.of(n, sums[:, 3:], unit_squares, squares)
     names = ", ".join(coded.raters[rater] for rater in raters)
-    n_units, _ = view.count(is_complete)
     note = join_notes(
-        f"{len(raters)} raters, on the {n_units} items that all of them labelled",
+        f"{len(raters)} raters, on the {view.count(is_complete).units} items that all of them labelled",
         "" if len(raters) == len(humans) else f"of {names}",
     )
     view.add("icc_a1", mean_squares.agreement, is_complete, a="humans", note=note)
