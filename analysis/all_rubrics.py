@@ -471,7 +471,6 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_side_columns(labels, request)
     request = _with_explaining_columns(labels, request)
-
     # Rows are in this order: of the deduplicated labels, then of single units and ratings.
     view = RubricView.of_labels(result.rows, *_resampled_patterns(labels, request), request)[0]
     _add_cluster_rows(result, view)

@@ -381,8 +381,9 @@ def _add_correlation_rows(view: View) -> None:
     n, unit_squares, squares = sums[:, :3].T
     mean_squares = MeanSquares.of(n, sums[:, 3:], unit_squares, squares)
     names = ", ".join(coded.raters[rater] for rater in raters)
+    n_units = view.count(is_complete).units
     note = join_notes(
-        f"{len(raters)} raters, on the {view.count(is_complete).units} items that all of them labelled",
+        f"{len(raters)} raters, on the {n_units} items that all of them labelled",
         "" if len(raters) == len(humans) else f"of {names}",
     )
     view.add("icc_a1", mean_squares.agreement, is_complete, a="humans", note=note)
