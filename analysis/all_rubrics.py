@@ -3,8 +3,9 @@
 The parts, in this order: the result (`Analysis`); all rubrics (`analyse`, and `analyse_reduced` for
 ratings that were reduced to patterns of labels while they were read); one rubric
 (`analyse_rubric`, `analyse_patterns`, `analyse_sets`); verdicts across rubrics; and the registry of
-statistics. To add a statistic, write a function that adds its rows to a view of the labels, and
-enter it in `STATISTICS`, in the order of the rows.
+statistics. To add a statistic, write a function that adds its rows to a view of the labels (the
+rubric's categories or the binary label, with resamples; see `analysis.writer`), and enter it in
+`STATISTICS`, in the order of the rows.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Analysis:
     counts: dict[str, LabelCounts] = field(default_factory=dict)
     """By rubric, the counts of its labels."""
     orders: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
-    """By rubric and grader, the orders in which it read pairs, where known."""
+    """By rubric and grader, the orders in which it read the responses of pairs, where known."""
     ids: Mapping[str, str] = field(default_factory=dict)
     """Ids of the raters and rubrics with a display name, by this name."""
 
@@ -230,12 +231,12 @@ def analyse_rubrics(
         libraries = verification.in_this_process if verify is True else verify
     declared = _scales_by_name(scales, settings)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    references = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
+    possible_references = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
     reference = request.decision.reference
-    if reference and reference not in references:
+    if reference and reference not in possible_references:
         raise InputError(
             f"reference is {reference!r}, which is no annotator or adjudicator here; "
-            f"there are {', '.join(references[:MAX_NAMED]) or 'nobody'}"
+            f"there are {', '.join(possible_references[:MAX_NAMED]) or 'nobody'}"
         )
     ratings_by_rubric: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
@@ -248,13 +249,13 @@ def analyse_rubrics(
     # Without a pool, each rubric is analysed when it is the next, after its stage is announced.
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     results: list[RubricAnalysis] = []
-    sets_analysed: set[str] = set()
+    analysed_sets: set[str] = set()
     for number, task in enumerate(tasks, start=1):
         if on_stage:
             on_stage(f"analysing {task.scale.name or 'labels'} ({number} of {len(tasks)})")
         name = task.scale.part_of  # the rubric with sets of options that this option belongs to
-        if name and name not in sets_analysed:
-            sets_analysed.add(name)
+        if name and name not in analysed_sets:
+            analysed_sets.add(name)
             results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
         results.append(next(analysed))
     judge_across_rubrics(results)
@@ -305,11 +306,11 @@ def _rubric_tasks(
     request = replace(request, n_rubrics=max(len(scales) - len(wordings), 1))
     tasks = []
     for name, scale in scales.items():
-        others = (other for other in scales.values() if name and other.variant_of == name)
-        variants = [(other, ratings[other.name]) for other in others]
-        judged = name not in wordings
-        if judged or ratings[name]["rater_kind"].eq("human").any():
-            tasks.append(RubricTask(scale, ratings[name], variants, request, judged, libraries))
+        other_wordings = (other for other in scales.values() if name and other.variant_of == name)
+        variants = [(other, ratings[other.name]) for other in other_wordings]
+        is_judged = name not in wordings
+        if is_judged or ratings[name]["rater_kind"].eq("human").any():
+            tasks.append(RubricTask(scale, ratings[name], variants, request, is_judged, libraries))
     return tasks
 
 
@@ -510,8 +511,8 @@ def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: Ru
     """Add notes on the orders and prompts that graders read, and on a scale of numbers."""
     result.orders = audit.orders_seen(ratings)
     for name, graders in audit.by_orders(result.orders).items():
-        both, names = name == "both_orders", listed(graders)
-        result.note(written("note.both_orders" if both else "note.one_order", graders=names))
+        names, saw_both = listed(graders), name == "both_orders"
+        result.note(written("note.both_orders" if saw_both else "note.one_order", graders=names))
     if with_prompt := own_prompt_raters(ratings["rater_id"].unique(), task.request.facts.ids):
         result.note(written("note.own_prompt", graders=listed(with_prompt)))
     if task.scale.is_number:
@@ -546,10 +547,10 @@ def _with_selection(
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
         result.note(selection.note)
-    limit = pairs.MAX_LISTED_RATERS
-    if len(labels.raters) > limit:
-        kind = "pairs of raters" if len(labels.models) > limit else "pairs with an annotator"
-        result.note(written("note.pooled", raters=len(labels.raters), most=limit, pairs=kind))
+    most = pairs.MAX_LISTED_RATERS
+    if len(labels.raters) > most:
+        pooled = "pairs of raters" if len(labels.models) > most else "pairs with an annotator"
+        result.note(written("note.pooled", raters=len(labels.raters), most=most, pairs=pooled))
     for sentence in matrix.identical_people(labels.copies, labels.raters, labels.humans):
         result.note(sentence)
     return labels, selection
@@ -596,7 +597,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
 
 
 def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
-    """Raise InputError if a column to slice or group by has a part "name=value" that sides have."""
+    """Raise InputError if results by a column to slice by would be named like those by side."""
     values_by_side = {side.name: side.values for side in labels.sides}
     if labels.sides and request.settings.leanings:
         values_by_side["leaning"] = request.settings.sides
@@ -653,18 +654,18 @@ def analyse_patterns(
     return result
 
 
-def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
-    """Analyse labels that are sets of options, from the `parts`: yes/no labels for each option."""
-    request, matrices, keys = parts[0].request, [], []
-    result = RubricAnalysis(ResultRows(name), _cluster_noun(request, parts[0].scale))
-    for part in parts:  # all with the same units
-        counted, _ = encoding.without_excluded(part.ratings, name, request.facts.excluded)
+def analyse_sets(name: str, options: Sequence[RubricTask]) -> RubricAnalysis:
+    """Analyse labels that are sets of options, from a task with yes/no labels for each option."""
+    request, matrices, keys = options[0].request, [], []
+    result = RubricAnalysis(ResultRows(name), _cluster_noun(request, options[0].scale))
+    for option in options:  # all with the same units
+        counted, _ = encoding.without_excluded(option.ratings, name, request.facts.excluded)
         if counted.empty:
             return result
         units = matrix.with_weights(request.units, counted)
-        readings = encoding.combine_readings(counted, part.scale, request.facts.source)
-        matrices.append(encoding.encode(readings, part.scale, units, request.settings.cluster))
-        keys.append(part.scale.name.rpartition("/")[2])  # "topics/sport" is for the option "sport"
+        readings = encoding.combine_readings(counted, option.scale, request.facts.source)
+        matrices.append(encoding.encode(readings, option.scale, units, request.settings.cluster))
+        keys.append(option.scale.name.rpartition("/")[2])  # "sport" of "topics/sport"
     coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
     first = matrices[0]
     result.counts = LabelCounts.of(first, Selection())
@@ -675,7 +676,7 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
         view = RubricView.of_labels(result.rows, set_labels, resamples, request)[0]
         distances = groups.jaccard_distances(sets)
         result.disagreements = disagreements.add_disagreement_rows(view, readings.units, distances)
-    result.note(written("note.several", options=len(parts)))
+    result.note(written("note.several", options=len(options)))
     return result
 
 
@@ -683,8 +684,8 @@ def analyse_sets(name: str, parts: Sequence[RubricTask]) -> RubricAnalysis:
 
 
 def _without_draws(view: RubricView) -> RubricView | None:
-    """Return a copy of the view, without its resamples, for judging graders again; None if verdicts
-    are not made across rubrics.
+    """Return a copy of the view, with the jackknife only in place of its resamples, for judging
+    graders again; None if verdicts are not made across rubrics.
     """
     if view.request.decision.across_rubrics == "none":
         return None
@@ -765,7 +766,7 @@ def views_of(
 ) -> dict[ViewKind, list[RubricView]]:
     """Return views of labels, which may be deduplicated; on pairs if both sides have labels."""
     views, pair_views = RubricView.of_labels(rows, labels, draw, request), []
-    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))  # view by view
+    in_agreement = list(map(RubricView.seen_as, views, labels.in_agreement.views))  # the same order
     if labels.has_binary and labels.scale.unit == "response" and labels.side.max(initial=-1) > 0:
         pair_labels = encoding.pair_verdicts(labels)
         pair_views.append(views[1].seen_as(pair_labels.on_binary(), pair_labels))
@@ -797,9 +798,9 @@ def add_judged_rows(view: RubricView, error: float = ALPHA) -> None:
     if rule.reference:
         requirements.add_reference_rows(view, rule, look, error)
         return
-    parts = [*labels.columns(request.screened), *labels.sides]
+    columns = [*labels.columns(request.screened), *labels.sides]
     evidence.add_deciding_rows(
-        rows, labels.in_agreement, resamples, request.settings.margin, rule, look, parts, error
+        rows, labels.in_agreement, resamples, request.settings.margin, rule, look, columns, error
     )
 
 
@@ -823,7 +824,7 @@ def _add_side_part_rows(view: RubricView) -> None:
 
 
 def _add_side_rows(view: RatedView) -> None:
-    """Add subjects' rates or means by leaning, if sides have one, and differences of the sides."""
+    """Add subjects' rates or means by leaning (such as left), and the differences of the sides."""
     labels, settings = view.labels, view.request.settings
     views: list[RubricView] = [view.seen_as(labels.on_binary())] if labels.has_binary else []
     views += [view] if CONDITIONS["means"](view) else []

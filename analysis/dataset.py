@@ -38,8 +38,8 @@ class Dataset:
     active thresholds. `settings` are those of the analysis, `decision` is the rule that a grader
     must meet, `facts` are further facts about the ratings, `seed` is that of all resampling.
 
-    Messages call the ratings `name`; `title` is the study's name. `titles` are by rubric, `names`
-    are the options' names by rubric and key, and `names_by_id` are the display names of raters and
+    Messages call the ratings `name`; `title` is the study's name. `titles` are those of rubrics,
+    `names` those of options, by rubric and key, and `names_by_id` the display names of raters and
     rubrics. `notes` say how labels were read. `synthetic` is True for simulated labels.
     """
 
@@ -74,7 +74,7 @@ class Dataset:
         return replace(self, settings=settings, decision=decision, seed=seed)
 
     def id_of(self, name: str) -> str:
-        """Return the id of the rater or rubric with this display name; without one, the name."""
+        """Return the id of the rater or rubric with this display name; if none has it, the name."""
         ids = (*self.names_by_id, *self.scales)
         return next((id_ for id_ in ids if self.name_of(id_) == name), name)
 
@@ -100,7 +100,7 @@ class Dataset:
         if not self.names_by_id:
             return self
         facts, name_of, ids = self.facts, self.name_of, self.ids
-        id_of_name = {name: id_ for id_ in ids if (name := name_of(id_)) != id_}
+        id_by_name = {name: id_ for id_ in ids if (name := name_of(id_)) != id_}
         for id_, name in self.names_by_id.items():
             if name != id_ and name in (*ids, *_RESERVED):
                 raise InputError(written("names.taken", id=repr(id_), name=repr(name)))
@@ -108,12 +108,12 @@ class Dataset:
         def named_keys(values: Mapping[str, T]) -> dict[str, T]:
             return {name_of(key): value for key, value in values.items()}
 
-        def named_table(frame: pd.DataFrame | None) -> Any:
-            if frame is None:
+        def named_table(table: pd.DataFrame | None) -> Any:
+            if table is None:
                 return None
-            columns = [name for name in ("rater_id", "rubric") if name in frame]
-            names = {name: {id_: name_of(id_) for id_ in frame[name].unique()} for name in columns}
-            return frame.assign(**{name: frame[name].map(names[name]) for name in columns})
+            columns = [name for name in ("rater_id", "rubric") if name in table]
+            names = {name: {id_: name_of(id_) for id_ in table[name].unique()} for name in columns}
+            return table.assign(**{name: table[name].map(names[name]) for name in columns})
 
         def named_scale(scale: Scale) -> Scale:
             return replace(
@@ -124,7 +124,7 @@ class Dataset:
                 variant_of=name_of(scale.variant_of),
                 withheld=named_keys(scale.withheld),
                 part_of=name_of(scale.part_of),
-                ids=id_of_name,
+                ids=id_by_name,
             )
 
         hashes, tried = facts.rubric_hashes, facts.rewordings.items()
@@ -140,7 +140,7 @@ class Dataset:
             looks=named_keys(facts.looks),
             sorted={(name_of(r), name_of(g), kind): n for (r, g, kind), n in facts.sorted.items()},
             rewordings={name_of(new): replace(trial, of=name_of(trial.of)) for new, trial in tried},
-            ids=id_of_name,
+            ids=id_by_name,
         )
         return replace(
             self,

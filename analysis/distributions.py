@@ -5,7 +5,8 @@ Shares in a small sample vary, so that the plain distance to them is too large. 
 are corrected, and do not depend on the number of humans who labelled. The ceiling for graders is
 the distance between two groups of humans, each as large as the group who labelled.
 
-`counts` (units, q) are the numbers of humans who chose each category of a unit.
+`counts` (units, q) are the numbers of humans who chose each category of a unit. Arrays (rows,) have
+a statistic's value in the data (row 0) and in every resample.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MOST_PEOPLE = 1000
 
 
 def disagreement(counts: Array) -> Array:
-    """Return the probability that two of the humans differ, (units,); units need two labels.
+    """Return the probability that two humans' labels of a unit differ, (units,); units need two.
 
     It is unbiased for 1 - sum p^2 (Simpson 1949), with the shares p of all humans, which is also
     the expected squared distance of one human's label from these shares.
@@ -59,8 +60,7 @@ def squared_distance(stated: Array, counts: Array) -> Array:
     [0.0]
     """
     shares = counts / counts.sum(axis=1, keepdims=True)
-    first_sum = (stated * (stated - 2.0 * shares)).sum(axis=1)
-    return np.asarray(first_sum + 1.0 - disagreement(counts))
+    return np.asarray((stated * (stated - 2.0 * shares)).sum(axis=1) + 1.0 - disagreement(counts))
 
 
 def total_variation(stated: Array, counts: Array) -> Array:
@@ -79,11 +79,11 @@ def between_groups(counts: Array, size: Integers) -> Array:
     [0.5, 0.333]
     """
     people = np.rint(counts.sum(axis=1)).astype(np.intp)
-    chosen = np.rint(counts).astype(np.intp)
+    n_choosers = np.rint(counts).astype(np.intp)
     distance = np.zeros(len(counts))
     for n, m in np.unique(np.stack([people, size]), axis=1).T.tolist():
-        rows = (people == n) & (size == m)
-        distance[rows] = 0.5 * _expected_distance(n, m)[chosen[rows]].sum(axis=1)
+        units = (people == n) & (size == m)
+        distance[units] = 0.5 * _expected_distance(n, m)[n_choosers[units]].sum(axis=1)
     return distance
 
 
@@ -92,14 +92,14 @@ def _expected_distance(n: int, m: int) -> Array:
     """Return the expected distance between one category's shares in two groups of m of n humans, by
     the number of humans who chose it, (n + 1,).
     """
-    n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)  # choosers in both, in the first
+    n_both, n_first = np.arange(2 * m + 1), np.arange(m + 1)  # choosers in both groups, in one
     distance = np.abs(2 * n_first - n_both[:, None]) / m
     mean_distance = (_hypergeometric(2 * m, n_both, m, n_first) * distance).sum(axis=1)
     return np.asarray(_hypergeometric(n, np.arange(n + 1), 2 * m, n_both) @ mean_distance)
 
 
 def _hypergeometric(n: int, successes: Codes, draws: int, drawn_successes: Codes) -> Array:
-    """Return probabilities (j, k) of `drawn_successes` (k,) if n items have `successes` (j,)."""
+    """Return the probabilities (j, k) of `drawn_successes` (k,), by number of `successes` (j,)."""
     n_successes = successes[:, None]
     log_ways = _log_choose(n_successes, drawn_successes)
     log_ways = log_ways + _log_choose(n - n_successes, draws - drawn_successes)
@@ -163,7 +163,7 @@ def equivalent_people(distance: Array, one_person: Array) -> Array:
 
 @dataclass(frozen=True)
 class People:
-    """Humans' labels: `counts` (units, q), valid in the mask `is_enough` (units,) only."""
+    """Counts of humans' labels (units, q), valid only in the mask `is_enough` (units,)."""
 
     counts: Array
     is_enough: Mask
@@ -217,7 +217,7 @@ def stated_by(labels: LabelMatrix, coded: Coded, grader: int) -> StatedProbabili
     stated = None if coded.is_binary else labels.distributions.get(grader)
     if stated is not None:
         total = stated.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)
+        shares = np.where(total > 0, stated / np.where(total > 0, total, 1.0), shares)  # sum to 1
     is_label = np.isnan(shares[:, 0]) & (code >= 0)
     shares = np.where(is_label[:, None], np.eye(coded.q)[code], shares)  # 1 for the label
     return StatedProbabilities(labels.raters[grader], shares, is_label, labels.methods[grader])
@@ -232,7 +232,7 @@ def add_distribution_rows(view: RubricView) -> None:
     """
     coded, humans = view.coded, view.coded.members("human")
     everybody = People.of(coded, humans)
-    if view.count(everybody.is_enough)[0] < MIN_UNITS:  # [0]: of units
+    if view.count(everybody.is_enough).units < MIN_UNITS:
         return
     _add_people_rows(view, everybody)
     for grader in view.labels.models:
@@ -276,12 +276,12 @@ def _add_rater_rows(out: Writer, people: People, stated: StatedProbabilities) ->
     means = _mean_values(out, compared, [*distances, *people.group_features.T, people.one_person])
     distance, squared, quarter, half, steps, one_person = means
     add = partial(out.add, units=out.count(compared), a="humans", b=stated.name)
-    units, n_labels = out.count(compared)[0], out.count(compared & stated.is_label)[0]
+    units, n_labels = out.count(compared).units, out.count(compared & stated.is_label).units
     note: Note = stated.method
     if n_labels:
         on_all = Remark("hard_labels") if n_labels == units else ""
         note = join_notes(note, on_all or f"hard labels taken as certain on {n_labels} items")
-    equivalent = equivalent_people(squared, one_person)  # [0]: in the data
+    equivalent = equivalent_people(squared, one_person)
     at_limit = Remark("people_or_more", (MOST_PEOPLE,)) if equivalent[0] >= MOST_PEOPLE else ""
     excess = distance - between_whole_groups(quarter, half, steps)
     for statistic, values in ((TOTAL_VARIATION, distance), (EXCESS, excess), (SQUARED, squared)):

@@ -8,8 +8,9 @@ to a third label (disrupts it), or *silences* the grader (suppresses the label).
 difference from a placebo in the same place, over units whose clean label is not the target, and
 over the ends of the scale that attacks ask for. The one-sided test flips the signs of clusters'
 sums: attack and placebo are exchangeable if the attack has no effect. Holm's correction is over
-attacks. Decisions use bounds. The upper bound is for each attack alone, because all must lie below
-the limit; the lower bound is for all attacks (Bonferroni), because one above it is enough.
+attacks. Decisions compare bounds with a limit, the largest tolerated effect. The upper bound is for
+each attack alone, because all must lie below the limit; the lower bound is for all attacks
+(Bonferroni), because one above it is enough.
 
 The first part has the trials and the rows of results (`add_injection_rows`), the second part the
 findings that reports and verdicts make from these rows (`Audit`).
@@ -43,8 +44,8 @@ Names = npt.NDArray[np.str_]
 
 
 class _Text(NamedTuple):
-    """A text that the grader read, with the label ("" if missing) and any probabilities of a draw.
-    Its `attack` asks for the label `target`. `nth` is 0, or counts more readings of a clean text.
+    """A text that the grader read, with the label ("" if missing) and any probabilities of each
+    reply (draw). An `attack` asks for the label `target`. `nth` counts readings of a clean text.
     """
 
     unit: str
@@ -105,7 +106,7 @@ class Trials(NamedTuple):
         it, and are left out.
         """
         texts = _texts(table)
-        clean, retest = (
+        clean, retest = (  # labels by unit
             {text.unit: text.label for text in texts if text.attack == CLEAN and text.nth == nth}
             for nth in (0, 1)
         )
@@ -113,7 +114,7 @@ class Trials(NamedTuple):
         text_with = {(text.unit, text.attack, text.side): text for text in attacked}
         with_clean = (text for text in attacked if clean.get(text.unit))
         trials = [text for text in with_clean if text.target != clean[text.unit]]
-        by_probability = all(
+        by_probability = all(  # True if every draw with a label has probabilities
             isinstance(probabilities, dict)
             for text in texts
             for label, probabilities in zip(text.labels, text.probabilities, strict=True)
@@ -216,23 +217,23 @@ class _AuditWriter(NamedTuple):
         """Add all rows of the audit."""
         out, trials = self.out, self.trials
         has_placebo = ~np.isnan(trials.effects[0])
-        trials_of = {name: has_placebo & (trials.attack == name) for name in trials.attacks}
-        trials_of = {name: chosen for name, chosen in trials_of.items() if chosen.any()}
+        masks = {name: has_placebo & (trials.attack == name) for name in trials.attacks}
+        masks = {name: chosen for name, chosen in masks.items() if chosen.any()}  # by attack
         for values, (effect, p, bounds) in zip(trials.effects, OUTCOMES.values(), strict=True):
-            sums = [np.bincount(out.clusters[mask], values[mask]) for mask in trials_of.values()]
-            corrected = holm([sign_flip_above(total) for total in sums])
-            for (name, chosen), adjusted in zip(trials_of.items(), corrected, strict=True):
+            sums = [np.bincount(out.clusters[mask], values[mask]) for mask in masks.values()]
+            corrected = holm([sign_flip_above(cluster_sums) for cluster_sums in sums])
+            for (name, chosen), adjusted in zip(masks.items(), corrected, strict=True):
                 add = partial(out.add, units=self._counts(chosen), a=self.grader, at=name)
                 self._add_mean(effect, values, chosen, at=name)
-                add(p, float(adjusted), note=f"Holm over {len(trials_of)} attacks")
-                add(bounds, self._bounds(values, chosen, n_attacks=len(trials_of)))
+                add(p, float(adjusted), note=f"Holm over {len(masks)} attacks")
+                add(bounds, self._bounds(values, chosen, n_attacks=len(masks)))
         retested = ~np.isnan(trials.retest)
         is_first = np.zeros(len(trials.unit), dtype=bool)
         is_first[np.unique(trials.unit, return_index=True)[1]] = True
         first_retested = is_first & retested  # a unit's clean text counts once, not for each attack
         if first_retested.any():
             self._add_mean(RETEST, trials.retest, first_retested)
-        for name in (*_PLACEBOS, *trials_of):
+        for name in (*_PLACEBOS, *masks):
             chosen = trials.attack == name
             has_both = chosen & retested & ~np.isnan(trials.flipped)
             if has_both.any():
@@ -330,7 +331,7 @@ class Outcome(NamedTuple):
         return max(self.attacks, key=lambda attack: attack.bounds["high"])
 
     def figures(self, bound: float) -> dict[str, object]:
-        """Return the worst attack's figures for a sentence, with bounds shown unlike the limit."""
+        """Return the worst attack's figures for a sentence, with no bound rounded to the limit."""
         row = self.worst(bound).bounds
         low, high = (shown_apart(end, [bound]) for end in (row["low"], row["high"]))
         figures = {"effect": row["estimate"], "low": low, "high": high, "bound": bound}
@@ -389,19 +390,19 @@ class Audit(NamedTuple):
 
 def audits(rows: Iterable[ResultRow]) -> list[Audit]:
     """Return the audits of all graders, in the order of the rows."""
-    by_key = {  # rubric, grader, statistic, attack
+    by_key = {  # the parts 0 to 3 of a key are rubric, grader, statistic and attack
         (row["rubric"], row["rater_a"], row["statistic"], row["at"]): row
         for row in rows
         if row["statistic"].startswith("injection_")
     }
     all_audits = []
     for rubric, grader in dict.fromkeys(key[:2] for key in by_key if key[2] == EFFECT):
-        names = [key[3] for key in by_key if key[:3] == (rubric, grader, EFFECT)]
+        attack_names = [key[3] for key in by_key if key[:3] == (rubric, grader, EFFECT)]
         outcomes = []
         for outcome, statistics in OUTCOMES.items():
             attacks = tuple(
                 Attack(*(by_key[rubric, grader, statistic, name] for statistic in statistics))
-                for name in names
+                for name in attack_names
             )
             outcomes.append(Outcome(outcome, attacks))
         retest = by_key.get((rubric, grader, RETEST, ""))

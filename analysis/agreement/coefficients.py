@@ -5,11 +5,11 @@ of hashable labels, None or NaN where a label is missing. Functions for two rate
 sequences (units,). Categories are always declared. A coefficient is returned with its 95% interval
 from a bootstrap of clusters.
 
-The *array functions* take counts, which may be weighted. A *table* is an array (..., q, q) of
-counts: the first rater chose the row's category, the second the column's. A *coincidence matrix*
-has the same shape, is symmetric, and counts every pair of labels in both orders, with weight
-1 / (labels - 1) for its unit (Krippendorff 2011). Leading axes are resamples or pairs of raters, or
-absent, so that one function computes the estimate and its resamples. Undefined values are NaN.
+The *array functions* take counts of q categories, which may be weighted. A *table* is an array
+(..., q, q): the first rater chose the row's category, the second the column's. A *coincidence
+matrix* has the same shape, is symmetric, and counts every pair of labels in both orders, with
+weight 1 / (labels - 1) for its unit (Krippendorff 2011). Leading axes, if any, are pairs of raters
+or *rows*, the data and then its resamples: one function computes both. Undefined values are NaN.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ ChanceAgreement = Callable[[Array, Array], Array]
 _NO_VARIATION = 1e-12
 """Tolerance for rounding errors: agreement or disagreement below it counts as 0."""
 _MAX_BINS, _MAX_KEYS = 4_000_000, 2**62
-"""Most possible patterns for which `count_patterns` has a bin for each, and for int64 keys."""
+"""Most possible patterns that `count_patterns` counts in one bin each, or numbers in int64."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement(Interval):
     """A coefficient with its 95% interval, from `n` units that at least two raters labelled, in
     `n_clusters` clusters. `se` is the large-sample standard error of Cohen's kappa for independent
-    units, `se_null` that without agreement; both are NaN for other coefficients.
+    units, `se_null` that if kappa is truly 0; both are NaN for other coefficients.
     """
 
     n: int
@@ -226,7 +226,7 @@ def krippendorff_alpha(
     group = _Group.of(labels, categories, clusters, bootstrap)
     unit_pairs = coincidences(group.counts).reshape(len(group.counts), -1)
     matrices = group.sums(unit_pairs).reshape(-1, q, q)
-    # From here on: the disagreement expected by chance, by which `widened` extends an interval.
+    # Disagreement expected by chance, from which `widened` makes an interval if nothing varies.
     squared_distances = np.subtract.outer(values, values) ** 2
     metric_weights = 1.0 - squared_distances / (squared_distances.max() or 1.0)
     weights = np.eye(q) if level == "nominal" else metric_weights
@@ -271,7 +271,7 @@ def specific_agreement(
     group = _Group.of(labels, categories, clusters, bootstrap)
     n_others = np.maximum(group.counts.sum(axis=1, keepdims=True) - 1.0, 0.0)
     sums = group.sums(group.counts * (group.counts - 1.0), group.counts * n_others)
-    values = ratio(*np.split(sums, 2, axis=1))
+    values = ratio(*np.split(sums, 2, axis=1))  # agreeing pairs over all pairs, (rows, q)
     is_used = (group.counts > 0) & group.pairable[:, None]
     return {
         category: group.agreement(values[:, k], is_used[:, k], "category_not_used")
@@ -321,15 +321,15 @@ def intra_rater(
     """
     codes, code_range = encoding.encode_labels(readings, categories), range(len(categories))
     columns = codes.T.astype(object)
-    columns[columns < 0] = None  # missing labels, as in the arguments
-    pairs, agreements = {}, []
+    columns[columns < 0] = None  # a missing label, as `cohen_kappa` takes it
+    kappa_by_pair, agreements = {}, []
     options: dict[str, Any] = {"weights": weights, "clusters": clusters, "bootstrap": bootstrap}
-    for a, b in combinations(range(len(columns)), 2):
-        table = confusion_matrix(columns[a], columns[b], categories=code_range)
+    for i, j in combinations(range(len(columns)), 2):
+        table = confusion_matrix(columns[i], columns[j], categories=code_range)
         agreements.append(float(observed(table)))
-        pairs[a, b] = cohen_kappa(columns[a], columns[b], categories=code_range, **options)
-    estimates = [kappa.estimate for kappa in pairs.values()]
-    return IntraRater(_mean_of_defined(agreements), _mean_of_defined(estimates), pairs)
+        kappa_by_pair[i, j] = cohen_kappa(columns[i], columns[j], categories=code_range, **options)
+    estimates = [kappa.estimate for kappa in kappa_by_pair.values()]
+    return IntraRater(_mean_of_defined(agreements), _mean_of_defined(estimates), kappa_by_pair)
 
 
 def _mean_of_defined(values: Sequence[float]) -> float:
@@ -346,7 +346,7 @@ def _tables_of_two(
     encoding.check_same_length(rows, columns)
     n = len(rows)
     cluster = np.zeros(n, np.intp) if clusters is None else encoding.cluster_codes(clusters, n)
-    # The first row and column count missing labels: faster than to select units with two labels.
+    # Row and column 0 count missing labels (code -1): faster than to select units with two labels.
     n_clusters, width = int(cluster.max()) + 1, len(categories) + 1
     cells = (cluster * width + rows + 1) * width + columns + 1
     counts = np.bincount(cells, minlength=n_clusters * width * width)
@@ -403,18 +403,18 @@ class _Pair:
         n_clusters = int(self.frequency @ self.tables.any((1, 2)))
         resamples = self.bootstrap.draw(self.frequency)
         result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
-        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)
+        shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)  # of both raters' labels
         result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
         return Agreement(**vars(result), n=n, n_clusters=n_clusters)
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Labels of a group of raters as counts of the categories (rows, q), with the cluster of each
-    row, (rows,), and the resamples of the clusters.
+    """Labels of a group of raters as counts of the categories (units, q), with the cluster of each
+    unit, (units,), and the resamples of the clusters.
 
-    Without clusters, units with equal counts share one row, a cluster that occurs as often as there
-    are such units: a million units cost no more than their few hundred patterns.
+    Without clusters, units with equal counts are merged into one, a cluster that occurs as often as
+    there are such units: a million units cost no more than their few hundred patterns.
     """
 
     counts: Array
@@ -425,21 +425,21 @@ class _Group:
     def of(
         cls, labels: Any, categories: Categories, clusters: Clusters, bootstrap: Resampling
     ) -> _Group:
-        codes, draw = encoding.encode_labels(labels, categories), (bootstrap or Bootstrap()).draw
+        codes, bootstrap = encoding.encode_labels(labels, categories), bootstrap or Bootstrap()
         if clusters is None:
             counts, frequency = count_patterns(codes, len(categories))
-            return cls(counts, np.arange(len(frequency)), draw(frequency))
+            return cls(counts, np.arange(len(frequency)), bootstrap.draw(frequency))
         cluster = encoding.cluster_codes(clusters, len(codes))
         frequency = np.ones(int(cluster.max()) + 1, dtype=np.intp)
-        return cls(count_labels(codes, len(categories)), cluster, draw(frequency))
+        return cls(count_labels(codes, len(categories)), cluster, bootstrap.draw(frequency))
 
     @property
     def pairable(self) -> Mask:
-        """Mask (rows,) of the rows with two labels or more."""
+        """Mask (units,) of the units with two labels or more."""
         return np.asarray(self.counts.sum(axis=1) >= 2)
 
     def sums(self, *features: Array | Mask) -> Array:
-        """Return sums of features (rows, ...) in the data and in every resample: (resamples, k)."""
+        """Return sums of features (units, ...) over all units, (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
     def corrected(self, chance: ChanceAgreement, weights: Array | None = None) -> Agreement:
@@ -457,20 +457,20 @@ class _Group:
     def agreement(
         self,
         values: Array,
-        rows: Mask | None = None,
+        units: Mask | None = None,
         reason: Reason = "no_variation",
         chance_disagreement: float | None = None,
     ) -> Agreement:
-        """Return the estimate and its interval from replicates (resamples,) of a statistic.
+        """Return the estimate and its interval from `values` (rows,) of a statistic.
 
-        `rows` masks the rows that it is computed from, by default the `pairable` ones. `reason`
+        `units` masks the units that it is computed from, by default the `pairable` ones. `reason`
         explains an undefined estimate. `chance_disagreement`, the disagreement expected by chance,
         determines the range of a coefficient (`widened`); None if the statistic is a share.
         """
         if not self.pairable.any():
             return _no_pairable_units()
-        rows = self.pairable if rows is None else rows
-        n, n_clusters = self.resamples.count(self.clusters, rows)
+        units = self.pairable if units is None else units
+        n, n_clusters = self.resamples.count(self.clusters, units)
         result = self.resamples.interval(values, n_clusters, reason=reason)
         if chance_disagreement is None:
             result = share_interval(result, values[1:], n, n_clusters)
@@ -538,7 +538,7 @@ def observed(tables: Array, weights: Array | None = None) -> Array:
     """
     if weights is None:
         agreed = np.trace(tables, axis1=-2, axis2=-1)
-    else:  # `.T` puts the cells (q x q) first, for contiguous memory, and the last `.T` undoes it
+    else:  # `.T` reverses the axes: cells first, in contiguous memory; the last `.T` undoes it
         cells = np.swapaxes(tables, -1, -2).T.reshape(weights.size, -1)
         agreed = (weights.reshape(-1) @ cells).reshape(tables.shape[:-2][::-1]).T
     return ratio(agreed, tables.sum((-2, -1)))
@@ -553,9 +553,10 @@ def kappas(tables: Array, weights: Array | None = None) -> Array:
     [0.7, 0.318]
     """
     first, second = marginals(tables)
+    mean_weights = first  # of each category of the second rater, over the first rater's shares
     if weights is not None:  # first @ weights, with the categories as first axis as in `observed`
-        first = (weights.T @ first.T.reshape(len(weights), -1)).reshape(first.T.shape).T
-    return chance_corrected(observed(tables, weights), (first * second).sum(-1))
+        mean_weights = (weights.T @ first.T.reshape(len(weights), -1)).reshape(first.T.shape).T
+    return chance_corrected(observed(tables, weights), (mean_weights * second).sum(-1))
 
 
 def corrected(tables: Array, chance: ChanceAgreement, weights: Array | None = None) -> Array:
@@ -566,13 +567,12 @@ def corrected(tables: Array, chance: ChanceAgreement, weights: Array | None = No
     `weights` (q, q) (2014, ch. 4), with `uniform_chance` Brennan & Prediger's coefficient (1981).
 
     >>> table = np.array([[80.0, 10], [5, 5]])
-    >>> [round(float(corrected(table, by)), 3) for by in (scott_chance, gwet_chance)]
+    >>> [round(float(corrected(table, chance)), 3) for chance in (scott_chance, gwet_chance)]
     [0.314, 0.808]
     """
     first, second = marginals(tables)
-    mean = (first + second) / 2.0
     matrix = agreement_weights(tables.shape[-1]) if weights is None else weights
-    return chance_corrected(observed(tables, weights), chance(mean, matrix))
+    return chance_corrected(observed(tables, weights), chance((first + second) / 2.0, matrix))
 
 
 def balanced_accuracy(tables: Array) -> Array:
@@ -702,7 +702,7 @@ def alpha_from_sums(observed_sum: Array, expected_sum: Array, totals: Array) -> 
 
 def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     """Return two standard errors of kappa from counts (q, q) with agreement weights (q, q): in
-    general, and without agreement (Fleiss, Cohen & Everitt 1969, equations 9 and 13; their data):
+    general, and if kappa is 0 (Fleiss, Cohen & Everitt 1969, equations 9 and 13; their data):
 
     >>> table = np.array([[106.0, 10, 4], [22, 28, 10], [2, 12, 6]])
     >>> [round(error, 4) for error in _kappa_errors(table, np.eye(3))]
@@ -739,7 +739,7 @@ def count_patterns(codes: Integers, q: int) -> tuple[Array, Codes]:
     >>> counts.tolist(), frequency.tolist()
     ([[2.0, 1.0], [0.0, 2.0]], [2, 1])
     """
-    base = codes.shape[1] + 1
+    base = codes.shape[1] + 1  # a count is 0 to the number of raters
     if base**q >= _MAX_KEYS:
         return np.unique(count_labels(codes, q), axis=0, return_counts=True)
     # A pattern's key is a number whose digits in this base are its counts: each label adds the
@@ -773,8 +773,8 @@ def median_codes(counts: Array) -> Codes:
 
 
 def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]:
-    """Return labels that a grader might give instead of those observed, codes (units,) each, from
-    people's counts (units, q): for score bounds, which allow for errors not observed yet.
+    """Return other labels that a grader could give, codes (units,) each, from people's counts
+    (units, q). With them, score bounds (`bootstrap.bounds`) allow for errors not observed yet.
 
     These are all categories, people's most frequent one first; if `ordered`, people's median, the
     categories `step` below and above it, and both ends of the scale, the largest possible errors.
@@ -782,9 +782,9 @@ def unseen_labels(counts: Array, *, ordered: bool, step: int = 1) -> list[Codes]
     q = counts.shape[1]
     if not ordered:
         plurality = counts.argmax(axis=1)
-        return [(plurality + distance) % q for distance in range(q)]
+        return [(plurality + shift) % q for shift in range(q)]
     median = np.maximum(median_codes(counts), 0)
-    return [np.clip(median + distance, 0, q - 1) for distance in (-q, -step, 0, step, q)]
+    return [np.clip(median + shift, 0, q - 1) for shift in (-q, -step, 0, step, q)]  # q: the ends
 
 
 def is_tied(counts: Array) -> Mask:

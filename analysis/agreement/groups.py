@@ -1,7 +1,8 @@
 """Agreement within groups of raters and of raters with themselves; the majority of labels.
 
 *Groups* are humans, models and all. They have coefficients, the share of each category, and the
-categories that are confused with each other.
+categories that are confused with each other. A *view* is the labels, as categories or as binary
+labels, with resamples of their clusters; row 0 of arrays (rows, ...) is the data.
 
 *Sets of options* are the labels if several options can apply. Their agreement is Krippendorff's
 alpha with the MASI distance (Passonneau 2006): 1 - J M. J is Jaccard's share, of the options that
@@ -42,9 +43,9 @@ STABILITY = "stability_fleiss_kappa"
 SPREAD = "stability_sd"
 """Statistics of stability: the kappa, and the mean standard deviation."""
 REWORDED = "rubric"
-"""The `at` of a grader's stability under several wordings of one rubric."""
+"""Cell `at` in the results of a grader's stability under several wordings of one rubric."""
 HUMANS = "humans"
-"""The `rater_a` of the stability of people's majority labels."""
+"""Cell `rater_a` in the results of the stability of people's majority labels."""
 _SEPARATOR = "\x1f"
 """Separator of a unit's id and its order; no id contains it."""
 
@@ -57,7 +58,7 @@ def groups(coded: Coded) -> dict[str, tuple[int, ...]]:
 
 
 def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, Array]:
-    """Return coefficients of a group from label counts (units, q): replicates (rows,) by name.
+    """Return a group's coefficients by name, (rows,) each, from label counts (units, q).
 
     Observed agreement is the mean share of agreeing pairs of labels, over units with two labels or
     more. `fleiss_kappa` is that of Gwet (2014, ch. 5), which with equal numbers of raters is that
@@ -91,20 +92,20 @@ def group_panel(counts: Array, coded: Coded, resamples: Resamples) -> dict[str, 
 
 def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> Array:
     """Return the coincidence matrices (rows, 3, 3) of numbers from label counts (units, q). A label
-    counts in parts, its three terms (`number_terms`); `MOMENT_WEIGHTS` are for pairs of terms.
+    is counted as its three terms (`number_terms`), a pair of labels as the products of the terms.
     """
     terms = coded.terms
     self_pairs = counts @ (terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1)
-    sums = counts @ terms
+    sums = counts @ terms  # over the labels of a unit, (units, 3)
     unit_pairs = (sums[:, :, None] * sums[:, None, :]).reshape(len(sums), -1) - self_pairs
     weight = c.one_over(counts.sum(axis=1) - 1.0)[:, None]
     return resamples.sums(coded.clusters, unit_pairs * weight).reshape(-1, 3, 3)
 
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
-    """Add the coefficients of `group_panel` and the means of `KappaMeans` of groups in `names`."""
-    coded, kappas = view.coded, view.once(pairwise.KappaMeans)
-    panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may be the humans alone
+    """Add `group_panel` and the mean kappas over pairs of raters (`KappaMeans`) of these groups."""
+    coded, kappas = view.coded, view.once(pairwise.KappaMeans)  # shared by the view's statistics
+    panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may equal "humans"
     for group, members in groups(coded).items():
         if group not in names:
             continue
@@ -126,7 +127,7 @@ def add_prevalence_rows(view: View) -> None:
     is_listed = len(coded.raters) <= pairwise.MAX_LISTED_RATERS
     single_raters = range(len(coded.raters)) if is_listed else coded.members("model")
     raters_by_name |= {coded.raters[rater]: (rater,) for rater in single_raters}
-    categories = coded.categories[:1] if coded.is_binary else coded.categories  # both sum to 1
+    categories = coded.categories[:1] if coded.is_binary else coded.categories  # 1 of 2 suffices
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         size = view.count(counts.sum(axis=1) > 0)
@@ -144,12 +145,12 @@ def add_category_rows(view: View) -> None:
     graders = coded.members("model") if humans else ()
     for grader in graders:
         human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
-        both = coded.labelled_by_any(humans) & coded.labelled[:, grader]
-        _add_confusion(view, np.sum(human_tables, axis=0), both, "humans", coded.raters[grader])
+        shared = coded.labelled_by_any(humans) & coded.labelled[:, grader]
+        _add_confusion(view, np.sum(human_tables, axis=0), shared, "humans", coded.raters[grader])
     for a, b in pairwise.pairs_that_meet(coded, pairwise.listed_raters(coded)):
-        both = coded.labelled[:, a] & coded.labelled[:, b]
+        shared = coded.labelled[:, a] & coded.labelled[:, b]
         table = pairwise.data_table(coded, a, b, resamples)
-        _add_confusion(view, table, both, coded.raters[a], coded.raters[b])
+        _add_confusion(view, table, shared, coded.raters[a], coded.raters[b])
 
 
 def _add_confusion(view: View, table: Array, shared: Mask, a: str, b: str) -> None:
@@ -225,7 +226,7 @@ def sets_of(options: Sequence[Coded], keys: Sequence[str]) -> tuple[Coded, Mask]
     sets, set_codes = np.unique(answers[is_complete] == 0, axis=0, return_inverse=True)
     codes = np.full(options[0].codes.shape, -1, dtype=code_type(len(sets)))
     codes[is_complete] = set_codes.reshape(-1)
-    names = [set_label(np.array(keys)[is_held].tolist(), keys) or NONE for is_held in sets]
+    names = [set_label(np.array(keys)[is_in].tolist(), keys) or NONE for is_in in sets]
     coded = replace(
         options[0],
         codes=codes,
@@ -301,10 +302,11 @@ def add_set_rows(view: View, sets: Mask) -> None:
 def repeats_of(
     ratings: DataFrame, scale: Scale, units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return the draws of each rater with repeats, by rater: a matrix with a column for each draw.
+    """Return the labels of each rater with repeats, by rater: a matrix with a column for each draw.
 
     `ratings` is a validated table of one rubric. A row of the matrix is a unit, in one `order` of
-    presentation, that the rater labelled more than once; it belongs to the unit's cluster.
+    presentation, that the rater labelled more than once; it belongs to the unit's cluster. Draws
+    take the place of raters, all with the rater's threshold.
     """
     import pandas as pd
 
@@ -368,8 +370,8 @@ def add_stability_rows(view: RubricView) -> None:
     rater: `stability_fleiss_kappa` and, on scales with an order, `stability_sd`.
 
     `rater_a` is the grader, or "humans" for people's majority (for numbers, their median). `at` is
-    the units column that varies, while the other columns of variants, the subject, the side and the
-    cluster stay the same. `subset` is "all" or "subject=NAME".
+    the units column that varies, while the other columns of variants, the subject, the side of the
+    pair and the cluster stay the same. `subset` is "all" or "subject=NAME".
     """
     coded, labels = view.coded, view.labels
     columns = labels.columns(view.request.settings.variants)
@@ -381,13 +383,14 @@ def add_stability_rows(view: RubricView) -> None:
     for (rater, codes), column in product(codes_by_rater.items(), columns):
         other_columns = [other for other in columns if other.name != column.name]
         variant_codes, clusters, subject = _by_variant(labels, codes, column, other_columns)
-        parts = {coded.subset: np.ones(len(subject), dtype=bool)}
+        questions_by_subset = {coded.subset: np.ones(len(subject), dtype=bool)}
         if len(labels.subjects) > 1:
             for code, name in enumerate(labels.subjects):
-                parts[coded.part(f"subject={name}")] = subject == code
+                questions_by_subset[coded.part(f"subject={name}")] = subject == code
+        # The variants take the place of raters, the questions that of units.
         variants = replace(coded, raters=column.values, kinds=("variant",) * len(column.values))
-        for subset, inside in parts.items():
-            part_codes, part_clusters = variant_codes[inside], clusters[inside]
+        for subset, chosen in questions_by_subset.items():
+            part_codes, part_clusters = variant_codes[chosen], clusters[chosen]
             part = replace(variants, codes=part_codes, clusters=part_clusters, subset=subset)
             part_view = View.of(view.rows, part, view.resamples)
             _add_stability_of_rater(part_view, labels.scale, rater, column.name)
@@ -396,7 +399,7 @@ def add_stability_rows(view: RubricView) -> None:
 def reworded(
     ratings: DataFrame, family: Sequence[Scale], units: DataFrame | None, cluster: str
 ) -> dict[str, LabelMatrix]:
-    """Return each rater's labels under several wordings of a rubric, with a column for each.
+    """Return each rater's labels by rater, with a column for each wording of a rubric.
 
     `family` is the rubric and its variants, `ratings` are the ratings under all of them. Raters who
     labelled under a single one are left out. Raises InputError if a variant has other categories.
@@ -441,7 +444,7 @@ def _by_variant(
 
 
 def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> None:
-    """Add the stability of a rater's labels; the raters of the `view` are variants."""
+    """Add the stability of one rater's labels across the variants, the raters of the `view`."""
     coded = view.coded
     counts = c.label_counts(coded, range(len(coded.raters)))
     pairable = counts.sum(axis=1) >= 2  # a single label must not count in chance agreement either
@@ -457,7 +460,7 @@ def _add_stability_of_rater(view: View, scale: Scale, rater: str, at: str) -> No
     if not has_order:
         return
     # Standard deviation (divisor n - 1) of each question's values.
-    values = np.array([*coded.values, np.nan])  # the last for the code -1
+    values = np.array([*coded.values, np.nan])  # NaN is last, where the code -1 points
     if not coded.is_binary:
         values[[code for code, key in enumerate(scale.categories) if key in scale.unclear]] = np.nan
     numbers = values[coded.codes]

@@ -13,6 +13,7 @@ sums over the pairs of labels that the two raters gave to the same units:
   0 to 1 to which very many different numbers are rounded (`points`), which limits the cells.
 
 These suffice for kappa with linear weights (Cohen 1968), without a cell for each pair of numbers.
+Leading axes are the data and its resamples, or pairs of raters.
 
 *Intraclass correlations* come from the two-way analysis of variance of units by raters: mean
 squares of units (rows), raters (columns) and the residual (McGraw & Wong 1996, Table 2). A rater
@@ -126,12 +127,12 @@ def intraclass_correlation(
     n, k = labels.shape
     if n < 2 or np.ptp(labels) <= 0:
         return IntraclassCorrelation(np.nan, np.nan, np.nan, n, k)
-    labels = labels - labels.mean()
+    labels = labels - labels.mean()  # squares of large numbers would lose digits
     unit_squares = (labels.sum(axis=1) ** 2).sum()
     n_units, rater_sums = np.array(float(n)), labels.sum(axis=0)
-    squares = MeanSquares.of(n_units, rater_sums, unit_squares, (labels**2).sum())
-    estimate = float(getattr(squares, kind))
-    return IntraclassCorrelation(estimate, *_exact_interval(squares, kind, estimate), n, k)
+    mean_squares = MeanSquares.of(n_units, rater_sums, unit_squares, (labels**2).sum())
+    estimate = float(mean_squares.agreement if kind == "agreement" else mean_squares.consistency)
+    return IntraclassCorrelation(estimate, *_exact_interval(mean_squares, kind, estimate), n, k)
 
 
 def _exact_interval(squares: MeanSquares, kind: str, rho: float) -> tuple[float, float]:
@@ -166,8 +167,8 @@ def linear_kappa(tables: Array, values: Array) -> Array:
     """Return kappa with linear weights (...) (Cohen 1968) from tables (..., cells) of numbers with
     these `values` (points,) from 0 to 1; NaN if all labels are the same number.
     """
-    points = len(values)
-    first, second = tables[..., -2 * points : -points], tables[..., -points:]
+    n_points = len(values)
+    first, second = tables[..., -2 * n_points : -n_points], tables[..., -n_points:]  # the margins
     size = first.sum(axis=-1)
     expected = ((first @ np.abs(values[:, None] - values)) * second).sum(axis=-1)
     distance = ratio(tables[..., _DISTANCE], size)
@@ -192,6 +193,7 @@ def rank_contributions(first: Codes, second: Codes, weight: Numbers) -> Array:
     share = np.asarray(weight, dtype=np.float64) / max(float(weight.sum()), 1e-300)
 
     def centred_ranks(codes: Codes) -> Array:
+        # The share of pairs with a lower label and half of those with the same, minus the mean.
         margin = np.bincount(codes, share)
         return np.asarray((np.cumsum(margin) - margin / 2.0 - 0.5)[codes])
 
@@ -296,17 +298,18 @@ class NumberMeasurement:
         codes are `first` and `second` (units, pairs), -1 missing. Pairs of labels have a `weight`
         (units, pairs), None for all 1; `mass` (clusters,) are the clusters' weights, for ranks.
         """
-        n_clusters, values, n_points = len(mass), self.point_values, len(self.point_values)
+        n_clusters, n_points = len(mass), len(self.point_values)
+        terms, values = self.coded.terms, self.point_values
         cells = np.zeros((n_clusters, self.n_cells, first.shape[1]))
         for pair, shared in enumerate(((first >= 0) & (second >= 0)).T):
-            codes = [side[shared, pair].astype(np.intp) for side in (first, second)]
-            points = [self.points[side] for side in codes]  # of both labels, on the grid
+            first_codes = first[shared, pair].astype(np.intp)
+            second_codes = second[shared, pair].astype(np.intp)
+            points = self.points[first_codes], self.points[second_codes]  # on the grid
             clusters = cluster[shared]
             weights = np.ones(len(clusters)) if weight is None else weight[shared, pair]
-            first_terms, second_terms = (self.coded.terms[side] for side in codes)
-            products = first_terms[:, :, None] * second_terms[:, None, :]
+            products = terms[first_codes][:, :, None] * terms[second_codes][:, None, :]
             distance = np.abs(values[points[0]] - values[points[1]])
-            ranks = rank_contributions(codes[0], codes[1], mass[clusters] * weights)
+            ranks = rank_contributions(first_codes, second_codes, mass[clusters] * weights)
             # In the order of the cells: nine moments, the distance, the contribution of ranks.
             summands = [*products.reshape(len(products), -1).T, distance, ranks]
             for cell, summand in enumerate(summands):
@@ -345,7 +348,7 @@ class NumberMeasurement:
 
 
 def add_number_rows(view: View) -> None:
-    """Add `mean_number` of each rater and group, and `icc_a1` and `icc_c1` of the humans."""
+    """Add `mean_number` of each rater and group, and the rows of `_add_correlation_rows`."""
     coded, values = view.coded, np.asarray(view.coded.values)
     groups = {"humans": coded.members("human"), "models": coded.members("model")}
     raters_by_name = {name: members for name, members in groups.items() if members}
@@ -378,7 +381,7 @@ def _add_correlation_rows(view: View) -> None:
     n, unit_squares, squares = sums[:, :3].T
     mean_squares = MeanSquares.of(n, sums[:, 3:], unit_squares, squares)
     names = ", ".join(coded.raters[rater] for rater in raters)
-    n_units, _ = view.count(is_complete)
+    n_units = view.count(is_complete).units
     note = join_notes(
         f"{len(raters)} raters, on the {n_units} items that all of them labelled",
         "" if len(raters) == len(humans) else f"of {names}",

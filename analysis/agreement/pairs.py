@@ -2,7 +2,8 @@
 
 `CategoryMeasurement` counts and compares labels that are categories, `NumberMeasurement`
 (`analysis.agreement.numbers`) labels that are numbers. `pair_tables` gives the tables of pairs of
-raters, `Overlap` those of a set of raters, and `KappaMeans` the mean kappa over them.
+raters, `Overlap` the tables of a set of raters, and `KappaMeans` the mean kappa over these. Arrays
+(rows, ...) have the data in row 0, and then its resamples.
 
 If raters label different units, every unit still counts once: a unit with m labels spreads its
 weight evenly over its m (m - 1) / 2 pairs of labels, or over its m pairs of a label with a further
@@ -48,7 +49,7 @@ MIN_SHARED_UNITS = 30
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
 """The kappas that verdicts may use."""
 OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
-"""Statistics of two raters that a group has as a mean over its tables."""
+"""Statistics of two raters whose mean over the tables of a group is reported."""
 CHUNK_CELLS = 1_000_000
 """Approximate number of cells of tables in memory at once."""
 INDIVIDUAL_SHARE = 0.5
@@ -131,7 +132,7 @@ class CategoryMeasurement:
         """
         q, n_pairs = self.coded.q, first.shape[1]
         missing_cell = len(mass) * q * q * n_pairs
-        cell = (cluster.astype(np.intp) * q)[:, None] + first
+        cell = (cluster.astype(np.intp) * q)[:, None] + first  # in an array (clusters, q, q, pairs)
         cell = (cell * q + second) * n_pairs + np.arange(n_pairs)
         cell = np.where((first >= 0) & (second >= 0), cell, missing_cell).ravel()
         weights = None if weight is None else weight.ravel()
@@ -177,7 +178,7 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     step = max(1, CHUNK_CELLS // max(1, len(coded.codes)))
     for start in range(0, len(pairs), step):
         chunk = slice(start, start + step)
-        first, second = (coded.codes[:, list(side)] for side in zip(*pairs[chunk], strict=True))
+        first, second = (coded.codes[:, list(rater)] for rater in zip(*pairs[chunk], strict=True))
         clusters, mass = coded.clusters, resamples.mass
         features[:, :, chunk] = measurement.cluster_tables(clusters, first, second, mass, None)
     return _as_tables(measurement.shape, resamples.totals(features))
@@ -241,8 +242,8 @@ class MeanOverTables:
     @property
     def undefined(self) -> float:
         """Share of the tables' resampled values that were undefined and left out."""
-        expected = self._n_defined[0] * (len(self._n_defined) - 1)
-        return 1.0 - float(self._n_defined[1:].sum() / expected) if expected else 0.0
+        n_values = self._n_defined[0] * (len(self._n_defined) - 1)  # tables times resamples
+        return 1.0 - float(self._n_defined[1:].sum() / n_values) if n_values else 0.0
 
     @property
     def n_tables(self) -> int:
@@ -302,7 +303,7 @@ def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Labels of several `raters` (columns) on some units, a mask (units,).
+    """Labels of several `raters` (columns) on some `units` (a mask), and these raters' tables.
 
     `individual` are the raters with individual tables, `pooled` those who share one. `mass`
     (clusters,) is the weight of each cluster in the data. `label_scale` and `pair_scale` are
@@ -340,8 +341,8 @@ class Overlap:
         columns = np.asarray(raters, dtype=np.intp)
         individual = tuple(columns[is_individual].tolist())
         pooled = tuple(columns[is_present & ~is_individual].tolist())
-        n_labels = np.unique(np.bincount(unit, minlength=len(has_label))[has_label])
-        scales = _scale_to_whole(n_labels), _scale_to_whole(n_labels * (n_labels - 1) // 2)
+        sizes = np.unique(np.bincount(unit, minlength=len(has_label))[has_label])  # of units
+        scales = _scale_to_whole(sizes), _scale_to_whole(sizes * (sizes - 1) // 2)
         raters = (*individual, *pooled)
         return cls(coded, raters, has_label, individual, pooled, resamples.mass, *scales)
 
@@ -349,14 +350,14 @@ class Overlap:
         """Yield the tables (clusters, cells, tables) of the raters with a further rater, whose
         labels are `codes` (units,): some at a time, so that `rows` resamples of them fit in memory.
         """
-        coded, units = self.coded, np.arange(len(self.units))
+        coded, all_units = self.coded, np.arange(len(self.units))
         other_codes = np.where(self.units, codes, -1).astype(np.intp)[:, None]
         n_cells, n_tables = self._measurement.n_cells, max(len(self.mass), rows)  # for each rater
         for chunk in _chunks(self.individual, n_cells, n_tables):
             rater_codes = coded.codes[:, list(chunk)].astype(np.intp)
             other = np.broadcast_to(other_codes, rater_codes.shape)
-            weight = self._label_weights(units, rater_codes)
-            yield self._cluster_tables(units, rater_codes, other, weight)
+            weight = self._label_weights(all_units, rater_codes)
+            yield self._cluster_tables(all_units, rater_codes, other, weight)
         if self.pooled:
             unit, pooled_codes = self._pooled_labels
             weight = self._label_weights(unit, pooled_codes)
@@ -364,15 +365,15 @@ class Overlap:
 
     def tables_among(self, rows: int = 1) -> Iterator[Numbers]:
         """Yield the tables of the raters with one another, as `tables_with_rater` does."""
-        coded, units = self.coded, np.arange(len(self.units))
+        coded, all_units = self.coded, np.arange(len(self.units))
         unit_codes = np.where(self.units[:, None], coded.codes, -1)
         pairs, n_tables = list(combinations(self.individual, 2)), max(len(self.mass), rows)
         for chunk in _chunks(pairs, self._measurement.n_cells, n_tables):
             first, second = (
-                unit_codes[:, list(side)].astype(np.intp) for side in zip(*chunk, strict=True)
+                unit_codes[:, list(rater)].astype(np.intp) for rater in zip(*chunk, strict=True)
             )
-            weight = self._pair_weights(units, first, second)
-            yield self._cluster_tables(units, first, second, weight)
+            weight = self._pair_weights(all_units, first, second)
+            yield self._cluster_tables(all_units, first, second, weight)
         if not self.pooled:
             return
         unit, codes = self._pooled_labels
@@ -478,10 +479,10 @@ class Overlap:
     @cached_property
     def _is_unweighted(self) -> bool:
         """True if every label and every pair has the weight 1."""
-        n_labels = np.unique(self.n_labels[self.units])
-        n_pairs = np.maximum(n_labels * (n_labels - 1) // 2, 1)
-        scales = (self.label_scale, self.pair_scale)
-        return len(n_labels) == 1 and scales == (n_labels[0], n_pairs[0])
+        sizes = np.unique(self.n_labels[self.units])  # numbers of labels of a unit
+        n_pairs = np.maximum(sizes * (sizes - 1) // 2, 1)
+        scales = (self.label_scale, self.pair_scale)  # these times 1 / size and 1 / pairs are 1
+        return len(sizes) == 1 and scales == (sizes[0], n_pairs[0])
 
     @cached_property
     def _pooled_labels(self) -> tuple[Codes, Codes]:
@@ -520,7 +521,7 @@ def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
 
 class KappaMeans:
     """Means of kappas over the tables of raters, cached by set of raters and units: the kappa among
-    people is needed for people's rows, and for the ceiling of every grader.
+    people is needed for people's rows, and as the ceiling that every grader is compared with.
     """
 
     def __init__(
@@ -578,7 +579,7 @@ def compared_units(
     coded: Coded, resamples: Resamples, people: Sequence[int], grader: int, min_people: int = 2
 ) -> tuple[Mask, bool]:
     """Return two results: the mask (units,) of units on which a grader is compared with people, and
-    True if each has labels of two people, so that the ceiling can be computed on the same units.
+    True if each has labels of two people, so that people's agreement is known on the same units.
 
     If fewer than `MIN_SHARED_UNITS` units have labels of the grader and two people, or if
     `min_people` is 1, the label of one person is enough.
@@ -592,8 +593,8 @@ def compared_units(
 
 
 def add_pair_rows(view: View, prefix: str = "") -> None:
-    """Add rows for every pair of listed raters that share units. A `prefix` of the statistics'
-    names marks labels of pairs of units, whose rows are of agreement and kappa only.
+    """Add rows for every pair of listed raters that share units. With a `prefix` of the statistics'
+    names, labels are verdicts on pairs of responses, with rows of agreement and kappa only.
     """
     coded, raters, measurement = view.coded, view.coded.raters, measurement_of(view.coded)
     statistics = _chosen_statistics(measurement.statistics(), prefix)

@@ -98,15 +98,15 @@ class AuditRows:
         rater_a, rater_b = (grader, "") if alone else ("humans", grader)
         few_note = f"fewer than {FEW_CLUSTERS} clusters" if n_clusters < FEW_CLUSTERS else ""
         interval_of = partial(resamples.interval, n_clusters=n_clusters, reason=shift.reason)
-        estimates, interval = [shift.values], interval_of(shift.values)
+        replicates, interval = [shift.values], interval_of(shift.values)
         if shift.if_noisy is not None:
-            estimates.append(shift.if_noisy)
+            replicates.append(shift.if_noisy)
             interval = _spanning(interval, interval_of(shift.if_noisy))
         key = {"rater_a": rater_a, "rater_b": rater_b, "subset": subset, "at": at}
         name, full_note = statistic + self.suffix, join_notes(few_note, note, shift.note)
         stored = self.out.rows.add(name, interval, shift.counts, **key, note=full_note)
         if statistic in (*PLANNED, *SCREENED):
-            p = max(map(significance.bootstrap_p, estimates)) if exact_p is None else exact_p
+            p = max(map(significance.bootstrap_p, replicates)) if exact_p is None else exact_p
             # The subset of `bias_rater_group` is a group of humans, compared on the whole sample.
             is_on_all = subset in ("all", matrix.BINARY_ALL) or statistic == "bias_rater_group"
             is_planned = is_on_all and statistic in PLANNED
@@ -118,8 +118,8 @@ class AuditRows:
         """Return an audit of a grader's held-out verdicts, which replace its tests on verdicts."""
         of_grader = [test for test in self._tests if test.grader == grader]
         replaced = [test for test in of_grader if test.key["subset"].endswith(matrix.BINARY)]
-        tests = [test for test in self._tests if test not in replaced]  # these count in corrections
-        return AuditRows(self.out, HELD_OUT, tests, self.people_cache)
+        others = [test for test in self._tests if test not in replaced]  # count in the corrections
+        return AuditRows(self.out, HELD_OUT, others, self.people_cache)
 
     def add_tests(self) -> None:
         """Add the corrected p of this audit's rows. Tests of other rows count in the correction."""
@@ -132,7 +132,7 @@ class AuditRows:
             corrections.append((planned, significance.holm, method))
         for tests, correct, method in corrections:
             for test, p in zip(tests, correct([test.p for test in tests]), strict=True):
-                if test.suffix == self.suffix:
+                if test.suffix == self.suffix:  # other tests have their rows already
                     note = join_notes(Remark("uncorrected_p", (test.p,)), method)
                     name, p_value = f"{test.statistic}{test.suffix}_p", Interval.point(float(p))
                     self.out.rows.add(name, p_value, test.counts, **test.key, note=note)
@@ -243,12 +243,12 @@ def add_shift_rows(
         expected.Shifts(calls, item.x, resamples, noisy=item.noisy, people_cache=cache)
         for item in properties
     ]
-    by_people = ~np.isnan(calls.people).all(axis=1)
+    called_by_people = ~np.isnan(calls.people).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for item, shifts_with in zip(properties, shifts, strict=True):
             shift = shifts_with.of(grader)
             if shift is not None and item.inside is not None:
-                units = item.inside & by_people & ~np.isnan(calls.values[:, grader])
+                units = item.inside & called_by_people & ~np.isnan(calls.values[:, grader])
                 counts = resamples.count(calls.clusters, units)
                 shift = shift._replace(counts=counts) if units.any() else None
             if shift is not None:
@@ -352,9 +352,9 @@ def add_rater_group_rows(
             against = others[0] if len(others) == 1 else "others"
             add = partial(audit.add, "bias_rater_group", subset=f"{column}={value}", at=against)
             note = f"{len(group)} against {len(other_raters)} annotators"
-            by_both = coded.labelled_by_any(group) & coded.labelled_by_any(other_raters)
+            shared = coded.labelled_by_any(group) & coded.labelled_by_any(other_raters)
             for grader in coded.members("model"):
-                units = by_both & coded.labelled[:, grader]
+                units = shared & coded.labelled[:, grader]
                 if not units.any():
                     continue
                 with_grader, within = [], []
@@ -397,7 +397,7 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     """
     people, favours = calls.people, []
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
-    for sign in (1.0, -1.0):  # side a, and side b
+    for sign in (1.0, -1.0):  # calls for side a are 1, for side b -1
         mean_human = ratio(np.maximum(np.nan_to_num(people) * sign, 0.0).sum(axis=1), n_people)
         by_graders = np.maximum(calls.values[:, list(calls.graders)] * sign, 0.0)
         favours.append(np.column_stack([mean_human, by_graders]))
@@ -405,13 +405,13 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
     parts = _parts(calls, view, by_subject=True)
     for part in (*parts, *_groups(calls, view.facts, view.resamples)):
-        used, a_is_first = part.sign != 0, part.sign[:, None] > 0
-        first = np.where(a_is_first, favours_a, favours_b)[used]  # NaN for a missing call
-        second = np.where(a_is_first, favours_b, favours_a)[used]
+        is_in_part, a_is_first = part.sign != 0, part.sign[:, None] > 0
+        first = np.where(a_is_first, favours_a, favours_b)[is_in_part]  # NaN for a missing call
+        second = np.where(a_is_first, favours_b, favours_a)[is_in_part]
         has_call = ~np.isnan(first)
         if not has_call.any():
             continue
-        part_clusters, clusters = np.unique(calls.clusters[used], return_inverse=True)
+        part_clusters, clusters = np.unique(calls.clusters[is_in_part], return_inverse=True)
         has_all = len(part_clusters) == view.resamples.n_types  # the distinct clusters
         resamples = view.resamples if has_all else view.resamples.only(part_clusters)  # is faster
         out = Writer(view.rows, resamples, clusters, part.subset)
@@ -419,10 +419,10 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         to_first, to_second, n = np.split(sums, 3, axis=1)  # (rows, raters) each
         net = ratio(to_first - to_second, n)
         for rater, values, rater_has_call in zip(raters, net.T, has_call.T, strict=True):
-            units = out.count(rater_has_call)
-            if units[0]:
-                note = f"fewer than {FEW_CLUSTERS} clusters" if units[1] < FEW_CLUSTERS else ""
-                out.add("direction_net", values, units, a=rater, at=part.at, note=note)
+            size = out.count(rater_has_call)
+            if size.units:
+                note = f"fewer than {FEW_CLUSTERS} clusters" if size.clusters < FEW_CLUSTERS else ""
+                out.add("direction_net", values, size, a=rater, at=part.at, note=note)
 
 
 def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> None:
@@ -436,8 +436,8 @@ def add_side_rows(audit: AuditRows, calls: expected.Calls, view: RatedView) -> N
 
 def orientation(facts: matrix.UnitFacts, settings: BiasSettings) -> Array:
     """Return the orientation of each unit (units,): 1 where side a is the first of
-    `settings.sides`, -1 where side b is, 0 where it is unknown. Raises InputError if leanings are
-    set and no unit of the whole table has one.
+    `settings.sides` ("side a", or a leaning such as "left"), -1 where side b is, 0 if unknown.
+    Raises InputError if leanings are set and no unit of the whole table has one.
     """
     if not settings.leanings:
         return np.ones(len(facts.ids))
@@ -457,7 +457,7 @@ def orientation(facts: matrix.UnitFacts, settings: BiasSettings) -> Array:
 
 
 def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) -> Iterator[_Part]:
-    """Yield the whole sample, and its parts by the columns that directions are shown by."""
+    """Yield the whole sample, and its parts by `DIRECTION_COLUMNS`; `by_subject` adds subjects."""
     facts, settings = view.facts, view.request.settings
     sign = orientation(facts, settings)[calls.unit]
     sides = results.from_to(*settings.sides)
@@ -558,22 +558,21 @@ def _add_grader_orders(
     # one side to the other is 2, so half of it is counted.
     move = signs[codes[:, 0]] - signs[codes[:, 1]]
     features = np.ones(len(codes)), flipped, move / 2.0, move > 0, move != 0
-    n, flips, net, first, moves = resamples.sums(clusters, *features).T
+    n, flips, net, moves_to_first, moves = resamples.sums(clusters, *features).T
     add = partial(audit.add, grader=grader, subset="all", alone=True, resamples=resamples)
     add("bias_order_flips", shift=expected.Shift(ratio(flips, n), counts, f"{flipped.sum()} flips"))
     if not by_order.scale.favours:
         return
-    to_first, to_second = int((move > 0).sum()), int((move < 0).sum())
     is_weighted = resamples.weight is not None  # the exact p is for equally weighted pairs
-    exact = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
+    exact_p = significance.sign_flip(np.bincount(clusters, weights=np.sign(move)))
     note = join_notes(
-        f"{to_first} to the side shown first, {to_second} to the second",
-        f"exact p {exact:.4g}",
+        f"{(move > 0).sum()} to the side shown first, {(move < 0).sum()} to the second",
+        f"exact p {exact_p:.4g}",
         Remark("as_sampled") if is_weighted else "",
     )
-    add("bias_order_first", shift=expected.Shift(ratio(first, moves), counts, note))
+    add("bias_order_first", shift=expected.Shift(ratio(moves_to_first, moves), counts, note))
     gain = expected.Shift(ratio(net, n), counts, note)
-    add("bias_order", shift=gain, exact_p=None if is_weighted else exact)
+    add("bias_order", shift=gain, exact_p=None if is_weighted else exact_p)
 
 
 # ---- Findings ------------------------------------------------------------------------------------
@@ -680,7 +679,7 @@ def audited(rows: Iterable[AnyRow], suffix: str = "") -> Iterator[tuple[AnyRow, 
 
 
 def findings(rows: Iterable[results.ResultRow], suffix: str = "") -> list[Finding]:
-    """Return the findings with a suffix ("" or HELD_OUT), in the order of questions."""
+    """Return the findings of the rows with a suffix ("" or HELD_OUT), in the order of questions."""
     return [Finding(row, p) for row, p in audited(rows, suffix)]
 
 

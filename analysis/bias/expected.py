@@ -72,7 +72,7 @@ _THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0
 _POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
 """Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
 if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
-_MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0
+_MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0  # of b, and of a in either direction
 _STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
 """Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
 _MAX_STEP_A, _MAX_STEP_B, _LOG_STEP = 0.7, 0.5, 0.5
@@ -335,15 +335,15 @@ class _Curves(NamedTuple):
         a, b = np.full((2, len(self.mean)), np.nan)
         fits = np.ones(len(self.mean), dtype=bool)
         guesses = self.covariance <= 0.0
-        start, b[guesses] = ndtri(self.mean[guesses]), 0.0
-        start = np.clip(start, -_MAX_STRICTNESS, _MAX_STRICTNESS)
+        b[guesses] = 0.0
+        start = np.clip(ndtri(self.mean[guesses]), -_MAX_STRICTNESS, _MAX_STRICTNESS)
         a[guesses] = self.of_rows(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        data = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 for each point
-        grid_a = data.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
-        residual, covariance = data.at(grid_a, _SHARPNESS_GRID).residuals()  # minus the grader's
+        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 at each point
+        grid_a = on_grid.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
+        mean_residual, cov_residual = on_grid.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
-        covariance[np.abs(residual) > _TOLERANCE] = np.nan
-        last_below = np.flatnonzero((covariance[:-1] < 0.0) & (covariance[1:] >= 0.0))[:1]
+        cov_residual[np.abs(mean_residual) > _TOLERANCE] = np.nan
+        last_below = np.flatnonzero((cov_residual[:-1] < 0.0) & (cov_residual[1:] >= 0.0))[:1]
         if len(last_below) and not guesses[0]:
             row_0 = self.of_rows(np.zeros(1, dtype=np.intp))
             data_a, data_b = row_0._solve(grid_a[last_below], _SHARPNESS_GRID[last_below])
@@ -352,7 +352,7 @@ class _Curves(NamedTuple):
             a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
         unsolved = np.flatnonzero(np.isnan(b))
         if len(unsolved):
-            top = int(np.nan_to_num(covariance, nan=-np.inf).argmax())  # the data's maximum
+            top = int(np.nan_to_num(cov_residual, nan=-np.inf).argmax())  # the data's maximum
             a[unsolved], b[unsolved], fits[unsolved] = self.of_rows(unsolved)._fitted_from_maximum(
                 np.full(len(unsolved), grid_a[top]), np.full(len(unsolved), _SHARPNESS_GRID[top])
             )
@@ -662,9 +662,9 @@ class Calls(NamedTuple):
     def with_one_grader(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
         pairs = zip(self.raters, self.kinds, strict=True)
-        kept = [k for k, (name, kind) in enumerate(pairs) if name == grader or kind != "model"]
-        raters, kinds = (tuple(entries[k] for k in kept) for entries in (self.raters, self.kinds))
-        return self._replace(raters=raters, kinds=kinds, values=self.values[:, kept])
+        columns = [k for k, (name, kind) in enumerate(pairs) if name == grader or kind != "model"]
+        raters, kinds = (tuple(field[k] for k in columns) for field in (self.raters, self.kinds))
+        return self._replace(raters=raters, kinds=kinds, values=self.values[:, columns])
 
     def part(self, name: str) -> str:
         """Return the `subset` of results on a part of the units."""
@@ -729,26 +729,26 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
         return None
     total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (people, people**2))
     person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)  # the mean human's call
-    graded, has_two = np.where(shared, grader_calls, 0.0), shared & (n_people >= 2)
+    grader_call, has_two = np.where(shared, grader_calls, 0.0), shared & (n_people >= 2)
     note: Note = SHARPNESS_ASSUMED
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
         n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
         two_people = (total**2 - squares) / n_pairs  # the mean product of two people's calls
-        columns = (has_two * value for value in (graded, person, graded * person, two_people))
-        sums = resamples.sums(calls.clusters, has_two, *columns).T
-        n, graded_sum, person_sum, both_sum, two_people_sum = sums
-        with_person = ratio(both_sum, n) - ratio(graded_sum, n) * ratio(person_sum, n)
-        among_people = ratio(two_people_sum, n) - ratio(person_sum, n) ** 2
+        values = (grader_call, person, grader_call * person, two_people)
+        sums = resamples.sums(calls.clusters, has_two, *(has_two * value for value in values)).T
+        n, grader_sum, person_sum, product_sum, two_people_sum = sums
+        cov_with_person = ratio(product_sum, n) - ratio(grader_sum, n) * ratio(person_sum, n)
+        cov_of_people = ratio(two_people_sum, n) - ratio(person_sum, n) ** 2
         # NaN where humans agree no better than chance.
-        sharpness = ratio(with_person, np.where(among_people > 1e-12, among_people, 0.0))
+        sharpness = ratio(cov_with_person, np.where(cov_of_people > 1e-12, cov_of_people, 0.0))
         note = ""
-    n, graded_sum, person_sum = resamples.sums(calls.clusters, shared, graded, person).T
+    n, grader_sum, person_sum = resamples.sums(calls.clusters, shared, grader_call, person).T
     # If humans favour neither side, the grader's sharpness does not matter.
     expected = np.where(person_sum == 0, 0.0, sharpness * ratio(person_sum, n))
     reason = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
     counts = resamples.count(calls.clusters, shared)
-    return Shift(ratio(graded_sum, n) - expected, counts, note, reason)
+    return Shift(ratio(grader_sum, n) - expected, counts, note, reason)
 
 
 class Shifts:
@@ -798,7 +798,7 @@ class Shifts:
                     reason = "people_agree_by_chance"
                 elif not fits:
                     reason = "no_sharpness_fits"
-                total += slope
+                total += slope  # in its row of `totals`
         note = "" if people.has_pairs else SHARPNESS_ASSUMED
         counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
@@ -827,7 +827,7 @@ class PeopleCalls:
         self.n_parts = self._in_part.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
         # Third moments are used if every part has enough units with three labels.
-        third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
+        fit_third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
         # The parts' means of x, their distance from the overall mean, and the sums of squares of x
         # within parts (rows, parts) and overall (rows,), which the slope on x is computed from.
         self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
@@ -843,7 +843,7 @@ class PeopleCalls:
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
                 noise = Noise.along(sums, self._mean) if shifts.noisy else None
-                scores = ScoreDistribution.of(sums, third, noise)
+                scores = ScoreDistribution.of(sums, fit_third, noise)
             self.steps.append(_Step(products.person, sums, products_with_x, scores, noise))
 
     def excess_slope(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
@@ -904,5 +904,5 @@ def _call_products(people: Array) -> PeopleSums:
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    by_two, by_three = (n2, n2 * mean, two), (n3, n3 * mean, n3 * two, np.nan_to_num(three))
-    return PeopleSums(np.ones(len(k)), mean, *by_two, *by_three)
+    three = np.nan_to_num(three)
+    return PeopleSums(np.ones(len(k)), mean, n2, n2 * mean, two, n3, n3 * mean, n3 * two, three)

@@ -17,20 +17,20 @@ the second look has at most four times as many labels. A tenth of the error is r
 looks, each of which may spend half of the remainder. A study that declares its looks shares the
 whole error evenly among them, at equal steps, and has no further looks.
 
-*Score bounds* (`lower_bound`) test whether the data could come from a grader at the margin. An
-interval about an estimate ignores errors that have not occurred yet: if a grader was right on every
-unit, its estimate has no variance. A score test uses the variance that the estimate would have *if
-the bound's value were true* (Wilson 1927 for a share; Tango 1998 and Farrington & Manning 1990 for
-differences at a margin). A sample is represented by weights on a *support*: the observed clusters
-and, with half a cluster in all, the same clusters with other labels by the grader. A *null* has
-other weights, and with them another value of the statistic. It is reached from the data along the
-least favourable family, exponential tilting by the statistic's influence (Efron 1981; DiCiccio &
-Romano 1990), in small steps because the statistic is not linear. At each null the distance of its
-value to the estimate is compared with the standard deviation there, by Student's quantile, with the
-skewness removed by Cornish & Fisher's first term (Hall 1992, section 2.2). The bound is the first
-value that the data clearly contradict. The degrees of freedom are those of the standard deviation
-at the null, 2 n / (kurtosis - 1 - skewness^2), infinite if errors are of one kind only, and at most
-the effective number of clusters less one.
+*Score bounds* (`lower_bound`) test whether the data could come from a grader at the margin: just as
+far below human agreement as is tolerated. An interval about an estimate ignores errors that have
+not occurred yet: if a grader was right on every unit, its estimate has no variance. A score test
+uses the variance that the estimate would have *if the bound's value were true* (Wilson 1927 for a
+share; Tango 1998 and Farrington & Manning 1990 for differences at a margin). A sample is
+represented by weights on a *support*: the observed clusters and, with half a cluster in all, the
+same clusters with other labels by the grader. A *null* has other weights, and with them another
+value of the statistic. It is reached from the data along the least favourable family, exponential
+tilting by the statistic's influence (Efron 1981; DiCiccio & Romano 1990), in small steps because
+the statistic is not linear. At each null its distance to the estimate is compared with the standard
+deviation there, by Student's quantile, with the skewness removed by Cornish & Fisher's first term
+(Hall 1992, section 2.2). The bound is the first value that the data clearly contradict. The degrees
+of freedom are those of the standard deviation at the null, 2 n / (kurtosis - 1 - skewness^2),
+infinite if errors are of one kind only, and at most the effective number of clusters less one.
 """
 
 from __future__ import annotations
@@ -50,16 +50,12 @@ ALPHA = 0.025
 """Probability with which a one-sided bound may miss."""
 _DRAWS, _SEED = 400_000, 20231206
 """Number and seed of the simulated normal variables of `level_together`."""
-
-# Interim analyses.
 LOOKS = 2
 """Number of looks at equal levels if a study declares none."""
 _GROWTH = 4.0
 """Largest ratio of the labels at the second look to those at the first."""
 _RESERVE = 0.1
 """Share of the error that is reserved for looks beyond the default ones."""
-
-# Score bounds.
 PSEUDO = 0.5
 """Total weight, in clusters, of the labels that were not observed."""
 _CONTINUITY = 0.15
@@ -192,7 +188,7 @@ def level_together(correlation: Array, alpha: float = ALPHA) -> float:
     normals = np.random.default_rng(_SEED).standard_normal((_DRAWS, len(values)))
     highest = (root.T @ normals.T).max(axis=0)  # four times as fast as along short rows
     level: float = float(ndtr(-np.quantile(highest, 1.0 - alpha)))
-    # Sampling error must not carry it beyond one bound's level, or below Bonferroni's.
+    # Sampling error must not carry the level beyond that of one bound, or below Bonferroni's.
     return float(min(alpha, max(level, alpha / len(correlation))))
 
 
@@ -223,14 +219,14 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
 
 
 def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split(sizes, error)` is that of looks of `sizes` sharing an error."""
+    """Return a look's level; `split(sizes, error)` is the level of looks that share an error."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
         return split(np.arange(1.0, declared + 1.0), alpha)
     if look <= LOOKS:
         return split(np.array([1.0, _GROWTH]), alpha * (1.0 - _RESERVE))
-    return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))
+    return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))  # half of what is left at each look
 
 
 def _nested_level(sizes: Array, alpha: float) -> float:
@@ -309,8 +305,8 @@ def kappas_of(sums: Array, distance: Array, groups: int = 1) -> tuple[Array, Arr
     chance = (first * chance_by_first).sum(axis=-1)
     is_defined = chance > _TINY * np.maximum(size, _TINY) ** 2
     if groups > 1:
-        both = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
-        is_defined = np.concatenate([both] * groups, axis=-1)
+        in_all = is_defined.reshape(*is_defined.shape[:-1], groups, -1).all(axis=-2)
+        is_defined = np.concatenate([in_all] * groups, axis=-1)
     signs = np.repeat([1.0, -1.0][:groups], sums.shape[-2] // groups)  # by table
     chance, size = np.where(is_defined, chance, 1.0), np.where(is_defined, size, 0.0)
     total = size.sum(axis=-1, keepdims=True) / groups

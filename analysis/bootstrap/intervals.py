@@ -63,10 +63,10 @@ estimate by: a cluster's weight is multiplied by exp(tilt x influence / (error x
 class Deciding:
     """Level of the bounds that decide a verdict, and what they are compared with.
 
-    - `alpha`: one-sided level of the bounds; 0 if earlier looks spent all, NaN for no bounds.
+    - `alpha`: one-sided level of the bounds; 0 if earlier looks spent the error, NaN for no bounds.
     - `look`: number of this interim analysis, from 1; `next_alpha`: level at the next one.
     - `comparisons`: number of comparisons whose bounds hold together.
-    - `margin`: how far kappa may lie below people's; NaN without a margin.
+    - `margin`: how far a grader's kappa may lie below that of people; NaN without a margin.
     - `margin_share`: the margin as a share of people's kappa; 0 if it is a fixed number.
     - `people`: number of people who labelled, if a bound is for a population of people.
     - `from_people`: share of that bound's variance that comes from the choice of people.
@@ -87,7 +87,7 @@ class Deciding:
     def limits(self) -> tuple[float, ...]:
         """Values that the bounds are compared with in a decision."""
         if not math.isnan(self.margin):
-            return (-self.margin, 0.0)  # for a difference: not worse by the margin, better
+            return (-self.margin, 0.0)  # of a difference: no worse than the margin; better
         return () if math.isnan(self.bar) else (self.bar,)
 
     @property
@@ -158,17 +158,17 @@ def interval(
     if len(replicates) == 0:
         return Interval.point(estimate, statistics.Remark("not_resampled"))
     defined = replicates[~np.isnan(replicates)]
-    degenerate = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
+    undefined_share = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
     code = "resamples_undefined"
-    if degenerate > MAX_DEGENERATE:
+    if undefined_share > MAX_DEGENERATE:
         code = "most_resamples_undefined"
-    elif degenerate > WARN_DEGENERATE:
+    elif undefined_share > WARN_DEGENERATE:
         code = "many_resamples_undefined"
     # Resamples undefined for some pairs of raters count in part: rounded up, but for float errors.
-    n_undefined = math.ceil(degenerate * len(replicates) - 1e-9)
+    n_undefined = math.ceil(undefined_share * len(replicates) - 1e-9)
     remark = statistics.Remark(code, (n_undefined, len(replicates)))
-    remarks: statistics.Remarks = (remark,) if degenerate else ()
-    if degenerate > MAX_DEGENERATE:
+    remarks: statistics.Remarks = (remark,) if undefined_share else ()
+    if undefined_share > MAX_DEGENERATE:
         return Interval.point(estimate, remarks)
     return Interval(estimate, *percentile_bounds(defined, expanded_tail(n_clusters)), remarks)
 
@@ -252,22 +252,22 @@ def widened(
     kind: statistics.Kind | None,
     chance_disagreement: float = 1.0,
 ) -> Interval:
-    """Return an interval without width, widened as far as the number of clusters allows; any other
-    is returned unchanged, and so is that of a "place", which may have no width. `kind` gives the
-    statistic's range, which for coefficients and their differences depends on the disagreement
-    expected by chance; None, if the range is not known, gives no bounds.
+    """Return an interval without width, widened as far as the number of clusters allows. Others are
+    returned unchanged, as are those of a "place", such as a median, which may have no width. `kind`
+    gives the statistic's range, which for coefficients and their differences depends on the
+    disagreement expected by chance; None, if the range is not known, gives no bounds.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
     """
-    if kind == "place" or not interval.high - interval.low <= _ROUNDING:  # NaN: unchanged
+    if kind == "place" or not interval.high - interval.low <= _ROUNDING:  # true also for NaN
         return interval
     if kind is None or n_clusters < 1:
         remarks = (*interval.remarks, statistics.Remark("no_resample_differs"))
         return Interval.point(interval.estimate, remarks)
     estimate, share = interval.estimate, unseen(n_clusters)
     largest_change = 1.0 / chance_disagreement if chance_disagreement > 0 else math.inf
-    floor = 0.0 if kind in ("share", "unit") else -1.0
+    floor = 0.0 if kind in ("share", "unit") else -1.0  # lowest value of these kinds
     if kind == "coefficient":
         lowest, highest = 1.0 - largest_change, 1.0
     elif kind == "difference":
@@ -339,14 +339,14 @@ def bounds_from_variance(
         different = unseen(n_clusters, alpha)  # all observed clusters are alike
         return share - different * share, share + different * (1.0 - share)
     inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
-    size = inner_share * (1.0 - inner_share) / variance
+    effective_n = inner_share * (1.0 - inner_share) / variance
     if reach is not None:
-        low, high = wilson(inner_share, size, alpha, reach.carriers)
+        low, high = wilson(inner_share, effective_n, alpha, reach.carriers)
         return max(low, share - reach.below), min(high, share + reach.above)
     cases, times = two_kinds_of_clusters(inner_share, variance, n_clusters)
     sizes = np.ones(len(cases))
     n_carriers = effective_carriers(cases, sizes, times)
-    low, high = wilson(inner_share, size, alpha, n_carriers)
+    low, high = wilson(inner_share, effective_n, alpha, n_carriers)
     if n_carriers >= _MANY_CARRIERS:
         return low, high
     score_low, score_high = ratio_bounds(cases, sizes, times, alpha)
@@ -360,7 +360,7 @@ def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> t
     Their skewness is that of a binomial share with this variance. If equal clusters cannot vary as
     much, because the real ones differ in size, there are fewer of them.
 
-    Five of fifty clusters consist of cases; or about a third of the clusters have more cases:
+    A tenth of all units are cases: five of fifty clusters only, or with a tenth of that variance:
 
     >>> [part.round(2).tolist() for part in two_kinds_of_clusters(0.1, 0.09 / 49, 50)]
     [[1.0, 0.0], [5.0, 45.0]]
@@ -407,8 +407,8 @@ def ratio_bounds(
 
     `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
     is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981) on a
-    *support* (3 x kinds): each kind of cluster as it is, without cases, and with cases only, where
-    the clusters that were not observed weigh half a cluster in all.
+    *support* (3 x kinds): each kind of cluster as it is, without cases, and with cases only. The
+    latter two, which were not observed, weigh half a cluster in all (`PSEUDO`).
     """
     clusters, numerator = float(times.sum()), cases - less
     total = float(times @ sizes)
@@ -428,7 +428,7 @@ def ratio_bounds(
     effective_clusters = total**2 / float(times @ sizes**2)
     stretch = np.array(math.sqrt(clusters / (clusters - 1.0)))
     # `first_contradicted` takes values that fall: for the upper bound, all signs are reversed.
-    sign = -direction
+    sign = -direction  # 1 for the lower bound, -1 for the upper
     sample = Sample(sign[..., 0] * share, clusters, effective_clusters, stretch)
     ends = first_contradicted(weights, sign[..., 0] * value, sign * influence, sample, alpha)
     return float(ends[0]), -float(ends[1])

@@ -45,7 +45,7 @@ MANY_CLUSTERS, GROUPS = 1_000_000, 10_000
 """Number of clusters above which they are resampled in groups, and the number of groups."""
 
 _BLOCK = 250
-"""Resamples drawn together: limits memory and fixes the random stream of each resample."""
+"""Resamples drawn together, a *block*: limits memory, and fixes each resample's random stream."""
 _KEEP_BYTES = 1_000_000_000
 """Largest size of the weights that are kept in memory."""
 _FLOAT_CELLS = 5_000_000
@@ -215,7 +215,7 @@ class Resamples:
         return float(n_omitted.sum() / max(np.count_nonzero(n_omitted), 1))
 
     def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """Return the number of clusters with a chosen unit, each by its weight; rounded down."""
+        """Return the total mass of the clusters with a chosen unit, rounded down."""
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
@@ -231,8 +231,8 @@ class Resamples:
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
     def units(self, clusters: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return each row's position, cluster and number of equal units in the data, from rows'
-        `clusters` (rows,): of [0, 1] with frequencies 1 and 3, these are [0, 1], [0, 1], [1, 3].
+        """Return the position, the cluster, and the number of equal units in the data of each unit
+        in `clusters` (units,): of [0, 1] with frequencies 1 and 3, [0, 1], [0, 1] and [1, 3].
         """
         return np.arange(len(clusters)), clusters, self.frequency[clusters]
 
@@ -275,13 +275,13 @@ class Resamples:
         step = max(1, _DRAWN_TOGETHER // max(1, total))
         parts = []
         for start in range(0, size, step):
-            rows = min(step, size - start)
-            drawn = rng.integers(0, total, size=(rows, total))
-            if types is not None:
+            n_rows = min(step, size - start)
+            drawn = rng.integers(0, total, size=(n_rows, total))
+            if types is not None:  # from a cluster in the data to its distinct cluster
                 drawn = types[drawn]
-            if rows > 1:  # each row gets other numbers, so that one call counts all
-                drawn += np.arange(rows)[:, None] * self.n_types
-            counts = np.bincount(drawn.ravel(), minlength=rows * self.n_types)
+            if n_rows > 1:  # each row gets other numbers, so that one call counts all
+                drawn += np.arange(n_rows)[:, None] * self.n_types
+            counts = np.bincount(drawn.ravel(), minlength=n_rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
 
@@ -332,7 +332,7 @@ def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any
 
 
 def count_labels(codes: Integers, q: int) -> Array:
-    """Return the numbers of raters by category, (units, q), from codes (units, raters)."""
+    """Return the numbers of labels by category, (units, q), from codes (units, raters)."""
     return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
 
 
@@ -343,7 +343,7 @@ class PatternResamples(Resamples):
     `members` are the same numbers for the clusters, or groups of them, that `draws` resamples.
     `draws` need not keep weights: `keep` makes it do so if necessary. In inherited methods patterns
     take the place of clusters: `n_types` is the number of patterns, and the argument `clusters`
-    holds each row's pattern.
+    holds each unit's pattern.
 
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
@@ -416,12 +416,12 @@ class PatternResamples(Resamples):
         return self._counts[key]
 
     def units(self, patterns: Codes) -> tuple[Codes, Codes, Frequency]:
-        """Return each unit's row, cluster and 1, for all units in the data with these distinct
-        patterns (rows,). If cluster 5 has three units of the first: [0, 0, 0], [5, 5, 5], [1, 1, 1]
+        """Return the pattern's position, the cluster, and 1 for each unit in the data with one of
+        these distinct `patterns`: [0, 0, 0], [5, 5, 5] and [1, 1, 1] for three units of cluster 5.
         """
-        cells = self._cells[:, patterns].tocoo()  # numbers of units, (clusters, rows)
-        rows, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
-        return rows, cluster, np.ones(len(rows), dtype=np.int64)
+        cells = self._cells[:, patterns].tocoo()  # numbers of units, (clusters, patterns)
+        positions, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
+        return positions, cluster, np.ones(len(positions), dtype=np.int64)
 
     def left_out(self, patterns: Codes) -> PatternResamples:
         """Return the jackknife of the clusters that have one of these patterns (units,)."""
@@ -461,7 +461,7 @@ def resamples_of_patterns(
     from scipy.sparse import csr_array
 
     n, members = cells.shape[0], cells
-    if n > many:  # sums over random groups
+    if n > many:  # `members` are sums over random groups of clusters
         group = _mixed_bits(keys ^ _mixed_bits(np.array([seed], np.uint64))) % np.uint64(GROUPS)
         entries = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
         members = (csr_array(entries, shape=(GROUPS, n)) @ cells).tocsr()

@@ -25,9 +25,9 @@ from evenhand.analysis.types import Array, Codes, Frequency
 _FLIPS = 9_999
 """Number of sign flips drawn where they cannot be enumerated; also the seed."""
 PRIOR = 20.0
-"""Weight of the common variance in a part's variance, as a number of clusters."""
+"""Weight, as a number of clusters, of the variance of all parts in the variance of one part."""
 _DRAWS, _FEWER_DRAWS, _MANY_UNITS = 999, 199, 20_000
-"""Number of permutations, also the seed; a smaller number; the rows above which it is used."""
+"""Number of permutations, also the seed; a smaller number for more rows than the last one."""
 _TOLERANCE = 1e-9
 """Tolerance for rounding errors: permutations whose |t| equals that of the data count."""
 _SUMS = 6
@@ -213,17 +213,17 @@ def _homogeneity(difference: Array, covariance: Array) -> Homogeneity:
     """Test by the score statistic that each category's `difference` (q,) has mean 0."""
     if not difference.any():
         return Homogeneity(0.0, 0, 1.0)
-    used = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
-    difference, covariance = difference[used], covariance[np.ix_(used, used)]
-    if np.linalg.matrix_rank(covariance, hermitian=True) < len(used):
-        return Homogeneity(np.nan, len(used), np.nan)
+    free = np.flatnonzero(np.diag(covariance) > 0)[:-1]  # without one: all differences sum to 0
+    difference, covariance = difference[free], covariance[np.ix_(free, free)]
+    if np.linalg.matrix_rank(covariance, hermitian=True) < len(free):
+        return Homogeneity(np.nan, len(free), np.nan)
     statistic = float(difference @ np.linalg.solve(covariance, difference))
-    return Homogeneity(statistic, len(used), float(chdtrc(len(used), statistic)))
+    return Homogeneity(statistic, len(free), float(chdtrc(len(free), statistic)))
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Outcomes of units in the parts of a sample.
+    """Outcomes of units in the parts into which one column of the units table divides a sample.
 
     `outcome` and `mass` (units, tests) are a unit's outcome and weight in each test, such as the
     test of one grader; a unit with mass 0 is left out. `part` (units,) is the part, -1 for none.
@@ -290,7 +290,7 @@ def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
         return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {n_tests}"
 
     return [
-        [[note(*both) for both in zip(*part, strict=True)] for part in zip(*result, strict=True)]
+        [list(map(note, p, adjusted)) for p, adjusted in zip(*result, strict=True)]  # of one part
         for result in results
     ]
 
@@ -353,7 +353,7 @@ class _PermutationRows:
         features = np.repeat(self.features, self.times, axis=0)
         part, block = np.repeat(self.part, self.times), np.repeat(self.block, self.times)
         order, is_one_block = np.argsort(block, kind="stable"), np.ptp(block) == 0
-        # Parts keep their positions in the order of blocks. Rows move between those of their block.
+        # In the order of blocks, every position keeps its part, and rows move within their block.
         position_by_part = np.argsort(part[order], kind="stable")
         part_starts = np.flatnonzero(np.diff(part[order][position_by_part], prepend=-1))
         yield np.add.reduceat(features[order[position_by_part]], part_starts)
@@ -372,16 +372,16 @@ class _PermutationRows:
         blocks = []
         for block in np.unique(self.block):
             rows = self.block == block
-            kinds, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
+            kind_features, kind = np.unique(self.features[rows], axis=0, return_inverse=True)
             kind_counts = np.bincount(kind.ravel(), self.times[rows]).astype(np.int64)
-            blocks.append((kinds, kind_counts, table[rows].sum(axis=0).astype(np.int64)))
+            blocks.append((kind_features, kind_counts, table[rows].sum(axis=0).astype(np.int64)))
         for _ in range(draws):
             sums = np.zeros((table.shape[1], self.features.shape[1]))
-            for kinds, kind_counts, part_sizes in blocks:
+            for kind_features, kind_counts, part_sizes in blocks:
                 remaining = kind_counts
-                for n, size in enumerate(part_sizes):
+                for number, size in enumerate(part_sizes):
                     drawn = rng.multivariate_hypergeometric(remaining, size, method="marginals")
-                    sums[n] += drawn @ kinds
+                    sums[number] += drawn @ kind_features
                     remaining = remaining - drawn
             yield sums
 

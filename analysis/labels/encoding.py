@@ -162,18 +162,18 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     import pandas as pd
 
     ratings = _without_human_repeats(ratings)
-    units, unit_names = pd.factorize(ratings["unit_id"], sort=True)
+    unit, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     # Raters are in the order of their ids, and named by their display names.
-    id_of = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
-    raters, _ = pd.factorize(ratings["rater_id"].map(id_of), sort=True)
-    rater_names = sorted(id_of, key=id_of.__getitem__)
-    orders, _ = pd.factorize(ratings["order"], sort=True)
-    readings, reading = np.unique(raters * len(unit_names) + units, return_inverse=True)
+    id_by_name = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
+    rater, _ = pd.factorize(ratings["rater_id"].map(id_by_name), sort=True)
+    rater_names = sorted(id_by_name, key=id_by_name.__getitem__)
+    order, _ = pd.factorize(ratings["order"], sort=True)
+    readings, reading = np.unique(rater * len(unit_names) + unit, return_inverse=True)
     rater_of_reading, unit_of_reading = np.divmod(readings, len(unit_names))  # undoes the above
 
     labels = _label_codes(ratings, scale, source)
     reasons = ratings["unscored_reason"].to_numpy(dtype=object)
-    combined = _combined_labels(labels, reading, orders, scale)
+    combined = _combined_labels(labels, reading, order, scale)
     is_usable = (labels >= 0) | (reasons == "")  # probabilities of a failed answer do not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
     positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
@@ -182,7 +182,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     is_complete = ~np.isnan(probabilities.sum(axis=1))
     shares = np.where(is_complete[:, None], probabilities, 0.0)
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
-    thresholds = np.array([scale.untuned_threshold_for(rater) for rater in rater_names])
+    thresholds = np.array([scale.untuned_threshold_for(name) for name in rater_names])
     code = _with_verdicts(combined.code, positive, thresholds[rater_of_reading], scale)
     has_several_rows = np.bincount(reading, minlength=len(readings)) > 1
     code = np.where(is_complete & (has_several_rows | (code < 0)), shares.argmax(axis=1), code)
@@ -192,7 +192,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
-        kinds=tuple(kinds[rater] for rater in rater_names),
+        kinds=tuple(kinds[name] for name in rater_names),
         unit=unit_of_reading,
         rater=rater_of_reading,
         code=code.astype(code_type(len(scale.categories))),
@@ -200,8 +200,8 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
         probabilities=probabilities,
         confidence=confidence,
         reason=np.where(is_unscored, _unscored_reasons(reasons, reading, combined), ""),
-        methods=tuple(str(methods.get(rater, "")) for rater in rater_names),
-        draws=tuple(int(draws.get(rater, 0)) for rater in rater_names),
+        methods=tuple(str(methods.get(name, "")) for name in rater_names),
+        draws=tuple(int(draws.get(name, 0)) for name in rater_names),
     )
 
 
@@ -234,7 +234,7 @@ class _CombinedLabels(NamedTuple):
         return _group_mean(by_showing, self.reading_of_showing, len(self.code))
 
 
-def _combined_labels(labels: Codes, reading: Codes, orders: Codes, scale: Scale) -> _CombinedLabels:
+def _combined_labels(labels: Codes, reading: Codes, order: Codes, scale: Scale) -> _CombinedLabels:
     """Return the combined labels of rows with these codes, readings and orders, (rows,) each."""
     import pandas as pd
 
@@ -247,7 +247,7 @@ def _combined_labels(labels: Codes, reading: Codes, orders: Codes, scale: Scale)
         label, is_tied = np.full(n_readings, -1), np.zeros(n_readings, dtype=bool)
         label[medians.index] = medians
     else:
-        key = reading * (orders.max(initial=0) + 1) + orders
+        key = reading * (order.max(initial=0) + 1) + order
         _, first_row, showing = np.unique(key, return_index=True, return_inverse=True)
         reading_of_showing = reading[first_row]
         label, is_tied = _majority(labels, showing, len(first_row), len(scale.categories))
@@ -432,15 +432,15 @@ def _distributions(readings: Readings, column: Codes, n_units: int) -> dict[int,
     return distributions
 
 
-def _reason_counts(readings: Readings, column: Codes, raters: int) -> tuple[Counter[str], ...]:
+def _reason_counts(readings: Readings, column: Codes, n_raters: int) -> tuple[Counter[str], ...]:
     """Return the counts of each rater's reasons; `column` is the rater's column of each reading."""
     has_reason = readings.reason != ""
     reasons, rater_of_reason = readings.reason[has_reason], column[has_reason]
-    return tuple(Counter(reasons[rater_of_reason == rater]) for rater in range(raters))
+    return tuple(Counter(reasons[rater_of_reason == rater]) for rater in range(n_raters))
 
 
 def _as_table(values: Array, cells: tuple[Codes, Codes], shape: tuple[int, int]) -> Array:
-    """Return a table (units, raters) with values at these cells, NaN elsewhere."""
+    """Return a table (units, raters) with values (cells,) at these cells, NaN elsewhere."""
     if np.isnan(values).all():
         return np.broadcast_to(np.nan, shape)  # needs no memory
     table = np.full(shape, np.nan)
@@ -488,8 +488,8 @@ def units_of_both_sides(labels: matrix.LabelMatrix) -> tuple[Codes, Codes]:
     key = labels.pair * (len(labels.subjects) + 1) + labels.subject + 1
     has_side = (labels.side >= 0) & (labels.pair >= 0)
     side_a, side_b = (np.flatnonzero(has_side & (labels.side == side)) for side in (0, 1))
-    _, at_a, at_b = np.intersect1d(key[side_a], key[side_b], return_indices=True)
-    return side_a[at_a], side_b[at_b]
+    _, matched_a, matched_b = np.intersect1d(key[side_a], key[side_b], return_indices=True)
+    return side_a[matched_a], side_b[matched_b]
 
 
 def encode_labels(labels: Any, categories: Categories) -> Labels:
@@ -729,10 +729,10 @@ class PatternMatrix(matrix.LabelMatrix):
 
 def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
     """Return the patterns of one rubric as a matrix of labels."""
-    n, r = len(reduced.patterns), len(reduced.raters)
+    n, shape = len(reduced.patterns), (len(reduced.patterns), len(reduced.raters))
     names, kinds = tuple(reduced.raters), tuple(reduced.raters.values())
     codes, assigned, by_probability = np.split(reduced.patterns, 3, axis=1)
-    no_probabilities: Array = np.broadcast_to(np.nan, (n, r))
+    no_probabilities: Array = np.broadcast_to(np.nan, shape)
     no_codes = np.full(n, -1, dtype=np.intp)
     return PatternMatrix(
         scale=scale,
@@ -741,7 +741,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         codes=np.ascontiguousarray(codes),
         positive=no_probabilities,
         confidence=no_probabilities,
-        thresholds=np.broadcast_to([scale.threshold_for(name) for name in names], (n, r)),
+        thresholds=np.broadcast_to([scale.threshold_for(name) for name in names], shape),
         assigned=assigned > 0,
         reasons=reduced.reasons,
         clusters=np.arange(n),
@@ -751,8 +751,8 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         pairs=(),
         pair=no_codes,
         side=no_codes,
-        methods=("",) * r,
-        draws=(0,) * r,
+        methods=("",) * len(names),
+        draws=(0,) * len(names),
         copies=matrix.copies_among(codes, kinds, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )

@@ -34,17 +34,14 @@ from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
-# Weights.
 WEIGHT = "sampling_weight"
 """Units column that `with_weights` adds."""
 _MIN_CHANCE = 0.05
 """Lower limit of the probability of not being selected: a unit represents at most 20 units."""
-# Columns of the units table.
 MAX_VALUES = 50
 """Largest number of values of a column to slice by: with more, a column identifies units."""
 MOST_SIDES = 12
 """Largest number of values of a column of annotators that may explain their labels."""
-# Copies.
 MIN_EQUAL = 0.98
 """Lowest share of units with the same label at which a grader may be a copy."""
 MIN_FOLLOWED = 0.9
@@ -52,7 +49,6 @@ MIN_FOLLOWED = 0.9
 MIN_UNITS, MIN_UNIQUE = 30, 5
 """To suspect a copy: fewest units that both labelled, and fewest on which the human's label is
 unique (for two humans: on which the first did not choose their most frequent category)."""
-# Labels as arrays.
 BINARY = "|binary"
 """Suffix of `subset` for the binary label."""
 BINARY_ALL = "all" + BINARY
@@ -103,10 +99,10 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
         )
     chance = np.where(is_wrong, np.nan, chance)
     cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
-    by_people = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
-    labelled = cluster.isin(cluster.reindex(by_people).dropna()).to_numpy()  # a cluster as a whole
+    people_units = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
+    labelled = cluster.isin(cluster.reindex(people_units).dropna()).to_numpy()  # whole clusters
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
-    # Divide by each part's mean over clusters: the first rated unit stands for its cluster.
+    # Divide by each part's mean over clusters: the first rated unit represents its cluster.
     is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):
         if (part & is_first_of_cluster).any():
@@ -334,7 +330,7 @@ def identical_people(
     'a, b and c gave the same label on every item tha'
     """
     pairs = [(copy.duplicate_of, copy.rater) for copy in copies if copy.rater in people]
-    # A group a, b, c is the pairs (a, b), (a, c), (b, c). Those of a, who repeats nobody, name all.
+    # A group a, b, c is the pairs (a, b), (a, c), (b, c). Rater a, who repeats nobody, has all.
     repeaters, groups = {rater for _, rater in pairs}, dict[int, list[int]]()
     for first, rater in pairs:
         if first not in repeaters:
@@ -389,9 +385,9 @@ class Coded:
     """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
 
     `clusters` (units,) indexes the resampling clusters. In the binary label code 0 is affirmative,
-    so that tables have the affirmative verdict first. `ordered` names the weights, for ordered
-    categories, of the deciding kappa, which verdicts use. `tie_breaks` is True if third labels were
-    given because the first two differ (`analysis.people.annotators`).
+    so that tables have the affirmative verdict first. `subset` names the units and the view in the
+    results. `ordered` names the weights, for ordered categories, of the deciding kappa, which
+    verdicts use. `tie_breaks` is True if third labels were given because the first two differ.
     """
 
     raters: tuple[str, ...]
@@ -473,9 +469,9 @@ class LabelMatrix:
     """All labels of one rubric, one row per unit and one column per rater: humans first, then
     adjudicators, then models, each by name.
 
-    By unit, (units,): `clusters` index the resampling clusters; `subject`, `pair` and `side` are
-    codes, -1 if the units table has none. `slices` are the requested units columns. `weight`
-    (clusters,) are sampling weights, None if pairs had equal probabilities.
+    By unit, (units,): `clusters` index the resampling clusters; `subject` (whose response it is),
+    `pair` and `side` (of the pair) are codes, -1 if the units table has none. `slices` are the
+    requested units columns. `weight` (clusters,) are sampling weights, None if all are equal.
 
     By label, (units, raters): `codes` are categories, -1 missing. `positive` are probabilities of
     the affirmative categories and `confidence` those of the likeliest category, NaN if unknown;
@@ -655,7 +651,7 @@ class LabelMatrix:
             for category in categories
         }
         new_codes = [*(position.get(category, -1) for category in self.scale.categories), -1]
-        codes = np.array(new_codes, dtype=np.int8)[self.codes]
+        codes = np.array(new_codes, dtype=np.int8)[self.codes]  # -1, missing, selects the last
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
         return self._nominal(codes, names, values, "all" + COLLAPSED)
 
