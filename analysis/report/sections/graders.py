@@ -152,6 +152,7 @@ def forest(
     graders = list(dict.fromkeys(name for subset in subsets for name in figures.graders(subset)))
     bounds = ("low", "estimate", "high", "ceiling", "ceiling_low", "ceiling_high")
     x = charts.axis_through_zero([1.0, *(datum[name] for datum in values for name in bounds)])
+    x["axis"]["grid"] = False  # names stand within the figure
     panels = []
     for title, plot_values in src.group_by(values, lambda datum: datum["plot"]).items():
         # Names are above the lines, not to their left, so that the figure fits a phone.

@@ -210,6 +210,9 @@ DESIGNS = {
     "a third of the units twice": lambda rng, n, k: np.column_stack(
         [np.ones((n, k - 1)), rng.random(n) < 0.4]
     ).astype(bool),
+    "two who share no unit": lambda rng, n, k: np.column_stack(
+        [np.arange(n) % 2 == 0, np.arange(n) % 2 == 1, np.ones((n, k - 2))]
+    ).astype(bool),
     "one who labelled few": lambda rng, n, k: rng.random((n, k)) < [0.9] * (k - 1) + [0.2],
     "a crowd": lambda rng, n, k: np.argsort(rng.random((n, k)), axis=1) < 3,
     "two experts and a crowd": lambda rng, n, k: np.column_stack(
