@@ -392,15 +392,15 @@ class Grader:
         """Return True if the prompt of a request can be asked again with a constrained answer."""
         return False
 
-    async def ask(self, ask: Ask, before_sending: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply."""
-        request = self.request(ask.prompt)
+        request = self.request(asked.prompt)
         await before_sending(request)
         try:
             response = await self._post(request)
         except self._errors as error:
             raise replies.failure_of(error, self.spec, self._scrubber) from None
-        return self._reply(response, request, ask.rubric)
+        return self._reply(response, request, asked.rubric)
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
         """Return the server's response. The request is posted as it was built, since the SDKs' own
@@ -764,13 +764,13 @@ class ClaudeGrader(Grader):
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         return [parse_claude_reply(reply, rubric, self.settings.reading)]
 
-    async def ask(self, ask: Ask, before_sending: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, without a constraint that the server refuses."""
         while True:
             constraints = self._constraints  # others may drop one while this request is under way
-            is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
+            is_constrained = constraint_of(self.request(asked.prompt)) != FREE_TEXT
             try:
-                return await super().ask(ask, before_sending)
+                return await super().ask(asked, before_sending)
             except Rejected as failure:
                 refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
                 if not (constraints and is_constrained and refused):
@@ -1088,20 +1088,20 @@ class OpenAIGrader(Grader):
     def can_constrain(self, request: Json) -> bool:
         return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
-    async def ask(self, ask: Ask, before_sending: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, with several draws at once if the server allows it.
         After a rejected parameter the request is changed and sent again.
         """
-        if ask.constrained:  # whatever the method; refused constraints are remembered
+        if asked.constrained:  # whatever the method; refused constraints are remembered
             shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
-            accepted = await self._post_until_accepted(shape, None, ask, before_sending)
+            accepted = await self._post_until_accepted(shape, None, asked, before_sending)
             self._constraints = accepted.shape.constraints
-            return self._reply(accepted.response, accepted.request, ask.rubric)
+            return self._reply(accepted.response, accepted.request, asked.rubric)
         trial = self._probing.take_trial()
         sent_shape = trial or self._probing.shape
         fallback = self._probing.shape if trial else None  # if the trial is rejected
         try:
-            accepted = await self._post_until_accepted(sent_shape, fallback, ask, before_sending)
+            accepted = await self._post_until_accepted(sent_shape, fallback, asked, before_sending)
             reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
@@ -1110,7 +1110,7 @@ class OpenAIGrader(Grader):
         request, final_shape, headers = accepted.request, accepted.shape, accepted.response.headers
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
-        outcomes = self.read(reply, ask.rubric, n_requested)
+        outcomes = self.read(reply, asked.rubric, n_requested)
         fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)  # in the server's values
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
@@ -1121,7 +1121,7 @@ class OpenAIGrader(Grader):
         return Reply(request, headers.get(self._id_header) or "", outcomes, charged_by(headers))
 
     async def _post_until_accepted(
-        self, shape: Shape, fallback: Shape | None, ask: Ask, before_sending: BeforeSending
+        self, shape: Shape, fallback: Shape | None, asked: Ask, before_sending: BeforeSending
     ) -> _Accepted:
         """Send the request until the server takes it: after a rejection without the rejected
         parameter. A shape on trial is replaced by its `fallback` if the server does not take it.
@@ -1129,8 +1129,8 @@ class OpenAIGrader(Grader):
         from openai import APIStatusError
 
         while True:
-            request = build_chat_request(self.spec.model, ask.prompt, shape, self.settings)
-            if (n_draws := min(ask.draws, shape.max_draws)) > 1:
+            request = build_chat_request(self.spec.model, asked.prompt, shape, self.settings)
+            if (n_draws := min(asked.draws, shape.max_draws)) > 1:
                 request["n"] = n_draws
             await before_sending(request)
             try:
@@ -1147,7 +1147,7 @@ class OpenAIGrader(Grader):
                 elif next_shape is None:
                     raise failure from None
                 else:
-                    shape = self._shape_after(failure, shape, next_shape, ask.prompt)
+                    shape = self._shape_after(failure, shape, next_shape, asked.prompt)
             except self._errors as error:
                 raise replies.failure_of(error, self.spec, self._scrubber) from None
 
@@ -1247,7 +1247,7 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Learn from a reply, its request's first shape and the final one."""
+        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape

@@ -126,7 +126,7 @@ class Study:
         }
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
-        """Return the unit ids of every kind of unit, as rubrics name it."""
+        """Return the ids of the units that have responses, by kind: the `unit` of a rubric."""
         units = self.units(scope)
         units = units[units["subject"] != ""]  # "": a pair to which no response has come yet
         is_pair = units["side"] == ""  # or a comparison: both sides together are one unit

@@ -113,7 +113,7 @@ def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple
 
 @contextmanager
 def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
-    """Open an image's header; yield it and its size in bytes. Raises ValueError for a bad one."""
+    """Yield an image, opened but not decoded, and its bytes. Raises ValueError for a bad one."""
     from PIL import Image as Pictures  # here `Image` is what a study stores
 
     content = _image_bytes(cell, folder)
@@ -366,7 +366,7 @@ def read_propositions(
 
 
 def _read_statements(path: Path) -> pd.DataFrame:
-    """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
+    """Read a propositions file, adding `paraphrase` if absent. Raises InputError for a bad row."""
     reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
     frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), path.name
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)

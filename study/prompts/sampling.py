@@ -152,12 +152,12 @@ def _controlled_rounding(
     # Equations: the total; for each cell scale * size - excess + lack = exact; margins likewise.
     equations = lil_array((1 + n_cells + n_margins, n_variables))
     equations[0, :n_cells] = 1
-    for i in range(n_cells):
-        equations[1 + i, [i, cell_excess + i, cell_lack + i]] = scale, -1, 1
-    for j, margin in enumerate(margins):
-        row = 1 + n_cells + j
+    for cell in range(n_cells):
+        equations[1 + cell, [cell, cell_excess + cell, cell_lack + cell]] = scale, -1, 1
+    for index, margin in enumerate(margins):
+        row = 1 + n_cells + index
         equations[row, margin.cells] = 1
-        equations[row, [margin_excess + j, margin_lack + j]] = -1, 1
+        equations[row, [margin_excess + index, margin_lack + index]] = -1, 1
     values = np.array([size, *exact, *(margin.size for margin in margins)], dtype=float)
     penalty = np.array([_MARGIN_PENALTY / (1 + margin.column) for margin in margins])
     cost = np.concatenate([np.zeros(n_cells), np.full(2 * n_cells, 1 / scale), penalty, penalty])

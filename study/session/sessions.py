@@ -4,7 +4,7 @@ working times, pay and costs.
 The steps are welcome, consent, side (the answer to a question with quotas), rubrics, practice,
 comprehension and background, each only where study.toml has it; then comes the labelling.
 `PracticeDesk` serves the practice, `Sessions` all steps, and `session_times` reports on them.
-A unit is what gets a label; a claim records that a rater was given a question on one.
+A unit gets a label; a claim records that a rater was given a question; the lead runs the study.
 """
 
 from __future__ import annotations

@@ -542,7 +542,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table, or remove them (None); one that has its value stays as it is written."""
+    """Set keys of a table, or remove them (None); a key that has that value stays as written."""
     import tomlkit
 
     for key, value in values.items():

@@ -200,7 +200,7 @@ class Database:
 
     @contextmanager
     def only_user(self) -> Iterator[sa.Connection]:
-        """Open a transaction alone. Raises InputError if another process has the store open."""
+        """Open a transaction as the only user. Raises InputError if another process has it open."""
         try:
             with self._turn(), self.engine.connect() as connection, connection.begin():
                 if connection.dialect.name == "postgresql":

@@ -228,7 +228,7 @@ class Store(Database):
 
 
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
-    """Return the kind of one rater; "" if they have given neither label nor grade."""
+    """Return a rater's kind (`RATER_KINDS`); "" if they have given neither label nor grade."""
     for table in (labels, grades):
         kinds = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
         if kind := connection.execute(kinds).scalar():

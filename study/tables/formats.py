@@ -49,7 +49,7 @@ MOST_DECODED = 1024**3
 CELL = 32  # bytes
 MOST_FOOTER = 16 * 1024**2  # bytes of a Parquet file's footer, which is read whole
 _TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
-_BATCH_ROWS = 16_384
+_MEASURED_ROWS = 16_384  # rows whose texts are measured at a time
 _PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts
 
 
@@ -75,7 +75,7 @@ def check_parquet(path: Path) -> None:
     _check_size(size, path.name)
     if any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         with pq.ParquetFile(path, read_dictionary=texts) as file:  # none is decoded
-            for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
+            for batch in file.iter_batches(_MEASURED_ROWS, columns=texts):
                 size += sum(map(_text_bytes, batch.columns))
                 _check_size(size, path.name)
 
@@ -578,7 +578,7 @@ def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
 # and every row has its index, as in `read_table`.
 ROW = "row"  # the column with each row's index
 PIECE_ROWS = 1_000_000  # approximate number of rows in a piece of a Parquet file
-_BATCHED_ROWS = 250_000  # most rows that are in memory at once
+_BATCH_ROWS = 250_000  # most rows that are in memory at once
 _ROW_BYTES = 50  # bytes of a typical row of text, by which the rows of a CSV or JSONL are estimated
 _BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time
 _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
@@ -731,7 +731,7 @@ def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables
 def _jsonl_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows with the indices of their lines, of which some may be blank."""
     records = jsonl_cells(io.TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
-    while batch := list(islice(records, _BATCHED_ROWS)):
+    while batch := list(islice(records, _BATCH_ROWS)):
         cells = {name: [record.get(name, "") for _, record in batch] for name in names}
         yield [number - FIRST_ROW for number, _ in batch], pa.table(cells)
 
@@ -741,7 +741,7 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
     # Texts stay dictionary-encoded, as they are stored, until their length is known.
     parquet = pq.ParquetFile(file, read_dictionary=text_columns(pq.ParquetFile(file).schema_arrow))
     row_bytes = _bytes_of_row(parquet.metadata, piece, names)
-    n_rows = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes)))
+    n_rows = max(1, min(_BATCH_ROWS, int(_PART_BYTES / row_bytes)))
     groups = list(piece.groups)
     bytes_read = rows_read = 0  # of the piece so far
     for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
@@ -749,7 +749,7 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
         batch_bytes = sum(map(_text_bytes, batch.columns))
         bytes_read += batch_bytes
         rows_read += len(batch)
-        check_part(bytes_read, rows_read, _BATCHED_ROWS, piece.name)
+        check_part(bytes_read, rows_read, _BATCH_ROWS, piece.name)
         # The footer does not bound dictionary-encoded texts: a batch may be larger than planned.
         n_parts = max(1, math.ceil(batch_bytes / _PART_BYTES))
         step = max(1, math.ceil(len(batch) / n_parts))
@@ -767,7 +767,7 @@ def _bytes_of_row(metadata: Any, piece: Piece, names: Sequence[str]) -> float:
         chunks = map(group.column, range(group.num_columns))
         needed = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
         size = sum(chunk.total_uncompressed_size for chunk in needed)
-        check_part(size, group.num_rows, _BATCHED_ROWS, piece.name)
+        check_part(size, group.num_rows, _BATCH_ROWS, piece.name)
         row_bytes = max(row_bytes, size / max(group.num_rows, 1))
     return row_bytes
 

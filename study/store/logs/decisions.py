@@ -1,4 +1,4 @@
-"""Logs of decisions and their authors, append-only.
+"""Logs of decisions and their authors, append-only; the lead is the person who runs the study.
 
 The steps of improving a grader, models' proposals and the lead's acts are rows of one table,
 `lead_events`, in which the column `rater_id` has what an event is about, often a rubric, and
@@ -173,7 +173,7 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
 
 
 def contents_read(store: Database, rubric: str) -> list[str]:
-    """Return the contents of the readings of the test labels, in the order of time."""
+    """Return the `content` of each reading of the test labels, in the order of time."""
     return [event["content"] for event in _details_of(store, READ, rubric)]
 
 
@@ -352,7 +352,7 @@ def acts(store: Database) -> pd.DataFrame:
         adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # ties as well
+    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # of ties too
     table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
     return table.reset_index(drop=True)
 
