@@ -217,20 +217,20 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
 
 
 def chances_for(
-    scores: Mapping[str, float], before: Mapping[str, float], more: int
+    scores: Mapping[str, float], prior: Mapping[str, float], more: int
 ) -> dict[str, float]:
     """Return each pair's probability of being taken if it is not in the sample yet, such that about
     `more` pairs are drawn.
 
-    `scores` are from 0 to 1, `before` the probabilities of having been picked earlier. A pair's
+    `scores` are from 0 to 1, `prior` the probabilities of having been picked earlier. A pair's
     total probability is proportional to the root of its score plus a floor - optimal where scores
     are variances (Neyman 1934) - or its earlier probability if that is larger. Raises InputError
     where `more` pairs cannot be picked that way.
     """
     floor = 1.0 / (MAX_RATIO**2 - 1.0)  # so that sqrt((floor + 1) / floor) is MAX_RATIO
     root_scores = np.sqrt([floor + score for score in scores.values()])
-    prior = np.array([before[pair] for pair in scores])
-    max_more = float(np.maximum(MAX_CHANCE - prior, 0.0).sum())
+    priors = np.array([prior[pair] for pair in scores])
+    max_more = float(np.maximum(MAX_CHANCE - priors, 0.0).sum())
     if more > max_more:
         raise InputError(
             f"at most {math.floor(max_more)} more pairs can be picked by uncertainty, not {more}: "
@@ -240,13 +240,13 @@ def chances_for(
     for _ in range(100):  # bisection, to the precision of a float
         factor = (low_factor + high_factor) / 2.0
         # The sum of the added chances is the expected number of pairs.
-        n_added = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
+        n_added = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - priors, 0.0).sum()
         if n_added < more:
             low_factor = factor
         else:
             high_factor = factor
     total_chances = np.minimum(high_factor * root_scores, MAX_CHANCE)
-    new_chances = np.maximum(total_chances - prior, 0.0) / (1.0 - prior)
+    new_chances = np.maximum(total_chances - priors, 0.0) / (1.0 - priors)  # if not picked yet
     return dict(zip(scores, new_chances.tolist(), strict=True))
 
 

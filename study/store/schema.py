@@ -1,7 +1,7 @@
 """Tables of the store. Labels and grades are events: rows are added, never changed or deleted.
 
 A unit is what gets a label; `draw` counts repeats of a question, `order` is the shown order of
-sides, `done_by` the lead who acted.
+sides, `done_by` the person who acted.
 """
 
 from typing import Any
