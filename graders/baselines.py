@@ -50,7 +50,9 @@ class LexicalGrader:
 
 
 class CueReader:
-    """Reads units by the cues of one rubric. Raises InputError if they do not fit the rubric."""
+    """Reads units by the cues of one rubric: those of kind "ordinal" place a response on a scale,
+    those of kind "contrast" compare two. Raises InputError if they do not fit the rubric.
+    """
 
     def __init__(self, rubric: Rubric, cues: LexicalCues) -> None:
         self._rubric = rubric
@@ -69,14 +71,15 @@ class CueReader:
         if self._cues.kind == "ordinal":
             probabilities = self._probabilities_on_scale(self._score(values["response"]))
         else:
-            cues, helpfulness = self._cues, []
-            for text in (values["response_a"], values["response_b"]):
-                bounded_score = cues.scale * math.tanh(self._score(text) / cues.scale)
-                length = cues.length_weight * math.log2(1 + len(text.split()))
-                helpfulness.append(bounded_score + length)
-            probabilities = self._probabilities_of_sides(helpfulness[0] - helpfulness[1])
+            first, second = map(self._helpfulness, (values["response_a"], values["response_b"]))
+            probabilities = self._probabilities_of_sides(first - second)
         label = max(probabilities, key=lambda key: probabilities[key])
         return Outcome(label=label, probabilities=probabilities)
+
+    def _helpfulness(self, text: str) -> float:
+        """Return the score, bounded by +-`scale`, plus the weighted length."""
+        bounded_score = self._cues.scale * math.tanh(self._score(text) / self._cues.scale)
+        return bounded_score + self._cues.length_weight * math.log2(1 + len(text.split()))
 
     def _score(self, text: str) -> float:
         """Return the weighted sum of cue matches, or its rate per `per_words` words if set."""
@@ -145,7 +148,7 @@ class Masses:
 
 
 class PolarityReader:
-    """Reads responses by the word lists of one rubric.
+    """Reads responses by a rubric's lists of words: texts, or JSON objects {word: probability}.
 
     >>> words = PolarityWords(
     ...     kind="polarity", positive=("agree",), negative=("reject",), scale=tuple("1234U")

@@ -61,8 +61,6 @@ _NO_KEY = "none"  # servers without keys still want the header
 
 
 # ---- batch services -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class BatchState:
     """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
@@ -88,7 +86,8 @@ class BatchResult:
 class _Batches:
     """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The study's
     journal calls a batch a chunk. The largest batch is below the providers' own limits: its
-    replies are held in memory, and little should be lost if it expires or exceeds a budget.
+    replies are held in memory, and little should be lost if it expires or exceeds a budget. The
+    `scrubber` takes secrets out of texts that servers send.
     """
 
     most_requests = 10_000
@@ -174,16 +173,16 @@ class ClaudeBatches(_Batches):
 
     def _read(self, line: Json) -> BatchResult:
         """Return the result in a line, with the failure that a live request would have raised."""
-        name, result = str(line["custom_id"]), line["result"]
+        custom_id, result = str(line["custom_id"]), line["result"]
         if result["type"] == "succeeded":
-            return BatchResult(custom_id=name, body={**self._scrubber.tree(result["message"])})
+            return BatchResult(custom_id=custom_id, body={**self._scrubber.tree(result["message"])})
         if result["type"] != "errored":  # expired or canceled
-            return BatchResult(custom_id=name, failure=Transient(result["type"]))
+            return BatchResult(custom_id=custom_id, failure=Transient(result["type"]))
         codes, message = replies.error_words(result.get("error"))
         statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
         status = next((statuses[code] for code in codes.split() if code in statuses), None)
         failure = replies.refused(status, codes, message or codes, self._spec, self._scrubber)
-        return BatchResult(custom_id=name, failure=failure)
+        return BatchResult(custom_id=custom_id, failure=failure)
 
 
 class OpenAIBatches(_Batches):
@@ -257,17 +256,17 @@ class OpenAIBatches(_Batches):
 
     def _read(self, line: Json) -> BatchResult:
         line = self._scrubber.tree(line)
-        name, response = str(line["custom_id"]), line.get("response")
+        custom_id, response = str(line["custom_id"]), line.get("response")
         response = response if isinstance(response, Mapping) else {}
         status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping):
             request_id = str(response.get("request_id") or "")
-            return BatchResult(custom_id=name, body=body, request_id=request_id)
+            return BatchResult(custom_id=custom_id, body=body, request_id=request_id)
         codes, message = replies.error_words(line.get("error") or body)
         status = status if isinstance(status, int) else None
         reason = message or "no reason given"
         failure = replies.refused(status, codes, reason, self._spec, self._scrubber)
-        return BatchResult(custom_id=name, failure=failure)
+        return BatchResult(custom_id=custom_id, failure=failure)
 
 
 BatchService = ClaudeBatches | OpenAIBatches
@@ -293,12 +292,10 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 
 
 # ---- one grader ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answered request, as finally sent, with an outcome for each draw that came. `charged` is
-    the cost in US dollars that a gateway reported, if any.
+    """An answered request, as finally sent, with an outcome for each draw (answer) that came.
+    `charged` is the cost in US dollars that a gateway reported, if any.
     """
 
     request: Json
@@ -334,7 +331,7 @@ and raises an exception if the request must not be sent."""
 @dataclass(frozen=True, slots=True)
 class Access:
     """The arguments of `open_grader`: the model, its settings, and the seconds that a request may
-    take. `no_reasoning` is True if it is known to give probabilities only without reasoning.
+    take. `no_reasoning` is True for a model known to give probabilities only without reasoning.
     """
 
     spec: GraderSpec
@@ -395,15 +392,15 @@ class Grader:
         """Return True if the prompt of a request can be asked again with a constrained answer."""
         return False
 
-    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply."""
-        request = self.request(ask.prompt)
-        await before(request)
+        request = self.request(asked.prompt)
+        await before_sending(request)
         try:
             response = await self._post(request)
         except self._errors as error:
             raise replies.failure_of(error, self.spec, self._scrubber) from None
-        return self._reply(response, request, ask.rubric)
+        return self._reply(response, request, asked.rubric)
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
         """Return the server's response. The request is posted as it was built, since the SDKs' own
@@ -432,8 +429,6 @@ class Grader:
 
 
 # ---- connections --------------------------------------------------------------------------------
-
-
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -558,7 +553,6 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
-
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
 FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
@@ -588,7 +582,6 @@ def refuses_constraint(complaint: str) -> bool:
 
 
 # ---- Claude -------------------------------------------------------------------------------------
-
 _CLAUDE_TOKENS = 16_000
 _LOOKUP_SECONDS = 2.0  # to look up when a model retires, which a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
@@ -611,7 +604,7 @@ def build_claude_request(
     """Return the arguments of `messages.create`, with the rubric first, marked for caching, and the
     unit last. `constraint` is one of `CONSTRAINTS`, or "plain".
     """
-    common: dict[str, Any] = {
+    request: dict[str, Any] = {
         "model": model,
         "max_tokens": settings.max_tokens or _CLAUDE_TOKENS,
         "messages": [{"role": "user", "content": _claude_content(prompt)}],
@@ -619,27 +612,27 @@ def build_claude_request(
     if settings.thinking.isdecimal():  # a number of tokens, in addition to those of the answer
         tokens = int(settings.thinking)
         thinking = {"type": "enabled", "budget_tokens": tokens}
-        common |= {"thinking": thinking, "max_tokens": _CLAUDE_TOKENS + tokens}
+        request |= {"thinking": thinking, "max_tokens": _CLAUDE_TOKENS + tokens}
     elif settings.thinking:
-        common["thinking"] = {"type": "disabled" if settings.thinking == "off" else "adaptive"}
+        request["thinking"] = {"type": "disabled" if settings.thinking == "off" else "adaptive"}
     if settings.service_tier:
-        common["service_tier"] = settings.service_tier
+        request["service_tier"] = settings.service_tier
     if settings.temperature:
-        common["temperature"] = float(settings.temperature)
+        request["temperature"] = float(settings.temperature)
     output: dict[str, Any] = {}
     if settings.method == "text" or prompt.verbatim:  # nothing but the prompt itself
-        common |= {"system": [_cached(prompt.system)]} if prompt.system else {}
+        request |= {"system": [_cached(prompt.system)]} if prompt.system else {}
     else:
         prompt, schema = replies.prompt_for_method(prompt, settings)
-        common["system"] = [_cached(prompt.system)]
+        request["system"] = [_cached(prompt.system)]
         if constraint == "json_schema":
             output["format"] = {"type": "json_schema", "schema": schema}
         elif constraint == "tool":
             tool = {"name": TOOL, "description": "Takes the answer.", "input_schema": schema}
-            common |= {"tools": [tool], "tool_choice": {"type": "tool", "name": TOOL}}
+            request |= {"tools": [tool], "tool_choice": {"type": "tool", "name": TOOL}}
     if settings.effort:
         output["effort"] = settings.effort
-    return common | ({"output_config": output} if output else {})
+    return request | ({"output_config": output} if output else {})
 
 
 def _cached(text: str) -> dict[str, Any]:
@@ -771,13 +764,13 @@ class ClaudeGrader(Grader):
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         return [parse_claude_reply(reply, rubric, self.settings.reading)]
 
-    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, without a constraint that the server refuses."""
         while True:
             constraints = self._constraints  # others may drop one while this request is under way
-            is_constrained = constraint_of(self.request(ask.prompt)) != FREE_TEXT
+            is_constrained = constraint_of(self.request(asked.prompt)) != FREE_TEXT
             try:
-                return await super().ask(ask, before)
+                return await super().ask(asked, before_sending)
             except Rejected as failure:
                 refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
                 if not (constraints and is_constrained and refused):
@@ -821,7 +814,6 @@ class ClaudeGrader(Grader):
 
 
 # ---- chat servers -------------------------------------------------------------------------------
-
 _CHAT_TOKENS = 4_096  # one token is needed, but thinking counts, too
 LONG_ANSWER = 16_000
 _CHAT_DEFAULTS = GraderSettings("logprobs")
@@ -878,7 +870,6 @@ def build_chat_request(
     model: str, prompt: PromptText, shape: Shape, settings: GraderSettings = _CHAT_DEFAULTS
 ) -> dict[str, Any]:
     """Return the arguments of `chat.completions.create`."""
-    method = settings.method
     prompt, schema = replies.prompt_for_method(prompt, settings)
     system = [{"role": "system", "content": prompt.system}] if prompt.system else []
     request: dict[str, Any] = {
@@ -886,7 +877,7 @@ def build_chat_request(
         "messages": [*system, {"role": "user", "content": _chat_content(prompt)}],
     }
     if shape.limit_names:
-        default_limit = LONG_ANSWER if method == "text" else _CHAT_TOKENS
+        default_limit = LONG_ANSWER if settings.method == "text" else _CHAT_TOKENS
         request[shape.limit_names[0]] = settings.max_tokens or default_limit
     if shape.top_logprobs:
         request |= {"logprobs": True, "top_logprobs": shape.top_logprobs[0]}
@@ -957,8 +948,8 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
     # Also on a compatible server, whose other requests name no effort: "none" may be needed.
-    is_off = no_reasoning or needs_effort_none(spec)
-    return replace(shape, efforts=("none",) if is_off else Shape().efforts)
+    is_reasoning_off = no_reasoning or needs_effort_none(spec)
+    return replace(shape, efforts=("none",) if is_reasoning_off else Shape().efforts)
 
 
 def is_openai(spec: GraderSpec) -> bool:
@@ -1015,8 +1006,8 @@ def parse_chat_reply(
     unsplit_numbers: bool = False,
 ) -> Outcome:
     """Return the outcome in a reply (a chat completion as JSON), with its text unchanged; `index`
-    selects one of several draws in the reply. Without a rubric the text is a subject's response,
-    whatever it says, even a refusal.
+    selects one of several draws in the reply, `unsplit_numbers` says that a number is one token.
+    Without a rubric the text is a subject's response, whatever it says, even a refusal.
 
     >>> parse_chat_reply({"choices": [{"message": {"content": None, "refusal": "No."}}]}, None).raw
     'No.'
@@ -1035,7 +1026,7 @@ def parse_chat_reply(
     unscored = replies.FILTERED if stop_reason.startswith(_FILTER_REASONS) else unscored
     unscored = "refusal" if choice.message.refusal else unscored
     return replies.outcome_of(
-        choice.message.text or ((choice.message.refusal or "") if unscored else ""),
+        choice.message.text or choice.message.refusal or "",
         rubric,
         method,
         evidence,
@@ -1075,7 +1066,7 @@ class OpenAIGrader(Grader):
 
     Which parameters a server takes differs between models and servers, and cannot be looked up. So
     a request has a shape: after a rejection a parameter is renamed or dropped, for all later
-    requests of this grader. `Probing` asks again for probabilities that did not come.
+    requests of this grader. `Probing` chooses the shape, and tries again for lost probabilities.
     """
 
     _client: AsyncOpenAI
@@ -1097,20 +1088,20 @@ class OpenAIGrader(Grader):
     def can_constrain(self, request: Json) -> bool:
         return bool(self._constraints) and constraint_of(request) == FREE_TEXT
 
-    async def ask(self, ask: Ask, before: BeforeSending) -> Reply:
+    async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask one prompt and return the reply, with several draws at once if the server allows it.
         After a rejected parameter the request is changed and sent again.
         """
-        if ask.constrained:  # whatever the method; refused constraints are remembered
+        if asked.constrained:  # whatever the method; refused constraints are remembered
             shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
-            accepted = await self._post_until_accepted(shape, None, ask, before)
+            accepted = await self._post_until_accepted(shape, None, asked, before_sending)
             self._constraints = accepted.shape.constraints
-            return self._reply(accepted.response, accepted.request, ask.rubric)
+            return self._reply(accepted.response, accepted.request, asked.rubric)
         trial = self._probing.take_trial()
         sent_shape = trial or self._probing.shape
-        fallback = self._probing.shape if trial else None
+        fallback = self._probing.shape if trial else None  # if the trial is rejected
         try:
-            accepted = await self._post_until_accepted(sent_shape, fallback, ask, before)
+            accepted = await self._post_until_accepted(sent_shape, fallback, asked, before_sending)
             reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
         except GraderFailure as failure:
             if trial and failure.status in _UNRELATED_STATUSES:
@@ -1119,7 +1110,7 @@ class OpenAIGrader(Grader):
         request, final_shape, headers = accepted.request, accepted.shape, accepted.response.headers
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
-        outcomes = self.read(reply, ask.rubric, n_requested)
+        outcomes = self.read(reply, asked.rubric, n_requested)
         fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)  # in the server's values
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
@@ -1130,7 +1121,7 @@ class OpenAIGrader(Grader):
         return Reply(request, headers.get(self._id_header) or "", outcomes, charged_by(headers))
 
     async def _post_until_accepted(
-        self, shape: Shape, fallback: Shape | None, ask: Ask, before: BeforeSending
+        self, shape: Shape, fallback: Shape | None, asked: Ask, before_sending: BeforeSending
     ) -> _Accepted:
         """Send the request until the server takes it: after a rejection without the rejected
         parameter. A shape on trial is replaced by its `fallback` if the server does not take it.
@@ -1138,10 +1129,10 @@ class OpenAIGrader(Grader):
         from openai import APIStatusError
 
         while True:
-            request = build_chat_request(self.spec.model, ask.prompt, shape, self.settings)
-            if (n_draws := min(ask.draws, shape.max_draws)) > 1:
+            request = build_chat_request(self.spec.model, asked.prompt, shape, self.settings)
+            if (n_draws := min(asked.draws, shape.max_draws)) > 1:
                 request["n"] = n_draws
-            await before(request)
+            await before_sending(request)
             try:
                 response = await self._post(request, options=self._no_cache_options())
                 return _Accepted(request, shape, response)
@@ -1156,7 +1147,7 @@ class OpenAIGrader(Grader):
                 elif next_shape is None:
                     raise failure from None
                 else:
-                    shape = self._shape_after(failure, shape, next_shape, ask.prompt)
+                    shape = self._shape_after(failure, shape, next_shape, asked.prompt)
             except self._errors as error:
                 raise replies.failure_of(error, self.spec, self._scrubber) from None
 
@@ -1248,7 +1239,7 @@ class Probing:
         return trial
 
     def postpone(self, trial: Shape | None) -> None:
-        """Put a shape back on trial after a request without a reply, at most 3 times."""
+        """Put a shape back on trial after a request without a reply, a few times."""
         self._n_postponed += 1
         if self._n_postponed <= _MAX_POSTPONED:
             self._trial = trial
@@ -1256,7 +1247,7 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Learn from a reply, its request's first shape and the final one."""
+        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape
@@ -1287,8 +1278,6 @@ class Probing:
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------
-
-
 def build_form_request(
     spec: GraderSpec, prompt: PromptText, settings: GraderSettings
 ) -> dict[str, Any]:
@@ -1339,8 +1328,6 @@ class OtherGrader(Grader):
 
 
 # ---- any grader ---------------------------------------------------------------------------------
-
-
 def open_grader(access: Access) -> Grader:
     """Return a client for one model. Raises InputError if its key is missing."""
     classes = {"messages": ClaudeGrader, "chat": OpenAIGrader}

@@ -3,7 +3,8 @@
 A study's folder may come from anyone, and so may the hosts that its settings name. A file may name
 variables with evenhand's prefix, and a provider's key for that provider's host; a secret is never
 sent over plain http to another machine. Anything else is sent only once the operator has confirmed
-the declaration for its folder; confirmations are stored outside that folder.
+the declaration (the settings that say what is sent where) for its folder; confirmations are stored
+outside that folder.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ def check_variable(
 ) -> None:
     """Raise InputError where a setting (`key`) of a file may not send an environment variable. `to`
     is the URL of its destination, "" where that is no web address; `for_host` are the variables
-    meant for that host; `declaration` is the part of the file, as JSON, that the operator confirms.
+    meant for that host.
     """
     is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
     if (is_allowed and not _can_be_overheard(to)) or is_trusted(file.parent, declaration):

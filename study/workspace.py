@@ -1,7 +1,8 @@
 """An open study: its settings, rubrics and store, and the tables read from them.
 
 `open_study` checks a study's folder and returns its `Study`. After it come the parts of opening
-(rubrics, files), the state of the store, and the study's secret.
+(rubrics, files), the state of the store, and the study's secret. A unit is what gets a label: a
+pair's two responses by one subject (a rated model), or one response.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Study:
         return units
 
     def units_with_lengths(self, scope: str = "sample") -> pd.DataFrame:
-        """Return `units(scope)` with the words of responses and of texts shown with them."""
+        """Return `units(scope)` with the word counts of responses and of texts shown with them."""
         text_columns = (
             block.column
             for rubric in self.rubrics.values()
@@ -105,7 +106,7 @@ class Study:
         return self.units_by_kind(scope)[rubric.unit]
 
     def labelled_units(self, sampled: pd.DataFrame | None = None) -> list[tuple[str, str]]:
-        """Return (unit id, pair id) of the `sampled` units of subjects that people label."""
+        """Return (unit id, pair id) of the `sampled` units whose subject people label."""
         units = self.units("sample") if sampled is None else sampled
         named = set(self.config.annotation.subjects)  # none named: all are labelled
         columns = (units["unit_id"], units["cluster_id"], units["subject"])
@@ -125,7 +126,7 @@ class Study:
         }
 
     def units_by_kind(self, scope: str = "sample") -> dict[str, list[str]]:
-        """Return the unit ids of every kind of unit, as rubrics name it."""
+        """Return the ids of the units that have responses, by kind: the `unit` of a rubric."""
         units = self.units(scope)
         units = units[units["subject"] != ""]  # "": a pair to which no response has come yet
         is_pair = units["side"] == ""  # or a comparison: both sides together are one unit
@@ -141,10 +142,10 @@ class Study:
         """Return the template variables of hundreds of questions at once."""
         units = [parse_unit_id(question.unit_id) for question in questions]
         keys = dict.fromkeys((unit.pair_id, unit.subject) for unit in units)
-        texts_of = self.store.texts_of(list(keys))
+        texts_by_key = self.store.texts_of(list(keys))
         values = []
         for unit, question in zip(units, questions, strict=True):
-            cells, responses = texts_of[unit.pair_id, unit.subject]
+            cells, responses = texts_by_key[unit.pair_id, unit.subject]
             shown = presented_values(question.rubric, unit, question.order, cells, responses)
             values.append(question.presented(shown))
         return values
@@ -177,12 +178,12 @@ class Study:
             atomic_write(path, source)
 
     def labelled_rubrics(self) -> list[Rubric]:
-        """Return the rubrics that people label: those named, or all that are not variants."""
+        """Return the rubrics that people label: those named, or all but other wordings of one."""
         default_names = [name for name, rubric in self.rubrics.items() if not rubric.variant_of]
         return [self.rubrics[name] for name in self.config.annotation.rubrics or default_names]
 
     def asked_rubrics(self) -> list[Rubric]:
-        """Return the rubrics that people label, and both wordings of a trial."""
+        """Return the rubrics that people label, with both wordings if one is on trial."""
         names = [rubric.name for rubric in self.labelled_rubrics()]
         if trial := self.config.rewording:
             names += [trial.rubric, self.rubrics[trial.rubric].variant_of]

@@ -1,8 +1,9 @@
 """Files of prompts and responses: pairs of opposing prompts, propositions, and subjects' responses.
 
 Each reader (`read_pairs`, `read_propositions`, `read_responses`) returns one table of texts, a row
-for each prompt or response. `name` is always the file's name, for messages. Sections: images,
-pairs, propositions, responses, Markdown in them.
+for each pair, prompt or response. A subject is a model whose responses are rated; a and b are the
+sides of a pair. `name` is always the file's name, for messages. Sections: images, pairs,
+propositions, responses, Markdown in them.
 """
 
 from __future__ import annotations
@@ -61,16 +62,16 @@ def looks_like_image(cell: str) -> bool:
 
 def images_shown(rubrics: Iterable[Rubric], frame: pd.DataFrame) -> list[str]:
     """Return the columns of a table of prompts or responses that the rubrics show as images."""
-    shown = {name for rubric in rubrics for name in rubric.images}
-    sides = {f"{name}_{side}" for name in shown for side in "ab"}
-    return [str(column) for column in frame if column in shown | sides]
+    names = {name for rubric in rubrics for name in rubric.images}
+    names |= {f"{name}_{side}" for name in names for side in "ab"}  # a column for each side
+    return [str(column) for column in frame if column in names]
 
 
 def with_images(frame: pd.DataFrame, columns: list[str], name: str, folder: Path) -> pd.DataFrame:
-    """Return the table with the images of these columns as cells (`Image.cell`). A column named
-    like an image's with `_alt` at its end has its description. Raises InputError naming the first
-    row whose cell is neither empty nor an image, or at which the images exceed `MOST_WORK` (known
-    before one is decoded) or `MOST_KEPT`.
+    """Return the table with the images of these columns as cells (`Image.cell`), described by the
+    column `NAME_alt` if there is one. Raises InputError naming the first row whose cell is neither
+    empty nor an image, or at which the images exceed `MOST_WORK` (checked before any is decoded)
+    or `MOST_KEPT`.
     """
     image_cells = _image_cells(frame, columns)
     images: dict[str, Image] = {}
@@ -101,7 +102,7 @@ def with_images(frame: pd.DataFrame, columns: list[str], name: str, folder: Path
 
 
 def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple[int, str]]:
-    """Return each different image cell, in their order, with its first row number and column."""
+    """Return for each different image cell, in order, the first (row number, column) of it."""
     first_uses: dict[str, tuple[int, str]] = {}
     for column in columns:
         for row, cell in zip(frame.index + FIRST_ROW, frame[column].str.strip(), strict=True):
@@ -112,13 +113,13 @@ def _image_cells(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple
 
 @contextmanager
 def _open_image(cell: str, folder: Path) -> Iterator[tuple[ImageFile, int]]:
-    """Open an image's header; yield it and its size in bytes. Raises ValueError for a bad one."""
-    from PIL import Image as Pictures  # an `Image` is one that a study stores
+    """Yield an image, opened but not decoded, and its bytes. Raises ValueError for a bad one."""
+    from PIL import Image as Pictures  # here `Image` is what a study stores
 
     content = _image_bytes(cell, folder)
     try:
         with (
-            # Pillow warns from more pixels than are permitted below.
+            # Redundant: Pillow warns only above a number of pixels that is refused below.
             warnings.catch_warnings(action="ignore", category=Pictures.DecompressionBombWarning),
             Pictures.open(io.BytesIO(content), formats=_FORMATS) as picture,
         ):
@@ -172,7 +173,7 @@ def stored_image(cell: str, folder: Path) -> Image:
         # On white, as a page shows the image.
         small = Pictures.alpha_composite(Pictures.new("RGBA", small.size, "white"), small)
     opaque = small.convert("RGB")
-    for quality in (90, 75, 50, 30):
+    for quality in (90, 75, 50, 30):  # the last is accepted at any size
         encoded = _encoded(opaque, "JPEG", optimize=True, quality=quality)
         if len(encoded) <= _MAX_STORED_BYTES:
             break
@@ -238,8 +239,8 @@ def read_pairs(path: Path, rubrics: Sequence[Rubric] = ()) -> pd.DataFrame:
 def _read_rows(
     path: Path, noun: str, needed: Sequence[str], reserved: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Read a file whose rows have this plural `noun`. Raises InputError where it lacks a needed
-    column, has a reserved one, or has no rows.
+    """Read a file of pairs, propositions or wordings (its `noun`). Raises InputError where it lacks
+    a needed column, has a reserved one, or has no rows.
     """
     frame, name = read_table(path), path.name
     hint = f"; a {noun} file needs {' and '.join(needed)}"
@@ -261,7 +262,7 @@ def sides_of(pairs: pd.DataFrame) -> tuple[str, ...]:
 
 
 def are_comparisons(pairs: pd.DataFrame) -> bool:
-    """Return True if both sides always have the same prompt, which no file of pairs may have."""
+    """Return True for comparisons: both sides have the same prompt, which `read_pairs` refuses."""
     if "prompt_b" not in pairs or pairs.empty:
         return False
     return bool(pairs["prompt_a"].eq(pairs["prompt_b"]).all())
@@ -275,7 +276,7 @@ def prompts_noun(pairs: pd.DataFrame) -> str:
 
 
 def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
-    """Return the noun for a cluster; `cluster` is the column of the settings, or ""."""
+    """Return the noun for a cluster: from the column that the setting `cluster` names, if any."""
     if cluster in pairs:
         return cluster.removesuffix("_id")
     return "item" if prompts_noun(pairs) == "items" else "pair"
@@ -314,7 +315,7 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
 # page, graders and the analysis need no special case.
 CLUSTER, STATEMENT = "proposition", "statement"
 """Columns with the id of the proposition, and with its text as one paraphrase has it."""
-VARIANTS = ("wording", "paraphrase", "repeat")  # columns that tell prompts on one apart
+VARIANTS = ("wording", "paraphrase", "repeat")  # in which prompts on one proposition differ
 PLAIN = {"plain": "{statement}\n\nDo you agree or disagree with this statement, and why?"}
 """The wording of a study without a file of wordings: its name and its template."""
 _SLOT = "{statement}"
@@ -343,7 +344,7 @@ def read_propositions(
     statements = with_images(statements, images_shown(rubrics, statements), path.name, path.parent)
     templates = _read_wordings(wordings) if wordings else PLAIN
     extra_columns = [column for column in statements if column not in ("id", "text", "paraphrase")]
-    first_wording, are_further = next(iter(templates)), statements.duplicated("id")
+    first_wording, are_further = next(iter(templates)), statements.duplicated("id")  # paraphrases
     rows = [
         {
             CLUSTER: statement["id"],
@@ -365,7 +366,7 @@ def read_propositions(
 
 
 def _read_statements(path: Path) -> pd.DataFrame:
-    """Read a propositions file, with a column `paraphrase`. Raises InputError for a bad row."""
+    """Read a propositions file, adding `paraphrase` if absent. Raises InputError for a bad row."""
     reserved = {"pair_id", CLUSTER, STATEMENT, "wording", "repeat", "prompt_a", *RESERVED}
     frame, name = _read_rows(path, "propositions", ("id", "text"), reserved), path.name
     rows = zip(frame.index + FIRST_ROW, frame["id"], frame["text"], strict=True)
@@ -376,13 +377,13 @@ def _read_statements(path: Path) -> pd.DataFrame:
             )
         if not text.strip():
             raise InputError(f"{name}, row {row}: text is empty; fill it in or take the row out")
-    if repeat := first_repeat(frame, ["id", "text"]):
-        row = row_number(frame, repeat[0])
+    if duplicate := first_repeat(frame, ["id", "text"]):
+        row = row_number(frame, duplicate[0])  # the later one
         raise InputError(f"{name}, row {row}: the same text stands under this id further up")
     if "paraphrase" not in frame:
         frame["paraphrase"] = (frame.groupby("id").cumcount() + 1).astype(str)
-    elif repeat := first_repeat(frame, ["id", "paraphrase"]):
-        row = row_number(frame, repeat[0])
+    elif duplicate := first_repeat(frame, ["id", "paraphrase"]):
+        row = row_number(frame, duplicate[0])
         raise InputError(f"{name}, row {row}: this paraphrase of the proposition is there already")
     return frame
 
@@ -426,14 +427,14 @@ def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = 
     if frame.empty:
         raise InputError(f"{name} holds no responses")
     frame = with_images(frame, images_shown(rubrics, frame[["response"]]), name, path.parent)
-    table = _located(frame, pairs, name)
+    table = _with_pair_and_side(frame, pairs, name)
     _check_responses(table, name, are_paired=len(sides_of(pairs)) == 2)
     return table
 
 
-def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return the responses with their `pair_id` and `side`, found by these or by the prompt. The
-    index stays, so that messages can name rows. Raises InputError for the first that is not found.
+def _with_pair_and_side(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the responses with `pair_id` and `side`, from these columns or by the exact `prompt`.
+    The index stays, so that messages can name rows. Raises InputError for the first without them.
     """
     sides, columns = sides_of(pairs), ["pair_id", "side", "subject", "response"]
     if {"pair_id", "side"} <= set(frame):
@@ -450,21 +451,21 @@ def _located(frame: pd.DataFrame, pairs: pd.DataFrame, name: str) -> pd.DataFram
         for pair, prompt in zip(pairs["pair_id"], pairs[f"prompt_{side}"], strict=True):
             keys_of_prompt.setdefault(prompt, []).append((pair, side))
     n_located: Counter[tuple[str, str]] = Counter()
-    rows, index = [], []
+    rows, row_indices = [], []
     cells = (frame[column] for column in ("prompt", "subject", "response"))
-    for number, prompt, subject, response in zip(frame.index, *cells, strict=True):
+    for row_index, prompt, subject, response in zip(frame.index, *cells, strict=True):
         if not (matches := keys_of_prompt.get(prompt)):
             raise InputError(
-                f"{name}, row {number + FIRST_ROW}: no pair has the prompt "
+                f"{name}, row {row_index + FIRST_ROW}: no pair has the prompt "
                 f"{shortened(prompt, 60)!r}; the text must be exactly that of the pairs file"
             )
         if len(sides) == 1:  # each repeat of a prompt takes the subject's next response to it
-            # One response too many is the second to the first repeat, which is refused later.
+            # A surplus one answers the first repeat again, which `_check_responses` refuses.
             matches = [matches[n_located[subject, prompt] % len(matches)]]
             n_located[subject, prompt] += 1
         rows += [(pair, side, subject, response) for pair, side in matches]
-        index += [number] * len(matches)
-    return pd.DataFrame(rows, columns=columns, index=index)
+        row_indices += [row_index] * len(matches)
+    return pd.DataFrame(rows, columns=columns, index=row_indices)
 
 
 def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> None:
@@ -496,7 +497,7 @@ def _check_responses(table: pd.DataFrame, name: str, *, are_paired: bool) -> Non
 def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str]) -> pd.DataFrame:
     """Return the `units` table with the numbers of words of its texts, "" where there is no text.
     Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
-    pair, and for each `shown` column one with `_words` at its end. `responses` has the columns
+    pair, and NAME_words for each column NAME that is `shown` with them. `responses` has the columns
     `pair_id, subject, side, response`. Words are separated by white space.
     """
     for column in shown:
@@ -504,18 +505,18 @@ def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str
             counts = [str(len(text.split())) if text.strip() else "" for text in units[column]]
             units = units.assign(**{f"{column}_words": counts})
     cells = (responses[column] for column in ("pair_id", "subject", "side", "response"))
-    words = {  # "0" for an empty response, which is a response all the same
+    n_words = {  # "0" for an empty response, which is a response all the same
         (pair, subject, side): str(len(text.split()))
         for pair, subject, side, text in zip(*cells, strict=True)
     }
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
-    added = {"response_words": [words.get(row, "") for row in rows]}
+    new_columns = {"response_words": [n_words.get(row, "") for row in rows]}
     for side in "ab":  # of pairs: the `side` of a pair's unit is ""
-        added[f"response_{side}_words"] = [
-            "" if unit_side else words.get((pair, subject, side), "")
+        new_columns[f"response_{side}_words"] = [
+            "" if unit_side else n_words.get((pair, subject, side), "")
             for pair, subject, unit_side in rows
         ]
-    return units.assign(**added)
+    return units.assign(**new_columns)
 
 
 # ---- Markdown in responses ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The stratified sample of pairs that people label: reproducible, and extensible without loss.
+"""The stratified, reproducible sample of pairs that people label, which can be enlarged later.
 
 First `digest` and `seeded_number`: with them a seed or a key fixes every random choice of a study.
 A seed is public: anyone who reads study.toml can work out all that it fixes. What annotators must
@@ -44,15 +44,15 @@ def seeded_number(seed: int | bytes, below: int, *parts: str) -> int:
 # which a cell's pairs are taken, so that a larger sample with the same seed contains the smaller.
 DEFAULT_STRATA = ("template_category", "main_category")
 
-Stratum = tuple[str, ...]  # a cell: one value of each stratification column
+Cell = tuple[str, ...]  # one value of each stratification column
 _MARGIN_PENALTY = 1e3  # cost of a pair too many or too few in a margin, where one in a cell costs 1
 
 
 class Margin(NamedTuple):
-    """The number of pairs (`size`) of one value of a stratification column; its cells' indices."""
+    """One value of a stratification column, and the number of pairs to be sampled with it."""
 
-    column: int
-    cells: list[int]
+    column: int  # position among the stratification columns
+    cells: list[int]  # indices of the cells with this value
     size: int
 
 
@@ -74,10 +74,10 @@ def largest_remainder(counts: Mapping[str, int], total: int) -> dict[str, int]:
 def draw_sample(
     pairs: pd.DataFrame, size: int, strata: Sequence[str], seed: int, already: Sequence[str] = ()
 ) -> list[str]:
-    """Return the pair ids of a sample of `size` pairs, in the order in which they are to be
-    labelled. Pairs in `already` were sampled before: they come first, and the new ones follow. The
-    criteria of a response are sampled together, so that there may be a few more. Raises InputError
-    for a size that the pairs cannot give or a column that they do not have.
+    """Return the ids of a sample of `size` pairs, stratified by the columns `strata`, in order of
+    labelling. Pairs in `already` were sampled before: they come first, and the new ones follow.
+    Pairs that are criteria of one response are sampled together, so that there may be a few more.
+    Raises InputError for a size that the pairs cannot give or a column that they do not have.
     """
     if not 1 <= size <= len(pairs):
         raise InputError(f"a sample of {size} cannot be drawn from {len(pairs)} pairs")
@@ -109,26 +109,26 @@ def draw_sample(
     return [*already, *new_pairs]
 
 
-def _cell_sizes(cells: list[Stratum], size: int, sampled: list[Stratum]) -> dict[Stratum, int]:
+def _cell_sizes(cells: list[Cell], size: int, sampled_cells: list[Cell]) -> dict[Cell, int]:
     """Return the number of pairs of each cell: close to its share of `size`, with every margin as
     it should be. Margins that cannot be met (nested columns, or a sample that is being extended)
     are missed by as little as possible, the first column taking precedence. `cells` has the cell of
-    every pair, `sampled` those of pairs sampled before.
+    every pair, `sampled_cells` those of pairs sampled before.
     """
-    strata = sorted(set(cells))
-    available = np.array([cells.count(stratum) for stratum in strata])
-    fixed = np.array([sampled.count(stratum) for stratum in strata])
+    distinct_cells = sorted(set(cells))
+    available = np.array([cells.count(cell) for cell in distinct_cells])
+    fixed = np.array([sampled_cells.count(cell) for cell in distinct_cells])
     margins: list[Margin] = []
-    for column in range(len(strata[0])):
+    for column in range(len(distinct_cells[0])):
         counts = Counter(cell[column] for cell in cells)
         for value, margin_size in sorted(largest_remainder(counts, size).items()):
-            members = [index for index, stratum in enumerate(strata) if stratum[column] == value]
+            members = [index for index, cell in enumerate(distinct_cells) if cell[column] == value]
             margins.append(Margin(column, members, margin_size))
     # The solver sometimes gives up on fractional shares. Scaled to whole numbers they may give
     # another, equally good sample, and a seed must keep drawing the same one: so fractions first.
     for scale in (1, len(cells)):
         if (sizes := _controlled_rounding(available, fixed, margins, size, scale)) is not None:
-            return dict(zip(strata, sizes.tolist(), strict=True))
+            return dict(zip(distinct_cells, sizes.tolist(), strict=True))
     raise RuntimeError("controlled rounding failed")
 
 
@@ -152,12 +152,12 @@ def _controlled_rounding(
     # Equations: the total; for each cell scale * size - excess + lack = exact; margins likewise.
     equations = lil_array((1 + n_cells + n_margins, n_variables))
     equations[0, :n_cells] = 1
-    for i in range(n_cells):
-        equations[1 + i, [i, cell_excess + i, cell_lack + i]] = scale, -1, 1
-    for j, margin in enumerate(margins):
-        row = 1 + n_cells + j
+    for cell in range(n_cells):
+        equations[1 + cell, [cell, cell_excess + cell, cell_lack + cell]] = scale, -1, 1
+    for index, margin in enumerate(margins):
+        row = 1 + n_cells + index
         equations[row, margin.cells] = 1
-        equations[row, [margin_excess + j, margin_lack + j]] = -1, 1
+        equations[row, [margin_excess + index, margin_lack + index]] = -1, 1
     values = np.array([size, *exact, *(margin.size for margin in margins)], dtype=float)
     penalty = np.array([_MARGIN_PENALTY / (1 + margin.column) for margin in margins])
     cost = np.concatenate([np.zeros(n_cells), np.full(2 * n_cells, 1 / scale), penalty, penalty])
@@ -165,7 +165,7 @@ def _controlled_rounding(
     lower = np.concatenate([fixed, np.zeros(n_variables - n_cells)])
     solution = milp(
         cost,
-        integrality=np.arange(n_variables) < n_cells,
+        integrality=np.arange(n_variables) < n_cells,  # the sizes are whole numbers
         bounds=Bounds(lower, upper),
         constraints=LinearConstraint(equations.tocsr(), values, values),
         options={"time_limit": 20.0, "mip_rel_gap": 0.0},
@@ -217,42 +217,45 @@ def inclusion(waves: Sequence[Wave], labelled: Sequence[float] = ()) -> dict[str
 
 
 def chances_for(
-    scores: Mapping[str, float], before: Mapping[str, float], more: int
+    scores: Mapping[str, float], prior: Mapping[str, float], more: int
 ) -> dict[str, float]:
     """Return each pair's probability of being taken if it is not in the sample yet, such that about
     `more` pairs are drawn.
 
-    `scores` are from 0 to 1, `before` the probabilities of having been picked earlier. A pair's
+    `scores` are from 0 to 1, `prior` the probabilities of having been picked earlier. A pair's
     total probability is proportional to the root of its score plus a floor - optimal where scores
     are variances (Neyman 1934) - or its earlier probability if that is larger. Raises InputError
     where `more` pairs cannot be picked that way.
     """
     floor = 1.0 / (MAX_RATIO**2 - 1.0)  # so that sqrt((floor + 1) / floor) is MAX_RATIO
     root_scores = np.sqrt([floor + score for score in scores.values()])
-    prior = np.array([before[pair] for pair in scores])
-    max_more = float(np.maximum(MAX_CHANCE - prior, 0.0).sum())
+    priors = np.array([prior[pair] for pair in scores])
+    max_more = float(np.maximum(MAX_CHANCE - priors, 0.0).sum())
     if more > max_more:
         raise InputError(
             f"at most {math.floor(max_more)} more pairs can be picked by uncertainty, not {more}: "
             "so many leave no choice; take fewer, or leave --by out"
         )
-    low_factor, high_factor = 0.0, MAX_CHANCE / float(root_scores.min())
+    low_factor, high_factor = 0.0, MAX_CHANCE / float(root_scores.min())  # all 0; all MAX_CHANCE
     for _ in range(100):  # bisection, to the precision of a float
         factor = (low_factor + high_factor) / 2.0
         # The sum of the added chances is the expected number of pairs.
-        n_added = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - prior, 0.0).sum()
-        low_factor, high_factor = (factor, high_factor) if n_added < more else (low_factor, factor)
-    wanted = np.minimum(high_factor * root_scores, MAX_CHANCE)
-    chance = np.maximum(wanted - prior, 0.0) / (1.0 - prior)
-    return dict(zip(scores, chance.tolist(), strict=True))
+        n_added = np.maximum(np.minimum(factor * root_scores, MAX_CHANCE) - priors, 0.0).sum()
+        if n_added < more:
+            low_factor = factor
+        else:
+            high_factor = factor
+    total_chances = np.minimum(high_factor * root_scores, MAX_CHANCE)
+    new_chances = np.maximum(total_chances - priors, 0.0) / (1.0 - priors)  # if not picked yet
+    return dict(zip(scores, new_chances.tolist(), strict=True))
 
 
 def draw_pairs(chances: Mapping[str, float], rng: np.random.Generator) -> list[str]:
     """Draw pairs with these probabilities by the pivotal method; return them in random order."""
-    names = [pair for pair, chance in chances.items() if chance > 0]
+    eligible = [pair for pair, chance in chances.items() if chance > 0]
     taken: list[str] = []
     pending: tuple[str, float] | None = None  # the pair that is not decided yet, and its chance
-    for pair in (names[index] for index in rng.permutation(len(names))):
+    for pair in (eligible[index] for index in rng.permutation(len(eligible))):
         if pending is None:
             pending = pair, chances[pair]
             continue

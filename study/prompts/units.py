@@ -1,5 +1,5 @@
-"""Units, which are what gets a label: a pair's two responses by one subject, or one response; and
-questions, each a unit under one rubric.
+"""Units, which are what gets a label: a pair's two responses by one subject (the rated model), or
+one response; and questions, each a unit under one rubric.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def units_table(pairs: pd.DataFrame, answered: pd.DataFrame) -> pd.DataFrame:
     cells: pd.DataFrame = pairs.drop(columns="sample_position").set_index("pair_id")
     for column in cells:
         if cells[column].str.startswith(rendering.IMAGE_PREFIX).any():
-            cells[column] = cells[column].map(rendering.in_words)  # values name the slices
+            cells[column] = cells[column].map(rendering.in_words)  # slices are named by values
     subjects: dict[str, list[str]] = {}
     for pair, subject in zip(answered["pair_id"], answered["subject"], strict=True):
         subjects.setdefault(pair, []).append(subject)
     sides = sides_of(pairs)
-    unit_sides = ("", *sides) if len(sides) == 2 else sides
+    unit_sides = ("", *sides) if len(sides) == 2 else sides  # "": the pair unit
     rows = []
     for pair, row in zip(cells.index, cells.to_dict("records"), strict=True):
         for subject in sorted(subjects.get(pair, [])):
@@ -161,10 +161,10 @@ class Question:
 
 @dataclass(frozen=True)
 class AttackedQuestion(Question):
-    """A question of the injection audit: a unit with `suffix` appended to one of its texts. In a
-    conversation it is appended to one turn, drawn by the unit's id; in an image to its description.
-    `attack` is its name (see `study.tables.ratings`), `target` the option that it asks for, `side`
-    the changed text (see `variable_of`), `suite` the version of the attacks' texts.
+    """A question of the injection audit: a unit with `suffix` appended to one of its texts; in a
+    conversation to one turn, drawn by the unit's id, in an image to its description. `attack` is
+    the attack's name (see `study.tables.ratings`), `target` the option that the attack asks for,
+    `side` the changed text (see `variable_of`), `suite` the version of the attacks' texts.
     """
 
     attack: str = ""
@@ -183,9 +183,9 @@ class AttackedQuestion(Question):
         return (self.unit_id, self.rubric.name, self.order, *self.trial)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:
-        variable = variable_of(self.side)
-        if not self.suffix:
+        if not self.suffix:  # the clean text, for comparison
             return values
+        variable = variable_of(self.side)
         if variable in self.rubric.conversations and rendering.is_conversation(values[variable]):
             turns = rendering.turns_of(values[variable])
             turn = zlib.crc32(self.unit_id.encode()) % len(turns)

@@ -4,6 +4,7 @@ working times, pay and costs.
 The steps are welcome, consent, side (the answer to a question with quotas), rubrics, practice,
 comprehension and background, each only where study.toml has it; then comes the labelling.
 `PracticeDesk` serves the practice, `Sessions` all steps, and `session_times` reports on them.
+A unit gets a label; a claim records that a rater was given a question; the lead runs the study.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ Log = Sequence[store.Event]  # the events of one rater's session, in their order
 
 @dataclass(frozen=True)
 class QuestionFeedback:
-    """Feedback on one question of a practice unit; the answers by their options' names."""
+    """Feedback on one question of a practice unit; `given` and `accepted` are options' names."""
 
     question: str
     given: str
@@ -88,8 +89,8 @@ class Feedback:
 
 
 class PracticeDesk(desk.Desk):
-    """Hands out practice units and stores the answers. No sheet is handed out ahead, since feedback
-    comes between two units; and as it shows the right answer, no answer can be changed.
+    """Hands out practice units as sheets of questions and stores the answers, which are final: the
+    feedback on a unit shows the right answer. No sheet is sent ahead, as feedback comes first.
     """
 
     def __init__(self, study: Study) -> None:
@@ -114,12 +115,12 @@ class PracticeDesk(desk.Desk):
             for screen in self.units.screens:
                 if any((*question.key, attempt) not in answers for question in screen):
                     return Step("practice", attempt=attempt, screen=screen)
-                if (*screen[0].key, attempt) not in feedback_read:
+                if (*screen[0].key, attempt) not in feedback_read:  # see `read_feedback`
                     return Step("feedback", attempt=attempt, screen=screen)
             accepted = {key: self.units.accepted(key) for key in self.units.questions}
             # A question without accepted answers counts neither way.
-            is_right = [answers[*key, attempt] in right for key, right in accepted.items() if right]
-            if sum(is_right) / len(is_right) >= self._pass_mark:
+            results = [answers[*key, attempt] in right for key, right in accepted.items() if right]
+            if sum(results) / len(results) >= self._pass_mark:
                 return None
         return Step("ended", reason="screened_out", attempt=self._max_attempts)
 
@@ -129,15 +130,15 @@ class PracticeDesk(desk.Desk):
             answers = self._answers(connection, rater_id)
         tasks = [self._task(rater_id, question, step.attempt) for question in step.screen]
         blocks = {block.variable: block for task in tasks for block in task.people.blocks}
-        question_feedback = []
+        feedback = []
         for task, question in zip(tasks, step.screen, strict=True):
             if accepted := self.units.accepted(question.key):
                 text, answer = task.people_in(language), answers[(*question.key, step.attempt)]
-                given, names = text.kind.name_of(answer), map(text.kind.name_of, accepted)
-                feedback = QuestionFeedback(text.question, given, tuple(names), answer in accepted)
-                question_feedback.append(feedback)
+                name_of, is_right = text.kind.name_of, answer in accepted
+                names = tuple(map(name_of, accepted))
+                feedback.append(QuestionFeedback(text.question, name_of(answer), names, is_right))
         explanation = self.units.units[step.screen[0].unit_id].explanation
-        return Feedback(tuple(blocks.values()), tuple(question_feedback), explanation)
+        return Feedback(tuple(blocks.values()), tuple(feedback), explanation)
 
     # The interface `Desk`
 
@@ -215,7 +216,7 @@ class PracticeDesk(desk.Desk):
 
 
 def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
-    """Return 24 hexadecimal digits that name a practice task; `key` is the study's."""
+    """Return 24 hexadecimal digits for a practice task; `key` is the blinding key or seed."""
     return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
 
 
@@ -278,8 +279,7 @@ class Sessions:
         # Hashes by language: a rater who has read one of the present texts need not read another.
         self._welcome_hashes = self._hashes("content_warning", "instructions")
         self._consent_hashes = self._hashes("consent")
-        questions = study.config.comprehension
-        self._comprehension_hash = _text_hash(*(repr(question) for question in questions))
+        self._comprehension_hash = _text_hash(*map(repr, study.config.comprehension))
 
     def _hashes(self, *names: TextName) -> dict[str, str]:
         """Return a hash of these texts together, by language."""
@@ -332,8 +332,8 @@ class Sessions:
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
-                    texts = {code: version.hash for code, version in rubric.versions.items()}
-                    if not _has_read(log, "rubric_read", texts):
+                    hashes = {code: version.hash for code, version in rubric.versions.items()}
+                    if not _has_read(log, "rubric_read", hashes):
                         return Step("rubric", rubric=rubric)
             case "practice":
                 return self.practice.next_step(connection, rater_id, log)
@@ -469,7 +469,7 @@ class Sessions:
     def _set_claim_states(
         self, connection: sa.Connection, rater_id: str, old_states: Sequence[str], new_state: str
     ) -> int:
-        """Set the state of a rater's claims, only answered ones to "labelled"; count them."""
+        """Set the state of a rater's claims ("labelled" only of answered ones); return how many."""
         conditions = schema.claims.c.rater_id == rater_id, schema.claims.c.state.in_(old_states)
         query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
@@ -493,9 +493,9 @@ def _text_hash(*texts: str | Sequence[str]) -> str:
     return hashlib.sha256(repr(texts).encode()).hexdigest()[:16]
 
 
-def _hash_in(texts: Mapping[str, str], language: str) -> str:
+def _hash_in(hashes: Mapping[str, str], language: str) -> str:
     """Return the hash of the text in a language, or else in the main one, which comes first."""
-    return texts.get(language, next(iter(texts.values())))
+    return hashes.get(language, next(iter(hashes.values())))
 
 
 def _events_like(log: Log, kind: store.EventKind, **detail: Any) -> list[store.Event]:
@@ -503,9 +503,9 @@ def _events_like(log: Log, kind: store.EventKind, **detail: Any) -> list[store.E
     return [event for event in log if event.kind == kind and detail.items() <= event.detail.items()]
 
 
-def _has_read(log: Log, kind: store.EventKind, texts: Mapping[str, str], **detail: Any) -> bool:
-    """Return True if the log has such an event for one of the `texts` (hashes by language)."""
-    return any(_events_like(log, kind, text=text_hash, **detail) for text_hash in texts.values())
+def _has_read(log: Log, kind: store.EventKind, hashes: Mapping[str, str], **detail: Any) -> bool:
+    """Return True if the log has such an event for a text of one of these hashes, by language."""
+    return any(_events_like(log, kind, text=text_hash, **detail) for text_hash in hashes.values())
 
 
 # Prolific: links back to it, and its export of submissions. Source: docs.prolific.com, "The study
@@ -535,10 +535,10 @@ def completion_url(study: Study, end: End) -> str:
 
 def completion_code(study: Study, end: End) -> str:
     """Return the completion code of this end, for raters who enter it; "" if there is none."""
-    settings = study.config.prolific
-    code: str = getattr(settings, end) if settings else ""
-    # Without a code of its own, "nothing_left" has that of "complete".
-    return settings.complete if settings and not code and end == "nothing_left" else code
+    if (settings := study.config.prolific) is None:
+        return ""
+    code: str = getattr(settings, end)  # without one, "nothing_left" has that of "complete"
+    return settings.complete if end == "nothing_left" and not code else code
 
 
 def participants_table(study: Study) -> pd.DataFrame:
@@ -582,11 +582,11 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
             f"{path.name} has no column {missing!r}; export the submissions from Prolific as CSV"
         )
     entries = participants_table(study).itertuples(index=False)
-    latest = {entry.participant_id: entry for entry in entries}
+    latest_entries = {entry.participant_id: entry for entry in entries}  # the last of each
     reasons = {}
     for index in range(len(table)):
         row = table.iloc[index]
-        entry = latest.get(str(row[participant]).strip())
+        entry = latest_entries.get(str(row[participant]).strip())
         prolific_status = str(row[status]).strip().upper().replace(" ", "-").replace("_", "-")
         if not prolific_status:
             raise InputError(f"{path.name}, row {row_number(table, index)}: {status} is empty")
@@ -650,7 +650,7 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
         )
     complete_counts = [row["units"] for row in rows if row["state"] == "complete"]
     usual_count = median_high(complete_counts) if complete_counts else 0
-    full_count = study.config.annotation.units_per_rater or usual_count
+    full_count = study.config.annotation.units_per_rater or usual_count  # of a session
     pay = study.config.pay
     for row in rows:
         amount, why = amount_owed(row["state"], row["units"], full_count, pay)
@@ -668,7 +668,7 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
             if event.kind == "completed":
-                work.completed = work.completed or event.created_at
+                work.completed = work.completed or event.created_at  # the first time
         for table in (practice_labels, schema.attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 work = work_by_rater[row.rater_id]
@@ -736,7 +736,7 @@ def costs(study: Study) -> Costs:
     grader_totals = grader_costs(study)
     known_costs = grader_totals["cost_usd"].dropna()
     graders_usd = float(known_costs.sum()) if len(known_costs) else None
-    unpriced = int(grader_totals["cost_usd"].isna().groupby(grader_totals["rater_id"]).any().sum())
+    unpriced = grader_totals.loc[grader_totals["cost_usd"].isna(), "rater_id"].nunique()
     if (pay := study.config.pay) is None:
         return Costs(graders_usd=graders_usd, unpriced=unpriced)
     owed = float(session_times(study, Sessions(study))["owed"].sum())
@@ -757,7 +757,7 @@ def raters_table(study: Study) -> pd.DataFrame:
     rows = study.store.rows(sa.select(background_answers).order_by(background_answers.c.event_id))
     answers: dict[str, dict[str, str]] = {}
     for row in rows:
-        keys.setdefault(row.question)
+        keys.setdefault(row.question)  # one that the settings no longer have
         answers.setdefault(row.rater_id, {})[row.question] = row.answer
     table = [(rater, *(answers[rater].get(key, "") for key in keys)) for rater in sorted(answers)]
     return pd.DataFrame(table, columns=["rater_id", *keys])

@@ -34,8 +34,8 @@ Columns = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(dict.fro
 class BiasSettings(sections.Section):
     """Groups and model families for the bias audit."""
 
-    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    leanings: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # two, with their groups
+    families: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # parts of models' names
 
     @model_validator(mode="after")
     def _check_leanings(self) -> Self:
@@ -79,12 +79,12 @@ class AnalysisSettings(BiasSettings):
     slices: Columns = ()  # columns by which the main figures are split
     variants: Columns = ()  # columns that distinguish variants of one question
     groups: Columns = ()  # columns with the group that an item is about
-    rater_slices: Columns = ()
-    confidence_cut: sections.PositiveShare = 0.9  # labels from this confidence on also count apart
+    rater_slices: Columns = ()  # the same, with background questions
+    confidence_cut: sections.PositiveShare = 0.9  # labels at or above it also count separately
     confidence_target: sections.PositiveShare = 0.95  # agreement that a confidence cut guarantees
-    ordered: OrderedWeights = "linear"
-    clip_scores: bool = True
-    overlap: Overlap = "unknown"  # selection of the items with several labels
+    ordered: OrderedWeights = "linear"  # weights of kappa on ordered options
+    clip_scores: bool = True  # scores of weighted criteria, to 0-1
+    overlap: Overlap = "unknown"  # how the items with several labels were selected
     missing: Columns = ()  # labels that mean that there is none
     sensitivity_cluster: str = ""  # a column that is resampled in addition
 
@@ -134,7 +134,7 @@ beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from word
     max_silenced: sections.Share = 0.1
     max_gross: sections.PositiveShare = 1.0  # share of gross errors
     min_stability: sections.Kappa = 0.8  # between wordings of a rubric
-    min_information: sections.PositiveShare = 0.5  # with correction: kappa, as a share of people's
+    min_information: sections.PositiveShare = 0.5  # for use with correction: share of human kappa
 
     scope: Scope = "these"  # the annotators that a verdict is about
     looks: sections.Count = 0  # interim analyses declared before labelling; 0: none declared
@@ -176,7 +176,7 @@ class Rules(DecisionSettings, AnalysisSettings):
 def with_changes(
     settings: AnalysisSettings, decision: DecisionSettings, changes: Mapping[str, object]
 ) -> tuple[AnalysisSettings, DecisionSettings]:
-    """Return both sections with changed values. Raises InputError for a bad name or value."""
+    """Return both sections, changed in the keys that they have. Raises InputError for a bad one."""
     names = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
         if name in sections.REMOVED:
@@ -185,7 +185,7 @@ def with_changes(
             near = nearest(name, names)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(names)}"
             raise InputError(f"{name!r} is no setting of the analysis; {hint}")
-    return sections.changed(settings, changes), sections.changed(decision, changes)  # its keys only
+    return sections.changed(settings, changes), sections.changed(decision, changes)
 
 
 QualityFlag = Literal["fast", "idle", "run", "low_agreement", "leaning", "drift", "attention"]
@@ -208,13 +208,12 @@ class QualitySettings(sections.Section):
 
 
 # ---- figures that others published: a TOML file for each source ---------------------------------
-UNITS = {
+UNITS = {  # (amount that equals 1 in results.csv, smallest value, largest value)
     "percent": (100.0, 0.0, 100.0),
     "share": (1.0, 0.0, 1.0),
     "coefficient": (1.0, -1.0, 1.0),
     "standard deviation": (1.0, 0.0, float("inf")),
 }
-"""Units as (amount that equals 1 in results.csv, smallest value, largest value)."""
 _PRINTED = re.compile(r"([<>]?) ?(-?\d+(?:\.\d+)?)")
 
 
@@ -226,7 +225,7 @@ class PublishedFigure(sections.Section):
     between: Literal["people", "graders", "people and graders", "subjects"]
     """Raters of this study whose figures are comparable."""
     subset: Literal["all", "all|binary", "all|collapsed"] = "all|binary"
-    at: str = ""
+    at: str = ""  # as in the column `at` of results.csv
     threshold: sections.Share | None = None
     """Threshold of probabilities behind the figure, if it is not the rubric's; the study's figure
     is then given at both."""
@@ -235,8 +234,8 @@ class PublishedFigure(sections.Section):
     graders: tuple[str, ...] = ()
     """Model families whose graders in the study are comparable; if empty, all graders are."""
     value: str
-    unit: str = ""
-    differs: str = ""
+    unit: str = ""  # one of `UNITS`
+    differs: str = ""  # what differs in how it was obtained, in sentences
 
     @model_validator(mode="after")
     def _check_figure(self) -> PublishedFigure:
@@ -252,7 +251,7 @@ class PublishedFigure(sections.Section):
 
     @property
     def printed(self) -> str:
-        """Return the figure with its unit if that is a sign."""
+        """Return the figure as it was printed, with a percent sign if that is its unit."""
         return f"{self.value}%" if self.unit == "percent" else self.value
 
     @property

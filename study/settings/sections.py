@@ -47,11 +47,11 @@ class Section(BaseModel):
 
 class Declared(Section):
     """A section that sends environment variables to a host. The operator must confirm what a file
-    sends, again after each change (`study.trust`). Without a `_file` a program made the section.
+    sends, again after each change (`study.trust`).
     """
 
     sends_nothing: ClassVar[frozenset[str]] = frozenset()  # keys that may change unconfirmed
-    _file: Path | None = PrivateAttr(None)
+    _file: Path | None = PrivateAttr(None)  # that it was read from; None: made by a program
 
     @model_validator(mode="after")
     def _note_file(self, info: ValidationInfo) -> Self:
@@ -124,7 +124,7 @@ def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
 
 
 def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) -> SectionType:
-    """Return the section in a TOML file. Raises InputError for its first fault."""
+    """Return a TOML file's section; validators get the `context`. Raises InputError for a fault."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         return kind.model_validate(tomllib.loads(text), context=context)
@@ -134,26 +134,26 @@ def parsed(kind: type[SectionType], content: bytes, name: str, **context: Path) 
         raise InputError(f"{name}: {fault_of(error)}") from None
 
 
-def fault_of(error: ValidationError, name_of: Callable[[str], str] = lambda place: place) -> str:
+def fault_of(error: ValidationError, name_of: Callable[[str], str] = lambda key: key) -> str:
     """Return the first fault as a sentence: where it is, what is there, and what must be. `name_of`
-    converts a place such as "analysis.margin" to its name for the user.
+    converts a key such as "analysis.margin" to its name for the user.
     """
     fault = error.errors(include_url=False)[0]
-    place = name_of(".".join(str(part) for part in fault["loc"]))
+    key = name_of(".".join(str(part) for part in fault["loc"]))
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         if fault["loc"][-1] in REMOVED:
-            return f"{place} {REMOVED[str(fault['loc'][-1])]}; delete it"
-        return f"{place} is no known key; check its spelling"
+            return f"{key} {REMOVED[str(fault['loc'][-1])]}; delete it"
+        return f"{key} is no known key; check its spelling"
     if fault["type"] == "missing":
-        return f"{place} is missing; add it"
+        return f"{key} is missing; add it"
     if fault["type"] == "value_error":
-        return f"{place}: {fault['ctx']['error']}" if place else str(fault["ctx"]["error"])
+        return f"{key}: {fault['ctx']['error']}" if key else str(fault["ctx"]["error"])
     _, _, rule = fault["msg"].partition(" should ")  # such as "Input should be greater than 0"
     rule = rule.partition(", unable to parse")[0]
     rule = _PATTERN_WORDS.get(fault.get("ctx", {}).get("pattern", ""), rule)
     value = fault["input"]
     is_plain = isinstance(value, str | int | float)
-    return f"{place} is {value!r}; it must {rule}" if is_plain else f"{place} must {rule}"
+    return f"{key} is {value!r}; it must {rule}" if is_plain else f"{key} must {rule}"
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:

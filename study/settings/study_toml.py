@@ -33,7 +33,7 @@ class SampleSettings(sections.Section):
 
 
 class RewordingSettings(sections.Section):
-    rubric: str = Field(min_length=1)
+    rubric: str = Field(min_length=1)  # the new wording, which a trial compares with the old one
     after: int = Field(ge=0)  # pairs of the sample before those of the trial
     pairs: int = Field(ge=2)  # of the trial, half under each wording
     ended: bool = False
@@ -176,7 +176,7 @@ class ProlificSettings(sections.Section):
     returned: _Code | Literal[""] = ""
     nothing_left: _Code | Literal[""] = ""
     places: sections.Count = 0
-    signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")  # in signed addresses
+    signed_for: str = Field(default="", pattern=r"^(https?://[^/\s]+)?$")  # start of addresses
     free_again: tuple[  # outcomes that free a place
         Literal["returned", "timed_out", "rejected", "screened_out", "no_consent", "stopped"], ...
     ] = ("returned", "timed_out", "rejected", "screened_out", "no_consent")
@@ -312,9 +312,8 @@ class ProviderSettings(sections.Declared):
 
     def variables(self) -> Iterator[tuple[str, str]]:
         """Yield (key, name) of each environment variable that a key of the section uses."""
-        texts = {f"headers.{header}": text for header, text in self.headers.items()}
-        texts = {"base_url": self.base_url, **texts}
-        for key, text in texts.items():
+        headers = {f"headers.{name}": text for name, text in self.headers.items()}
+        for key, text in {"base_url": self.base_url, **headers}.items():
             yield from ((key, name) for name in REFERENCE.findall(text))
         if self.key_env:
             yield "key_env", self.key_env
@@ -449,8 +448,9 @@ def new_config_text(config: StudyConfig) -> str:
     annotation.update(values["annotation"])
     document["annotation"] = annotation
     analysis = tomlkit.table()
-    margin = "a grader may lie this much kappa below annotators' own agreement"
-    analysis.add(tomlkit.comment(margin))
+    about_margin = "a grader may lie this much kappa below annotators' own agreement"
+    analysis.add(tomlkit.comment(about_margin))
+    # An empty dict would be written as a heading without keys.
     analysis.update({key: value for key, value in values["analysis"].items() if value != {}})
     document["analysis"] = analysis
     document["decision"] = values["decision"]
@@ -493,7 +493,7 @@ def with_values(text: str, changes: Changes) -> str:
 
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
-    """Return the text with sections that name hosts commented out, and their names."""
+    """Return the text with sections that name hosts as comments below a heading; their names."""
     import tomlkit
 
     values = tomllib.loads(text)
@@ -542,7 +542,7 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
-    """Set keys of a table, or remove them (None); one that has its value stays as it is written."""
+    """Set keys of a table, or remove them (None); a key that has that value stays as written."""
     import tomlkit
 
     for key, value in values.items():

@@ -38,8 +38,7 @@ from evenhand.texts import written
 
 SCHEMA = "schema"  # the key of the row of `meta` that holds the version of the tables
 
-# Limits of waiting. The patience is how long a call waits for others' work on the store.
-PATIENCE = 30.0  # seconds to wait by default for others' work on the store
+PATIENCE = 30.0  # default patience: seconds for which a call waits for others' work on the store
 _QUEUE_FACTOR = 3  # multiple of the patience to wait for other threads, each of which may wait
 _HANG_FACTOR = 8  # multiple of a short patience after which the server counts as hanging
 SILENT = 60.0  # seconds within which a server must answer in long work: see `report_answer`
@@ -125,7 +124,7 @@ class Database:
         if not os.access(file if file.exists() else folder, os.W_OK):
             raise StoreAway(f"the study's store {file} cannot be written; fix its permissions")
         if create:
-            new_file(file)  # the log next to it takes over its mode
+            new_file(file)  # SQLite gives its log the same mode
         patience = _ALONE_PATIENCE if alone else patience
         return cls(_sqlite_engine(file, patience, alone=alone), patience)
 
@@ -201,7 +200,7 @@ class Database:
 
     @contextmanager
     def only_user(self) -> Iterator[sa.Connection]:
-        """Open a transaction alone. Raises InputError if another process has the store open."""
+        """Open a transaction as the only user. Raises InputError if another process has it open."""
         try:
             with self._turn(), self.engine.connect() as connection, connection.begin():
                 if connection.dialect.name == "postgresql":
@@ -210,8 +209,8 @@ class Database:
                     if connection.execute(_OTHER_SESSIONS).scalar_one():
                         raise InputError(_IN_USE)
                 yield connection
-        except StoreAway as away:
-            if not _is_locked(away):
+        except StoreAway as error:
+            if not _is_locked(error):
                 raise
             raise InputError(_IN_USE) from None
 
@@ -228,16 +227,16 @@ class Database:
 
     def schema_version(self) -> int:
         """Return the schema's version. Raises InputError for no store, or a newer version."""
-        version = ""  # where the file is no database, or has no table `meta`
+        version = ""  # as it stays without a database, a table `meta` or its row
         try:
             version = "".join(self.values(sa.select(meta.c.value).where(meta.c.key == SCHEMA)))
-        except StoreAway as away:
-            if _is_locked(away):
+        except StoreAway as error:
+            if _is_locked(error):
                 raise InputError(_LOCKED) from None
-            if _is_operational(away):  # it does not answer; otherwise it is no database
+            if _is_operational(error):  # it does not answer; otherwise it is no database
                 raise
         except sa.exc.DatabaseError:
-            pass
+            pass  # no table `meta`
         if not version.isdecimal():
             raise InputError("the store is no store of an evenhand study, or it is damaged")
         if int(version) > int(SCHEMA_VERSION):
@@ -249,8 +248,7 @@ class Database:
 
     def check_schema(self) -> None:
         """Raise InputError unless the tables are those that the program reads and writes."""
-        version = self.schema_version()
-        if version != int(SCHEMA_VERSION):
+        if (version := self.schema_version()) != int(SCHEMA_VERSION):
             raise InputError(
                 f"the store is of version {version}, this evenhand reads {SCHEMA_VERSION}; run "
                 "`evenhand store upgrade` on the study's folder"
@@ -274,7 +272,7 @@ def add_secret(connection: sa.Connection) -> None:
 # ---- servers that hang --------------------------------------------------------------------------
 class _Watch:
     """Closes the connections to a server that has not answered for `limit` seconds: the driver
-    would wait for as long as the server hangs. Entered for the time of a turn; turns may be nested.
+    would wait for as long as the server hangs. Entered in each `Database._turn`, perhaps nested.
     """
 
     def __init__(self, engine: sa.Engine, limit: float) -> None:
@@ -412,14 +410,14 @@ def _store_error(context: sa.engine.ExceptionContext) -> StoreAway | None:
     return StoreAway(_NO_ANSWER.format(reason=str(error).splitlines()[0])) if is_away else None
 
 
-def _is_locked(away: StoreAway) -> bool:
+def _is_locked(error: StoreAway) -> bool:
     """Return True if another process has locked the store."""
-    return _is_operational(away) and "lock" in str(away.__cause__)
+    return _is_operational(error) and "lock" in str(error.__cause__)
 
 
-def _is_operational(away: StoreAway) -> bool:
+def _is_operational(error: StoreAway) -> bool:
     """Return True for a driver's operational error, which leaves the store itself intact."""
-    return any(kind.__name__ == "OperationalError" for kind in type(away.__cause__).__mro__)
+    return any(kind.__name__ == "OperationalError" for kind in type(error.__cause__).__mro__)
 
 
 # ---- addresses of databases in study.toml -------------------------------------------------------
@@ -522,7 +520,7 @@ def conflict_free_insert(connection: sa.Connection, table: sa.Table) -> Any:
 def append_once(
     connection: sa.Connection, table: sa.Table, key: str, event: Mapping[str, Any]
 ) -> bool:
-    """Append an event, with its time, within a `write()`; return False if its `key` exists."""
+    """Append a whole event within a `write()`; return False if its value in column `key` exists."""
     insert = conflict_free_insert(connection, table).values(dict(event))
     insert = insert.on_conflict_do_nothing(index_elements=[key]).returning(table.c[key])
     return connection.execute(insert).first() is not None

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 TRIED_MARK = "#text-"
-"""Separates the rater id of a grader that tries another text of a rubric from the text's hash."""
+"""Precedes the text's hash in the rater id of a grader that tries another text of a rubric."""
 CUT_SHORT = "truncated_by_budget"  # the reply ended at a limit of tokens set by the budget
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
-"""Reasons that do not depend on the unit: the next run asks again."""
+"""Reasons for no label that do not depend on the item: the next run asks again."""
 
 
 def utc_now() -> str:
@@ -28,7 +28,9 @@ def tried_rater(grader: str, rubric_hash: str) -> str:
 @dataclass(frozen=True, kw_only=True)
 class GradeAttempt:
     """The result of one request to a grader: a label with its evidence, or the reason for none.
-    `label` and `probabilities` are in the pair's own order of sides; `raw` is the whole reply.
+    `order` is the order of sides that was shown, but `label` and `probabilities` are in the pair's
+    own; `draw` counts repeats of a question; `raw` is the whole reply, and `provenance` has the
+    model that gave it, its settings, tokens and cost.
     """
 
     table: ClassVar[str] = "grades"
@@ -61,7 +63,7 @@ class GradeAttempt:
 @dataclass(frozen=True, kw_only=True)
 class AttackedGrade(GradeAttempt):
     """A grade of the injection audit: the `attack` in the text (see `study.tables.ratings`), the
-    option that it asks for, the side whose response held it, and the version of the attacks.
+    option that it asks for, the changed side, and the version of the attacks.
     """
 
     table: ClassVar[str] = "attacked_grades"

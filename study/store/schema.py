@@ -1,11 +1,15 @@
-"""Tables of the store. Labels and grades are events: rows are added, never changed or deleted."""
+"""Tables of the store. Labels and grades are events: rows are added, never changed or deleted.
+
+A unit is what gets a label; `draw` counts repeats of a question, `order` is the shown order of
+sides, `done_by` the person who acted.
+"""
 
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import JSON, Column, Float, Index, Integer, String, Table, Text
 
-SCHEMA_VERSION = "2"  # rises with every change of the tables; `keeping` upgrades a store
+SCHEMA_VERSION = "2"  # rises with every change of the tables; `study.keeping` upgrades a store
 
 metadata = sa.MetaData()
 
@@ -57,9 +61,9 @@ def _rating_columns() -> list[Column[object]]:
     """Return the columns that labels and grades share: those of the `ratings` table."""
     return [
         *_required("unit_id", "rubric", "rater_id", "rater_kind", "label"),
-        Column("p_positive", Float),
+        Column("p_positive", Float),  # probability of the positive options
         Column("probabilities", JSON(none_as_null=True)),
-        Column("prob_method", String, nullable=False, default=""),
+        Column("prob_method", String, nullable=False, default=""),  # see tables.ratings
         Column("draw", Integer, nullable=False, default=0),
         Column("order", String, nullable=False, default=""),
         Column("unscored_reason", String, nullable=False, default=""),
@@ -84,7 +88,7 @@ def _label_table(name: str) -> Table:
     """Return a table of people's labels."""
     return _log(
         name,
-        Column("submit_id", String, nullable=False, unique=True),
+        Column("submit_id", String, nullable=False, unique=True),  # a resent one is ignored
         *_rating_columns(),
         *(Column(key, String, nullable=False, default="", server_default="") for key in SHOWN),
         index="rater_id unit_id rubric",
@@ -162,8 +166,8 @@ batches = _table(
 )
 
 # kind: intended, submitted, collected, abandoned
-_batch = Column("batch_id", String, nullable=False, default="")
-batch_events = _log("batch_events", *_required("chunk", "kind"), _batch, index="chunk")
+_batch_id = Column("batch_id", String, nullable=False, default="")
+batch_events = _log("batch_events", *_required("chunk", "kind"), _batch_id, index="chunk")
 
 response_attempts = _log(
     "response_attempts",
@@ -216,7 +220,7 @@ told_totals = _log(
 background_answers = _log("background_answers", *_required("rater_id", "question", "answer"))
 """People's answers about themselves: stored only here, never with labels."""
 
-# kind: pause, resume, exclude, readmit, used, logged_out
+# kind: see logs/decisions.py; rater_id: what the event is about; reason: its detail
 lead_events = _log(
     "lead_events",
     *_required("kind", "rater_id"),

@@ -133,14 +133,14 @@ class Store(Database):
         return self.table(sa.select(responses).order_by(*_RESPONSE_KEY))
 
     def texts_of(
-        self, answered: Sequence[tuple[str, str]]
+        self, keys: Sequence[tuple[str, str]]
     ) -> dict[tuple[str, str], tuple[dict[str, str], dict[str, str]]]:
         """Return (pair's cells, responses by side) of a few hundred keys (pair_id, subject)."""
-        ids = {pair for pair, _ in answered}
-        subjects = {subject for _, subject in answered}
+        ids = {pair for pair, _ in keys}
+        subjects = {subject for _, subject in keys}
         pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
         conditions = responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
-        texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in answered}
+        texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in keys}
         with self.read() as connection:
             cells = {row.pair_id: row.cells for row in connection.execute(pair_query)}
             for row in connection.execute(sa.select(responses).where(*conditions)):
@@ -194,7 +194,7 @@ class Store(Database):
         with self.read() as connection:
             for table in (labels, grades):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
-                # Probabilities are stored as text, and the table has them as text.
+                # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
                 is_current = is_latest(table, *RATING_KEY, "rubric_hash")
                 query = sa.select(*(columns | as_text).values()).where(is_current)
@@ -228,7 +228,7 @@ class Store(Database):
 
 
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
-    """Return the kind of one rater; "" if they have given neither label nor grade."""
+    """Return a rater's kind (`RATER_KINDS`); "" if they have given neither label nor grade."""
     for table in (labels, grades):
         kinds = sa.select(table.c.rater_kind).where(table.c.rater_id == rater_id).limit(1)
         if kind := connection.execute(kinds).scalar():
@@ -249,8 +249,8 @@ def all_labels_were_assigned(store: Store) -> bool:
     """Return True if the study's pages asked for every label by a person, so that no label decided
     which units a person was given. Imported labels have no `shown_hash`.
     """
-    n_imported = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
-    return store.values(n_imported) == [0]
+    query = sa.select(sa.func.count()).select_from(labels).where(labels.c.shown_hash == "")
+    return store.values(query) == [0]
 
 
 TOTALS_COLUMNS = (
@@ -259,11 +259,11 @@ TOTALS_COLUMNS = (
     "cached_share", "cost_usd", "models", "first_at", "last_at",
 )  # fmt: skip
 
-_GRADER = (grades.c.rater_id, grades.c.rubric)
+_GRADER = (grades.c.rater_id, grades.c.rubric)  # a grader's totals are separate by rubric
 
 
 def grade_totals(store: Store) -> pd.DataFrame:
-    """Return a row for every grader and rubric, in that order: `TOTALS_COLUMNS`.
+    """Return a row for every grader and rubric, sorted by both, with `TOTALS_COLUMNS`.
 
     Some columns count the latest attempt at each question: `labelled`; `unscored`, with
     `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, with most of
@@ -335,7 +335,7 @@ def models_that_answered(totals: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def _merged_versions(replies: Mapping[str, int]) -> dict[str, int]:
-    """Return replies by model, the most first; a name without a version joins its commonest one.
+    """Return replies by model, most first; a name without a version joins its commonest version.
 
     >>> _merged_versions({"gpt-5": 2, "openai/gpt-5-2025-08-07": 3, "gpt-4o-mini": 9})
     {'gpt-4o-mini': 9, 'openai/gpt-5-2025-08-07': 5}
@@ -345,12 +345,12 @@ def _merged_versions(replies: Mapping[str, int]) -> dict[str, int]:
     full_names: dict[str, str] = {}  # by short name
     # Longer names come first, so that versions come before the name without one.
     for name in sorted(replies, key=lambda name: -len(short_names[name])):
-        versions = [model for model in counts if _VERSION.sub("", model) == short_names[name]]
-        model = max(versions, key=lambda version: counts[version], default=short_names[name])
-        counts[model] = counts.get(model, 0) + replies[name]
-        full_names.setdefault(model, name)
-    most_first = sorted(counts, key=lambda model: (-counts[model], full_names[model]))
-    return {full_names[model]: counts[model] for model in most_first}
+        versions = [known for known in counts if _VERSION.sub("", known) == short_names[name]]
+        short_name = max(versions, key=lambda version: counts[version], default=short_names[name])
+        counts[short_name] = counts.get(short_name, 0) + replies[name]
+        full_names.setdefault(short_name, name)
+    most_first = sorted(counts, key=lambda short: (-counts[short], full_names[short]))
+    return {full_names[short_name]: counts[short_name] for short_name in most_first}
 
 
 def total_spent(store: Store) -> float:
@@ -394,8 +394,8 @@ def answers_table(store: Store) -> pd.DataFrame:
 def marks_on(
     store: Store, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return (rater id, words marked as evidence) in present answers, without hidden repeats, by
-    (rubric, unit id). Meant for hundreds of units, not thousands.
+    """Return (rater id, words marked as evidence) in present answers, by (rubric, unit id); answers
+    to unannounced repeats are left out. Meant for hundreds of units, not thousands.
     """
     ids = {unit for _, unit in units}
     query = (

@@ -39,7 +39,7 @@ def require_rows(frame: pd.DataFrame, source: str, noun: str) -> None:
 
 
 def first_repeat(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[int, int] | None:
-    """Return the positions of the first row that repeats another, and of that one; or None."""
+    """Return the positions of the first row that repeats another, and of that other; or None."""
     keys = frame[list(columns)]
     is_repeat = keys.duplicated().to_numpy()
     if not is_repeat.any():
@@ -66,6 +66,7 @@ def listed(names: Iterable[object]) -> str:
 
 
 # ---- names of columns in other tools' files -----------------------------------------------------
+# `{ours: theirs}` maps evenhand's names of columns to those of a file.
 SHORT = {
     "unit": "unit_id", "rater": "rater_id", "kind": "rater_kind", "label": "label",
     "cluster": "cluster_id",
@@ -126,9 +127,9 @@ def likely_columns(
     likely: dict[str, str] = {}
     for ours in missing:
         usual = [ours, *_RATINGS_NAMES.get(ours, ())]
-        fitting = [name for name, theirs in unused.items() if fits(ours, theirs)]
-        matches = [name for name in usual if name in fitting]
-        if matches := matches or get_close_matches(ours, fitting, n=1, cutoff=0.8):
+        fitting = [plain for plain, theirs in unused.items() if fits(ours, theirs)]
+        usual_matches = [plain for plain in usual if plain in fitting]
+        if matches := usual_matches or get_close_matches(ours, fitting, n=1, cutoff=0.8):
             likely[ours] = unused.pop(matches[0])
     return likely
 

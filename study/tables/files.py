@@ -7,7 +7,6 @@ import os
 import secrets
 import stat
 from collections.abc import Set
-from itertools import chain
 from pathlib import Path
 
 from evenhand.errors import InputError
@@ -34,7 +33,8 @@ def tighten(folder: Path) -> int:
     if not HAS_MODES:
         return 0
     owners = {os.geteuid()} | ({folder.stat().st_uid} if is_root() else set())
-    entries = (Path(parent, name) for parent, *names in os.walk(folder) for name in chain(*names))
+    walk = os.walk(folder)
+    entries = (Path(parent, name) for parent, inner, files in walk for name in (*inner, *files))
     return sum(_make_private(entry, owners) for entry in (folder, *entries))
 
 
@@ -72,8 +72,8 @@ def _make_private(entry: Path, owners: Set[int]) -> bool:
     try:
         status = entry.lstat()
         mode = stat.S_IMODE(status.st_mode) & FOLDER  # the owner's own rights alone
-        is_theirs = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
-        if not is_theirs or stat.S_IMODE(status.st_mode) == mode:
+        may_change = status.st_uid in owners and not stat.S_ISLNK(status.st_mode)
+        if not may_change or stat.S_IMODE(status.st_mode) == mode:
             return False
         entry.chmod(mode)
     except OSError:  # deleted meanwhile, as a temporary file is, or on a read-only file system

@@ -46,10 +46,10 @@ def check_table(columns: Sized, rows: int, name: str) -> None:
 # few hundred kilobytes on disk may hold gigabytes.
 MOST_DECODED = 1024**3
 """Bytes that a table read as a whole may hold: its texts, and `CELL` for each of its cells."""
-CELL = 32
+CELL = 32  # bytes
 MOST_FOOTER = 16 * 1024**2  # bytes of a Parquet file's footer, which is read whole
 _TAIL = 8  # bytes at the end of a Parquet file: the length of its footer, and PAR1
-_BATCH_ROWS = 16_384
+_MEASURED_ROWS = 16_384  # rows whose texts are measured at a time
 _PART_BYTES = MOST_DECODED // 8  # texts that are decoded at a time where a table is read in parts
 
 
@@ -75,7 +75,7 @@ def check_parquet(path: Path) -> None:
     _check_size(size, path.name)
     if any("DICTIONARY" in encoding for chunk in chunks for encoding in chunk.encodings):
         with pq.ParquetFile(path, read_dictionary=texts) as file:  # none is decoded
-            for batch in file.iter_batches(_BATCH_ROWS, columns=texts):
+            for batch in file.iter_batches(_MEASURED_ROWS, columns=texts):
                 size += sum(map(_text_bytes, batch.columns))
                 _check_size(size, path.name)
 
@@ -292,7 +292,7 @@ def _csv_rows(text: str, delimiter: str, name: str) -> Iterator[tuple[int, list[
 
 
 def _read_large_csv(path: Path) -> pd.DataFrame | None:
-    """Read a large file of several columns, without quotes or blank lines, fast; else None."""
+    """Read a large CSV file fast; None if it is small, has one column, quotes or blank lines."""
     if path.stat().st_size < _LARGE or find_spec("pyarrow") is None:
         return None
     from pyarrow import ArrowInvalid, csv, string
@@ -305,7 +305,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     _check_header(names, path.name)
     if len(names) < 2 or any(sequence in content for sequence in _NOT_PLAIN):
         return None
-    check_table(names, content.count(b"\n"), path.name)  # no cell has a line of its own
+    check_table(names, content.count(b"\n"), path.name)  # no cell has a line break
     try:
         table = csv.read_csv(
             io.BytesIO(content),
@@ -313,7 +313,7 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
             parse_options=csv.ParseOptions(quote_char=False, delimiter=delimiter),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, string())),
         )
-    except ArrowInvalid:
+    except ArrowInvalid:  # the slow reader names the broken row
         return None
     frame: pd.DataFrame = table.to_pandas()
     return frame
@@ -334,16 +334,16 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
     are_numbers = any(header == [*map(str, range(n, n + len(header)))] for n in (0, 1))
     if len(rows) < _FEWEST_ROWS or are_numbers:
         return
-    answers = {_looks_like(cell, rows[cell].tolist()) for cell in header}  # None: unclear
-    if True in answers and False not in answers:
+    are_alike = {_looks_like(cell, rows[cell].tolist()) for cell in header}  # None: unclear
+    if True in are_alike and False not in are_alike:
         raise InputError(
             f"{name}: its first row ({', '.join(header)[:_QUOTED]}) holds data and no names of "
             "columns; write a first row that names them, or read them as column1, column2 and so "
-            f"on with --format {HEADLESS}{_likely_columns(header, rows)}"
+            f"on with --format {HEADLESS}{_columns_hint(header, rows)}"
         )
 
 
-def _likely_columns(header: Sequence[str], rows: pd.DataFrame) -> str:
+def _columns_hint(header: Sequence[str], rows: pd.DataFrame) -> str:
     """Return the option that names the three columns of ratings, by their numbers of values: there
     are more items than raters, and more raters than labels. "" unless there are three such numbers.
     """
@@ -383,17 +383,17 @@ def _read_json(path: Path) -> pd.DataFrame:
         raise InputError(f"{name} is too large to be read at once; {_ONE_A_LINE} (.jsonl)")
     text = _read_utf8(path)
     records = _list_cells(text, name) if _LIST.match(text) else jsonl_cells(io.StringIO(text), name)
-    numbers: list[int] = []
+    row_indices: list[int] = []
     columns: dict[str, list[str]] = {}
     for number, record in records:
         for column in record:
             if column not in columns:
-                columns[column] = [""] * len(numbers)
-        numbers.append(number - FIRST_ROW)
-        check_table(columns, len(numbers), name)
+                columns[column] = [""] * len(row_indices)  # of earlier records
+        row_indices.append(number - FIRST_ROW)
+        check_table(columns, len(row_indices), name)
         for column, cells in columns.items():
             cells.append(record.get(column, ""))
-    return pd.DataFrame(columns, index=numbers, dtype=str)
+    return pd.DataFrame(columns, index=row_indices, dtype=str)
 
 
 def _list_cells(text: str, name: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -524,7 +524,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def _fault_of(head: bytes, suffix: str) -> str:
-    """Return why a file with these first bytes and extension is no table, or ""."""
+    """Return why a file that begins so is no table, to follow its name in a message; or ""."""
     if head.startswith(b"PK\x03\x04"):
         if _WORKBOOK.search(head):
             return f" is a workbook of Excel or another spreadsheet; {AS_CSV}"
@@ -578,7 +578,7 @@ def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
 # and every row has its index, as in `read_table`.
 ROW = "row"  # the column with each row's index
 PIECE_ROWS = 1_000_000  # approximate number of rows in a piece of a Parquet file
-_BATCHED_ROWS = 250_000  # most rows that are in memory at once
+_BATCH_ROWS = 250_000  # most rows that are in memory at once
 _ROW_BYTES = 50  # bytes of a typical row of text, by which the rows of a CSV or JSONL are estimated
 _BLOCK = 32 * 2**20  # bytes of a CSV that are read at a time
 _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet", "pq": "Parquet"}
@@ -587,7 +587,7 @@ _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet
 @dataclass(frozen=True)
 class Piece:
     """A part of the ratings that is read by itself: a file, or some row `groups` of a Parquet file,
-    at a path of a file system of fsspec. `columns` are the wanted ones that it has, by our names,
+    at a path of a file system of fsspec. `columns` are those to be read, by our names,
     `first` is the index of its first row, and `rows` its approximate number of rows.
     """
 
@@ -731,7 +731,7 @@ def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables
 def _jsonl_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows with the indices of their lines, of which some may be blank."""
     records = jsonl_cells(io.TextIOWrapper(file, "utf-8-sig", newline="\n"), piece.name)
-    while batch := list(islice(records, _BATCHED_ROWS)):
+    while batch := list(islice(records, _BATCH_ROWS)):
         cells = {name: [record.get(name, "") for _, record in batch] for name in names}
         yield [number - FIRST_ROW for number, _ in batch], pa.table(cells)
 
@@ -741,15 +741,15 @@ def _parquet_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTa
     # Texts stay dictionary-encoded, as they are stored, until their length is known.
     parquet = pq.ParquetFile(file, read_dictionary=text_columns(pq.ParquetFile(file).schema_arrow))
     row_bytes = _bytes_of_row(parquet.metadata, piece, names)
-    n_rows = max(1, min(_BATCHED_ROWS, int(_PART_BYTES / row_bytes)))
+    n_rows = max(1, min(_BATCH_ROWS, int(_PART_BYTES / row_bytes)))
     groups = list(piece.groups)
-    size = rows = 0  # bytes and rows of the piece so far
+    bytes_read = rows_read = 0  # of the piece so far
     for batch in parquet.iter_batches(n_rows, row_groups=groups, columns=names, use_threads=False):
-        first = piece.first + rows
+        first = piece.first + rows_read
         batch_bytes = sum(map(_text_bytes, batch.columns))
-        size += batch_bytes
-        rows += len(batch)
-        check_part(size, rows, _BATCHED_ROWS, piece.name)
+        bytes_read += batch_bytes
+        rows_read += len(batch)
+        check_part(bytes_read, rows_read, _BATCH_ROWS, piece.name)
         # The footer does not bound dictionary-encoded texts: a batch may be larger than planned.
         n_parts = max(1, math.ceil(batch_bytes / _PART_BYTES))
         step = max(1, math.ceil(len(batch) / n_parts))
@@ -765,9 +765,9 @@ def _bytes_of_row(metadata: Any, piece: Piece, names: Sequence[str]) -> float:
     row_bytes = 1.0
     for group in map(metadata.row_group, piece.groups):
         chunks = map(group.column, range(group.num_columns))
-        wanted = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
-        size = sum(chunk.total_uncompressed_size for chunk in wanted)
-        check_part(size, group.num_rows, _BATCHED_ROWS, piece.name)
+        needed = (chunk for chunk in chunks if chunk.path_in_schema.partition(".")[0] in names)
+        size = sum(chunk.total_uncompressed_size for chunk in needed)
+        check_part(size, group.num_rows, _BATCH_ROWS, piece.name)
         row_bytes = max(row_bytes, size / max(group.num_rows, 1))
     return row_bytes
 

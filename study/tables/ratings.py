@@ -87,7 +87,7 @@ def with_unit_id(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def rater_columns(frame: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
-    """Return a row per rater: the columns constant for each; with `most`, of 2 to `most` values."""
+    """Return a row per rater with the columns constant for each, of 2 to `most` values if given."""
     extra = [str(name) for name in frame if name not in (*RATINGS_COLUMNS, "item_id")]
     if most is not None:
         extra = [name for name in extra if 1 < frame[name].nunique() <= most]
@@ -116,8 +116,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
     table = pd.DataFrame(index=frame.index)
     for column in RATINGS_COLUMNS:
         if column not in frame:
-            kind = None if column in _DEFAULTS else "str"
-            table[column] = pd.Series(_DEFAULTS.get(column, ""), index=frame.index, dtype=kind)
+            dtype = None if column in _DEFAULTS else "str"
+            table[column] = pd.Series(_DEFAULTS.get(column, ""), index=frame.index, dtype=dtype)
         elif column in _NUMBERS:
             table[column] = _numbers(frame[column], column, source)
         elif column == "draw":
@@ -196,7 +196,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         ("prob_method", ~table["prob_method"].isin(PROB_METHODS), methods),
     ):
         _refuse(bad, table[column], column, source, rule)
-    given = table.loc[table["probabilities"] != "", "probabilities"]
+    filled = table.loc[table["probabilities"] != "", "probabilities"]
 
     def is_object(text: str) -> bool:
         try:
@@ -204,7 +204,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
         except ValueError:
             return False
 
-    _refuse(~given.map(is_object).astype(bool), given, "probabilities", source, "a JSON object")
+    _refuse(~filled.map(is_object).astype(bool), filled, "probabilities", source, "a JSON object")
     if repeat := first_repeat(table, RATING_KEY):
         row, first = repeat
         raise InputError(
@@ -230,7 +230,7 @@ _ISO = re.compile(
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _EPOCH = re.compile(r"\d{9,10}(\.\d+)?|\d{12,13}(\.\d+)?|\d{15,16}|\d{18,19}")
 """Seconds since 1970, or milli-, micro- and nanoseconds, from 1973 on."""
-_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}  # units, by most digits
+_PER_SECOND = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}  # by most digits
 _LARGEST_OFFSET = timedelta(hours=26)  # between two time zones, from UTC-12 to UTC+14
 
 

@@ -1,4 +1,4 @@
-"""Logs of decisions and their authors, append-only.
+"""Logs of decisions and their authors, append-only; the lead is the person who runs the study.
 
 The steps of improving a grader, models' proposals and the lead's acts are rows of one table,
 `lead_events`, in which the column `rater_id` has what an event is about, often a rubric, and
@@ -117,8 +117,7 @@ def note_candidates(
 ) -> None:
     """Append candidates that are not recorded yet, by their rater ids."""
     recorded = candidates_of(store, rubric)
-    new = {rater: asdict(raters[rater]) for rater in raters if rater not in recorded}
-    if new:
+    if new := {rater: asdict(raters[rater]) for rater in raters if rater not in recorded}:
         _append_detail(store, TRIED, rubric, new, done_by)
 
 
@@ -131,10 +130,10 @@ def candidates_of(store: Database, rubric: str) -> dict[str, Candidate]:
 
 
 def note_choice(
-    store: Database, rubric: str, new: str, clusters: Sequence[str], done_by: str
+    store: Database, rubric: str, winner: str, clusters: Sequence[str], done_by: str
 ) -> None:
     """Append the winner of a choice, and the clusters whose labels chose it."""
-    choice = {"new": new, "clusters": list(clusters)}
+    choice = {"new": winner, "clusters": list(clusters)}
     if choice not in _details_of(store, CHOSE, rubric):
         _append_detail(store, CHOSE, rubric, choice, done_by)
 
@@ -174,12 +173,12 @@ def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str
 
 
 def contents_read(store: Database, rubric: str) -> list[str]:
-    """Return the contents of the readings of the test labels, in the order of time."""
+    """Return the `content` of each reading of the test labels, in the order of time."""
     return [event["content"] for event in _details_of(store, READ, rubric)]
 
 
 def note_end(store: Database, rubric: str, outcome: Mapping[str, Any], done_by: str) -> None:
-    """Append the outcome of a run, unless it is known except for the price."""
+    """Append the outcome of a run, unless one that differs at most in the price is recorded."""
 
     def unpriced(end: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in end.items() if name != "price"}
@@ -201,8 +200,8 @@ def rubrics_improved(store: Database) -> list[str]:
 def price_of(
     store: Database, rubric: str, raters: Iterable[str], units: Iterable[str]
 ) -> float | None:
-    """Return the cost in US dollars, since the labels were split, of these graders' attempts at
-    these units and of their audits (`attacked_grades`), and all proposals; None if not all known.
+    """Return what improving a grader has cost since the labels were split, in US dollars: these
+    graders' attempts at these units, their injection audits, and all proposals. None if unknown.
     """
     split_at = sa.select(sa.func.min(lead_events.c.created_at)).where(
         lead_events.c.kind == PARTED, lead_events.c.rater_id == rubric
@@ -233,7 +232,7 @@ def _append_detail(
 
 def _details_of(store: Database, kind: str, rubric: str) -> list[dict[str, Any]]:
     """Return the details of all events of a kind about a rubric, in the order of time."""
-    return [detail for about, detail in _details_by_rubric(store, kind) if about == rubric]
+    return [detail for name, detail in _details_by_rubric(store, kind) if name == rubric]
 
 
 def _details_by_rubric(store: Database, kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -353,7 +352,7 @@ def acts(store: Database) -> pd.DataFrame:
         adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # ties as well
+    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # of ties too
     table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
     return table.reset_index(drop=True)
 
@@ -371,12 +370,13 @@ def _acts_in(
 # ---- interim analyses ---------------------------------------------------------------------------
 # They are called looks. Each look at new labels is another chance of an error, so they are counted;
 # another analysis of the same labels is the same look.
-_HASHED = ["unit_id", "rater_id", "label", "order", "draw"]
+_HASHED_COLUMNS = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
     """Return a hash of people's labels (of one rubric) that ignores the order of rows."""
-    people = ratings.loc[ratings["rater_kind"] == "human", _HASHED].sort_values(_HASHED)
+    people = ratings.loc[ratings["rater_kind"] == "human", _HASHED_COLUMNS]
+    people = people.sort_values(_HASHED_COLUMNS)
     return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
 
 
@@ -386,7 +386,7 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
     """
     numbers = {}
     with store.write() if record else store.read() as connection:
-        past_looks = _looked_at(connection)
+        past_looks = _past_looks(connection)
         for rubric, digest in present.items():
             hashes = past_looks.get(rubric, [])
             if digest not in hashes and record:
@@ -399,13 +399,13 @@ def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> d
 def coming_looks(store: Store, present: Mapping[str, str]) -> dict[str, int]:
     """Return the number that a look at these labels has, or would have, by rubric."""
     with store.read() as connection:
-        past_looks = _looked_at(connection)
+        past_looks = _past_looks(connection)
     # The first index of a digest: that of the past look at these labels, else that of a new one.
     looks = {rubric: [*past_looks.get(rubric, []), digest] for rubric, digest in present.items()}
     return {rubric: looks[rubric].index(digest) + 1 for rubric, digest in present.items()}
 
 
-def _looked_at(connection: sa.Connection) -> dict[str, list[str]]:
+def _past_looks(connection: sa.Connection) -> dict[str, list[str]]:
     """Return the hashes of the labels of past looks, by rubric, each once and in order."""
     query = sa.select(look_events.c.rubric, look_events.c.labels_hash)
     hashes_by_rubric: dict[str, list[str]] = {}

@@ -1,5 +1,5 @@
-"""Replies of graders and subjects, append-only: graders' texts and what identifies each reply,
-grades of the injection audit, attempts at subjects' responses, and batches in progress.
+"""Replies of graders and subjects (the rated models), append-only: graders' texts and the ids of
+their replies, grades of the injection audit, attempts at responses, and batches in progress.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenhand.study.store.schema import (
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
-_UNITS_PER_QUERY = 400
+_UNITS_PER_QUERY = 400  # below the databases' limits on the values of a query
 _KEY_DIGITS = 40  # of a grade's key, with which the id of its request begins
 
 GradeKey = tuple[str, str, str]  # (rubric, unit id, grader)
@@ -71,15 +71,15 @@ def gave_probabilities_without_reasoning(store: Store, rater_id: str) -> bool:
 
 
 def raw_replies(
-    store: Store, wanted: Sequence[GradeKey], accepted: Mapping[str, Collection[str]]
+    store: Store, grade_keys: Sequence[GradeKey], accepted: Mapping[str, Collection[str]]
 ) -> dict[GradeKey, list[str]]:
-    """Return the latest reply to every order and draw of each `wanted` grade, under a rubric's text
-    in `accepted` (rubric -> hashes). Equal replies are listed once, empty ones not at all. Of a
+    """Return for each grade its latest reply in every order and draw, under a text of the rubric in
+    `accepted` (rubric -> hashes). Equal replies are listed once, empty ones not at all. Of a
     reply with a reason only the reason is returned, with a note where the sides were swapped.
     """
-    keys = set(wanted)
+    keys = set(grade_keys)
     latest: dict[tuple[GradeKey, str, int], str] = {}  # by grade, order and draw
-    units = list(dict.fromkeys(unit for _, unit, _ in wanted))
+    units = list(dict.fromkeys(unit for _, unit, _ in grade_keys))
     names = ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
     columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
     query = sa.select(*columns).order_by(grades.c.event_id)
@@ -147,7 +147,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
 # ---- subjects' responses ------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class ResponseAttempt:
-    """The result of one prompt: a response, which may be empty, or why there is none."""
+    """The result of sending a prompt: a response, which may be empty, or why there is none."""
 
     subject: str
     pair_id: str
@@ -176,7 +176,7 @@ class ResponseLog:
         return set(self._texts(subject)) | set(zip(stored["pair_id"], stored["side"], strict=True))
 
     def add_whole_pairs(self, subject: str) -> int:
-        """Add pairs with all their responses to the study; return the number of responses."""
+        """Add logged responses to the study, of whole pairs that it lacks; return how many."""
         texts = self._texts(subject)
         stored_responses = self._store.answered()
         sides = sides_of(self._store.pairs())
@@ -201,8 +201,8 @@ class ResponseLog:
 
 # ---- batches of grades in progress at a provider ------------------------------------------------
 # They are recorded before they are sent, so that a run that is killed at any time is continued by
-# the next. A chunk is intended, submitted, then collected - or abandoned, if it never reached the
-# provider. Its grades are written together with "collected".
+# the next. A chunk, as a batch is called here, is intended, submitted, then collected - or, if it
+# never reached the provider, abandoned. Its grades are written together with "collected".
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
     """A request of a chunk as it was sent, and the id under which the provider answers it. It names
@@ -237,7 +237,7 @@ class Chunk:
     rater_id: str
     base_url: str
     requests: tuple[BatchRequest, ...]
-    at_most_usd: float | None = None
+    at_most_usd: float | None = None  # its largest possible cost, if known
     batch_id: str = ""
     created_at: str = field(default_factory=utc_now)
 
@@ -287,7 +287,7 @@ class BatchJournal:
         return set(self._store.values(query))
 
     def under_way(self, rater_id: str) -> list[Chunk]:
-        """Return the chunks that are neither collected nor abandoned, oldest first."""
+        """Return this grader's chunks that are neither collected nor abandoned, oldest first."""
         events = batch_events.c
         closed = sa.select(events.chunk).where(events.kind.in_(("collected", "abandoned")))
         submitted = sa.select(events.chunk, events.batch_id).where(events.kind == "submitted")
