@@ -1,4 +1,5 @@
-"""Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels.
+"""Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels: a
+pattern is what each rater answered about a unit, and units with the same pattern are counted.
 
 Ratings are split into parts by a hash of their unit, as a unit's ratings may be far apart in the
 source; each part is reduced by itself to counts of label patterns, and the reduced tables are added
@@ -55,7 +56,7 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""Options that need single ratings, as typed, and the alternative (docs/millions.md)."""
+"""By field, the options that need single ratings, as typed, and alternatives (docs/millions.md)."""
 PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
 _TIMEOUT = 10.0  # seconds until a scheduler must have answered
@@ -97,7 +98,8 @@ def analyse_at_scale(
         n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
         read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
         piece_facts = client.gather([submit(attrgetter("facts"), task) for task in read_tasks])
-        part_tasks = [[submit(one_part, task, i) for task in read_tasks] for i in range(n_parts)]
+        parts = range(n_parts)  # for each, a list of tasks, one for each piece's rows of this part
+        part_tasks = [[submit(one_part, task, part) for task in read_tasks] for part in parts]
         del read_tasks  # so that workers can free the pieces
         known_facts = [facts for facts in piece_facts if facts is not None]
         if not known_facts:
@@ -108,11 +110,11 @@ def analyse_at_scale(
         plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
         reduced = [submit(reduce_part, tasks, plan_task) for tasks in part_tasks]
         while len(reduced) > 1:
-            starts = range(0, len(reduced), _TABLES_PER_TASK)
-            reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
+            starts, step = range(0, len(reduced), _TABLES_PER_TASK), _TABLES_PER_TASK
+            reduced = [submit(add_up, reduced[start : start + step]) for start in starts]
         tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
-    kinds, largest = [*plan.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
+    kinds, largest = [*plan.kinds.values()], max(tables.values(), key=attrgetter("n_units"))
     report_facts: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
@@ -210,9 +212,8 @@ class FactsAndParts(NamedTuple):
 @dataclass(frozen=True)
 class Reduction:
     """Instructions for reducing parts: by rubric, the scale and the kinds of its raters, in their
-    order; the columns that are `filled`; and the `kinds` of all raters. If `only_named`, those that
-    the options do not name are left out. If the source is `without_rubrics`, its ratings are all on
-    the only one of the `scales`.
+    order; the columns that are `filled`; and the `kinds` of all raters. With `only_named`, raters
+    whom the options do not name are left out; `without_rubrics`, all ratings are on the only scale.
     """
 
     reading: Reading
@@ -248,7 +249,7 @@ def _reading(
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return the instructions for reducing parts, and notes; `facts.cells` are read as ratings."""
+    """Return instructions for reducing parts, and notes; `facts.cells` stand for the ratings."""
     options = everybody_of(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
@@ -269,7 +270,7 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
-    """Return the kind of each rater."""
+    """Return the kind of each rater, by rater id."""
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
 
 
