@@ -1,10 +1,11 @@
 """Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels: a
 pattern is what each rater answered about a unit, and units with the same pattern are counted.
 
-Ratings are split into parts by a hash of their unit, as a unit's ratings may be far apart in the
-source; each part is reduced by itself to counts of label patterns, and the reduced tables are added
-up. Every task is a pure function of a piece of the source or of other tasks' results, so that the
-tasks of a worker that dies are computed again elsewhere. Workers need this package and the source.
+The source is read in pieces (files, or sections of one). As a unit's ratings may be in several, the
+ratings are then split into parts by a hash of their unit. Each part is reduced by itself to counts
+of label patterns, and the reduced tables are added up. Every task is a pure function of a piece or
+of other tasks' results: those of a worker that dies are computed again elsewhere. Workers need this
+package and the source.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""By field, the options that need single ratings, as typed, and alternatives (docs/millions.md)."""
+"""By name, what would need single ratings: as users write it, and the alternative to it."""
 PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
 _TIMEOUT = 10.0  # seconds until a scheduler must have answered
@@ -110,8 +111,8 @@ def analyse_at_scale(
         plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
         reduced = [submit(reduce_part, tasks, plan_task) for tasks in part_tasks]
         while len(reduced) > 1:
-            starts, step = range(0, len(reduced), _TABLES_PER_TASK), _TABLES_PER_TASK
-            reduced = [submit(add_up, reduced[start : start + step]) for start in starts]
+            starts = range(0, len(reduced), _TABLES_PER_TASK)
+            reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
         tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
     kinds, largest = [*plan.kinds.values()], max(tables.values(), key=attrgetter("n_units"))
@@ -230,9 +231,9 @@ def _reading(
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
-    categories = {label.casefold() for label in options.categories}
+    declared = {label.casefold() for label in options.categories}  # labels, even if they say "none"
     codes = {folded(code).casefold() for code in options.missing}
-    reading = Reading(name, dict(options.columns), cluster_by, labels.NO_LABEL - categories | codes)
+    reading = Reading(name, dict(options.columns), cluster_by, (labels.NO_LABEL - declared) | codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
