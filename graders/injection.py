@@ -315,11 +315,11 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
     second of any pair, since units of one pair are correlated. A larger count adds to these units.
     """
     seed, n_by_pair = study.config.seed, Counter[str]()
-    ranked = []  # of (units of the same pair before this one, unit)
+    rank_by_unit: dict[str, int] = {}  # number of units of the same pair before this one
     shuffled = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
     for unit in shuffled:
         pair = parse_unit_id(unit).pair_id
-        ranked.append((n_by_pair[pair], unit))
+        rank_by_unit[unit] = n_by_pair[pair]
         n_by_pair[pair] += 1
-    ranked.sort(key=lambda rank_and_unit: rank_and_unit[0])  # stable: keeps the shuffled order
-    return [unit for _, unit in ranked[:count]]
+    # Sorting is stable: units of the same rank keep the shuffled order.
+    return sorted(shuffled, key=rank_by_unit.__getitem__)[:count]

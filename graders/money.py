@@ -328,9 +328,9 @@ class Budget:
         while not self.fits(min_amount):
             if self._reserved == 0:
                 self.exhausted = True
-                key = "grade.over_budget_with_lost" if self.lost else "grade.over_budget"
+                name = "over_budget_with_lost" if self.lost else "over_budget"
                 amounts = {"limit": self.limit, "spent": self.spent, "lost": self.lost}
-                raise OverBudget(written(key, **amounts, least=min_amount))
+                raise OverBudget(written(f"grade.{name}", **amounts, least=min_amount))
             settlement = anyio.Event()
             self._waiting.append(settlement)
             await settlement.wait()

@@ -394,9 +394,9 @@ def plan_grading(
         units_by_rubric = {new_text: _held_out_units(study, new_text)}
         accepted = {new_text.name: (new_text.hash,)}
     allowed = None if options.units is None else set(options.units)
-    for rubric, units in units_by_rubric.items():
-        units = units if allowed is None else [unit for unit in units if unit in allowed]
-        units_by_rubric[rubric] = [unit for unit in units if options.shard.contains(unit)]
+    for rubric, all_units in units_by_rubric.items():
+        units = [unit for unit in all_units if options.shard.contains(unit)]
+        units_by_rubric[rubric] = [unit for unit in units if allowed is None or unit in allowed]
     _check_rubrics(list(units_by_rubric), specs, options.method)
     tasks = []
     for spec, settings in zip(specs, settings_by_grader, strict=True):

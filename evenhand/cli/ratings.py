@@ -70,7 +70,7 @@ def run_annotate(arguments: Namespace) -> int:
         say("several.start", folder=folders[0].parent)
     typed_folders = [folder.resolve() for folder in arguments.dirs]  # studies, or folders of them
     path = study_path(arguments.path) if arguments.path else ""
-    has_one_study = len(typed_folders) == 1 and folders == typed_folders
+    has_one_study = len(typed_folders) == 1 and folders == typed_folders  # no folder of studies
     if path or not has_one_study:  # studies have paths, so that the address must have no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:

@@ -174,7 +174,7 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
         flags = number_of(len({unit for unit, _ in findings.flags}), "item")
         heading = {"title": findings.rubric.title, "name": findings.rubric.name}
         say("suggest.rubric", **heading, unclear=unclear, flags=flags)
-        for (people, grader), units in findings.groups.items():
+        for (people, grader), units in findings.groups.items():  # by the labels of both
             chosen = {"people": findings.with_names(people), "grader": findings.with_names(grader)}
             sentence = written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
             console().print(f"  {sentence}")
