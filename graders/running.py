@@ -157,7 +157,7 @@ class GraderSummary:
     """One grader's part of a run, counted in grades and updated as they come. `already` is the
     number of grades before this run, `planned` of those to be collected. `unscored` counts grades
     without a label by reason, `without_probabilities` labels that should have had them. `stopped`
-    is the reason if the grader was stopped early, else "".
+    is the reason for an early end, or "".
     """
 
     rater_id: str

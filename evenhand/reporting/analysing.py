@@ -85,7 +85,7 @@ def analyse_study(
         )
     published = published_figures(study) if study.config.published else None
     raters = dataset.ratings["rater_id"].unique()
-    dataset = dataset.named()
+    dataset = dataset.named()  # with display names in place of ids
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
     context = _study_context(study, dataset, analysis, raters)
     if published is None:

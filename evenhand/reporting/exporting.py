@@ -75,7 +75,7 @@ def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
 
 def exported_units(study: Study) -> pd.DataFrame:
     """Return the units of the sample, then all others that were rated."""
-    sample, all_units = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    sample, all_units = study.units_with_lengths("sample"), study.units_with_lengths("all")
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, all_units[all_units["unit_id"].isin(others)]], ignore_index=True)
 
@@ -86,6 +86,7 @@ def exported_final(study: Study) -> pd.DataFrame:
     """
     final, units = final_labels(study).drop(columns=["labels", "agreement"]), exported_units(study)
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
+    # A final label is of a unit, which its table calls item.
     units = units.rename(columns={"item_id": "item_id_of_item", "unit_id": "item_id"})
     return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))
 

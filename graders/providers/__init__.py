@@ -176,12 +176,12 @@ def _check_declared(provider: Provider, address: str) -> None:
             settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
             continue
         owners = [row for row in _table().values() if row.key_env == variable]  # whose key it is
-        urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
-        goes_to_owner = any(url and _origin(url) == _origin(address) for url in urls)
-        is_owner = not provider.by_study and any(owner.name == provider.name for owner in owners)
-        if setting == "key_env" and is_owner:  # the key would be sent without the section, too
+        owner_urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
+        goes_to_owner = any(url and _origin(url) == _origin(address) for url in owner_urls)
+        is_own_key = not provider.by_study and any(owner.name == provider.name for owner in owners)
+        if setting == "key_env" and is_own_key:  # the key would be sent without the section, too
             continue
-        allowed = {key_variable(address)} | ({variable} if goes_to_owner or is_owner else set())
+        allowed = {key_variable(address)} | ({variable} if goes_to_owner or is_own_key else set())
         settings.check(f"[providers.{provider.name}] {setting}", variable, address, allowed)
 
 
@@ -269,9 +269,8 @@ _USAGE = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
     """A grader as its user named it, and the endpoint where it is asked (None for a baseline).
-    `text` is its `rater_id` at default settings: the name as typed, plus the address if the
-    environment or study.toml sets another than the provider's public one. `base_url` is this
-    address, or empty.
+    `text` is its `rater_id` at default settings: the name, plus an address that the environment or
+    study.toml sets, if it is not the provider's public one. `base_url` is the address in it.
     """
 
     text: str
