@@ -413,7 +413,7 @@ class OptionReading:
     unfinished: float = 0.0
     """The part of `unseen` for beginnings that name no option yet, such as a bracket."""
     ambiguous: float = 0.0
-    """The mass on tokens that begin two options and were not chosen, so that neither is known."""
+    """The mass on unchosen tokens that begin two options; which of these follows is not known."""
 
     @property
     def label(self) -> str:
@@ -509,7 +509,7 @@ def _read_from(
             mass = path_probability * token.probability
             spelling = _spelling(beginning, token.text, keys)
             if unsplit_numbers and spelling.key and spelling.key.isdigit():
-                spelling = _Spelling(spelling.key)
+                spelling = _Spelling(spelling.key)  # no further digit will follow
             # The next token may make a key that ends the text into a longer word: "A" into "Apart".
             may_grow = spelling.key and re.search(r"(?:[^\W_]|[+-])\Z", beginning + token.text)
             is_open = spelling.may_change or spelling.is_prefix or may_grow
