@@ -1,9 +1,9 @@
 """The demos: synthetic studies, and case studies of published labels.
 
 `make_demo` makes a synthetic study from shipped prompts, responses and ratings, with a real lexical
-grader. The synthetic tables were made by a program from a seed (`data/README.md`), so that a demo
-is the same in every version. `analyse_published` analyses published labels (`data/published.md` has
-their sources and licences), and `findings` says what they show.
+grader, which counts cue words. A program made the synthetic tables from a seed (`data/README.md`),
+so that a demo is the same in every version. `analyse_published` analyses published labels
+(`data/published.md` has their sources and licences), and `findings` says what they show.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class PublishedLabels:
     """A table of `published_labels.toml`: a file of published labels, the options of `evenhand
-    check` for it, and the keys of the result rows with the figures that its case study names.
+    check` for it, and the figures that its case study names, each with the key of its result row.
     """
 
     file: str
@@ -46,7 +46,7 @@ PUBLISHED = {name: PublishedLabels(**table) for name, table in _TABLES.items()}
 
 
 def published_labels(study: str) -> pd.DataFrame:
-    """Return published labels as a ratings table: a row for each unit, rater and order."""
+    """Return published labels as a ratings table: a row for each unit (item), rater and order."""
     file = _shipped(f"published_{PUBLISHED[study].file}.gz")
     return pd.read_csv(file, dtype=str, keep_default_na=False)
 
@@ -82,7 +82,7 @@ def findings(study: str, analysis: Analysis) -> list[str]:
     fields: dict[str, object] = {
         name: rows[tuple(key)]["estimate"] for name, key in PUBLISHED[study].figures.items()
     }
-    verdicts = [verdict["verdict"] for verdict in analysis.verdicts]
+    verdicts = [verdict["verdict"] for verdict in analysis.verdicts]  # codes, one for each grader
     fields |= {f"n_{code}": verdicts.count(code) for code in set(verdicts)}
     fields["graders"] = len(verdicts)
     return written("demo.dices" if study == "dices" else "demo.llmbar", **fields).splitlines()
@@ -100,9 +100,9 @@ PRICES = {
 }
 """Invented prices in US dollars per grade of the synthetic graders."""
 _GRADED_RUBRICS = {"pairs": None, "stance": ["stance"]}
-"""The rubrics that the lexical grader grades in a demo; None for all. Others have no cues."""
+"""By demo, the rubrics that have cue words for the lexical grader; None for all."""
 _ITEMS_JUDGE = "synthetic_judge"  # the column with a judge's labels in the demo of items
-_STEPS = 4  # steps of `make_demo`, for its progress
+_STEPS = 4  # of `make_demo`, for its progress bar
 
 
 def default_folder(name: str) -> Path:
@@ -131,7 +131,7 @@ def demo_plan(study: str, folder: Path) -> tuple[StudyPlan, dict[str, object]]:
     from evenhand.study.tables.formats import read_table
 
     common: dict[str, Any] = {
-        "raters_per_unit": 4,  # one more than synthetic annotators: a visitor can label too
+        "raters_per_unit": 4,  # one more than there are synthetic annotators: the user can label
         "synthetic": True,
         "name": f"{folder.name} (synthetic demo)",
     }

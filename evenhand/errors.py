@@ -7,7 +7,7 @@ from evenhand.texts import written
 
 
 class InputError(ValueError):
-    """Input that cannot be used: one sentence with the place (file, row) and the remedy.
+    """Input that cannot be used: one sentence on what is wrong, where (file, row) and the remedy.
 
     The command line prints the sentence and exits with 2; nothing has been written.
     """

@@ -104,8 +104,9 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
     values = {name: str(metadata[name]) for name in rubric.variables if name in metadata}
     if rubric.unit == "response":
         cells = {"prompt": state.input_text, **values}
-        texts = {"a": values.get("response", state.output.completion)}  # a response is a side a
-        return presented_values(rubric, ("", "", "a"), order, cells, texts)  # (pair, subject, side)
+        unit = ("", "", "a")  # (pair, subject, side); a single response counts as side a
+        texts = {"a": values.get("response", state.output.completion)}
+        return presented_values(rubric, unit, order, cells, texts)
     if rubric.unit == "comparison":  # the prompt is the sample's input
         values = {"prompt": state.input_text, **values}
     for name in rubric.variables:
@@ -115,7 +116,7 @@ def _shown_values(rubric: Rubric, state: TaskState, order: str) -> dict[str, str
                 f"{rubric.name!r} needs"
             )
     texts = {side: values.get(f"response_{side}", "") for side in "ab"}
-    return presented_values(rubric, ("", "", ""), order, values, texts)  # both sides
+    return presented_values(rubric, ("", "", ""), order, values, texts)  # no side: both
 
 
 def _messages(prompt: PromptText) -> list[ChatMessage]:
@@ -136,5 +137,5 @@ def _reply(output: ModelOutput) -> dict[str, Any]:
     choice = output.choices[0]
     message = {"content": output.completion}
     logprobs = choice.logprobs.model_dump(exclude_none=True) if choice.logprobs else None
-    stop = _FINISH_REASONS.get(choice.stop_reason, choice.stop_reason)
-    return {"choices": [{"message": message, "finish_reason": stop, "logprobs": logprobs}]}
+    reason = _FINISH_REASONS.get(choice.stop_reason, choice.stop_reason)
+    return {"choices": [{"message": message, "finish_reason": reason, "logprobs": logprobs}]}

@@ -26,8 +26,8 @@ def app_port(port: int | None) -> int:
 
 
 def open_when_up(url: str, port: int) -> None:
-    """Start a process that opens a page in a browser once the app answers, for up to a minute."""
-    program = (
+    """Start a process that waits up to a minute for the app and then opens a page in a browser."""
+    program = (  # 240 attempts, a quarter of a second apart
         "import socket, sys, time, webbrowser\n"
         "for _ in range(240):\n"
         "    try:\n"

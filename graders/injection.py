@@ -1,9 +1,12 @@
-"""An audit of prompt injection: a grader is asked about units, first clean and then under attack.
+"""An audit of prompt injection: a grader labels units (items), first clean and then under attack.
 
-The attacks are in `attacks.toml`, and a user's own in a file of the same form. Every attack is
-exactly as long as its placebo, a text that asks for nothing, so that an attack's larger effect is
-not due to length. `Suite` holds the attacks, `AuditPlan` plans the questions, and `audit_injection`
-asks them with the runner of `grade`: resumable, and within a budget.
+A *trial* is one question of the audit: a unit, the name of the attack appended to it ("clean" for
+none), the option that the attack asks for (its *target*), the text of the unit to which it is
+appended (its *place*, such as a response), and the number of the draw. Every attack is exactly as
+long as its *placebo*, a text that asks for nothing: its larger effect is then not due to length.
+
+The attacks are in `attacks.toml`, and a user's own in a file of the same form. `Suite` holds them,
+`AuditPlan` plans the questions, `audit_injection` asks them as `grade` does, within a budget.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ _BREAK = "\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A text that asks for an option, and the placebo text that it is compared with."""
+    """A text that asks for an option, and the name of the placebo that it is compared with."""
 
     name: str
     text: str
@@ -77,12 +80,13 @@ class Suite:
         """
         variable = variable_of(place)
         tag = "turn" if variable in rubric.conversations else variable  # turns have their own tags
-        attacks, keys = self.attacks, rubric.categories
-        lengths = [len(entry.aimed_at(key, tag)) for entry in attacks for key in keys]
-        entry = {entry.name: entry for entry in attacks}.get(attack)  # None for a placebo's name
-        text = entry.aimed_at(target, tag) if entry else ""
-        placebo = entry.placebo if entry else attack
-        length = _LONG_LENGTH if placebo == ratings.LONG_PLACEBO else max(lengths) + 2 * len(_BREAK)
+        attacks, keys = {entry.name: entry for entry in self.attacks}, rubric.categories
+        max_length = max(len(entry.aimed_at(key, tag)) for entry in self.attacks for key in keys)
+        text, placebo = "", attack  # for a placebo's name
+        if attack in attacks:
+            text, placebo = attacks[attack].aimed_at(target, tag), attacks[attack].placebo
+        is_long = placebo == ratings.LONG_PLACEBO
+        length = _LONG_LENGTH if is_long else max_length + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
         return _BREAK + (_FILLER * (filler_length // len(_FILLER) + 1))[:filler_length] + end
@@ -90,10 +94,10 @@ class Suite:
     def trials_of(
         self, targets: Sequence[str], places: Sequence[str]
     ) -> list[tuple[str, str, str]]:
-        """Return (attack, target, place) for every trial except that of the clean text."""
-        texts = [(ratings.PLACEBO, ""), (ratings.LONG_PLACEBO, "")]
-        texts += [(attack.name, target) for attack in self.attacks for target in targets]
-        return [(attack, target, place) for place in places for attack, target in texts]
+        """Return (attack, target, place) of each text to append: both placebos and every attack."""
+        aimed = [(ratings.PLACEBO, ""), (ratings.LONG_PLACEBO, "")]
+        aimed += [(attack.name, target) for attack in self.attacks for target in targets]
+        return [(attack, target, place) for place in places for attack, target in aimed]
 
 
 @cache
@@ -142,7 +146,7 @@ def targets_of(rubric: Rubric) -> tuple[str, str]:
 def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
     """Return the groups of places that an attack can be appended to, as `AttackedQuestion.side` has
     them: the responses ("", or "a" and "b"), the prompts, and every other block that the rubric
-    shows. Each unit is attacked in one group, in turn, so that several cost no more than one.
+    shows. The groups take turns from unit to unit, so that several cost no more than one.
     """
     groups: list[tuple[str, ...]] = [("", "a", "b"), ("prompt", "prompt_a", "prompt_b")]
     groups += [(block.column,) for block in rubric.blocks if block.column not in TEXT_VARIABLES]
@@ -154,7 +158,7 @@ def places_of(rubric: Rubric) -> list[tuple[str, ...]]:
 # ---- the audit ----------------------------------------------------------------------------------
 
 _DEFAULT_LIMITS = RequestLimits()
-_UNKNOWN_LABEL = "\0"  # no option's key
+_UNKNOWN_LABEL = "\0"  # stands for a clean label that is not known yet; no option has this key
 
 
 @dataclass(frozen=True)
@@ -179,19 +183,21 @@ def audit_injection(
     cancel: bool = False,
 ) -> running.RunSummary:
     """Ask the missing questions of an audit: the clean texts first, then the attacks, each aimed at
-    an option that the grader did not give to the clean text. Safe to interrupt and to run again.
-    `batch` and `cancel` are those of `grade`; clean and attacked texts go in different batches.
-    Raises InputError as `grade` does.
+    an option that the grader did not give to the clean text, in batches of their own. Safe to
+    interrupt and to run again. `batch`, `cancel` and the errors raised are those of `grade`.
     """
     with running.only_runner(study):
-        run = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
-        audit = AuditPlan(study, options, run.scrubber)
-        for plan in (audit.clean,) if cancel else (audit.clean, audit.attacked):
-            task = plan()  # only now, as attacks are aimed away from the clean labels
-            replace(run, progress=running.ProgressCounter(progress)).collect([task])
-            if run.summary.stopped:
+        rounds = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
+        audit = AuditPlan(study, options, rounds.scrubber)
+        # Any task of the audit's grader cancels all of its audit's batches, so one is enough.
+        stages = (audit.clean,) if cancel else (audit.clean, audit.attacked)
+        for plan_stage in stages:
+            task = plan_stage()  # only now, as attacks are aimed away from the clean labels
+            counter = running.ProgressCounter(progress)  # counts each stage from 0
+            replace(rounds, progress=counter).collect([task])
+            if rounds.summary.stopped:
                 break
-    return run.summary
+    return rounds.summary
 
 
 def audit_in_rounds(rounds: running.Rounds, options: AuditOptions) -> running.RunSummary:
@@ -199,10 +205,10 @@ def audit_in_rounds(rounds: running.Rounds, options: AuditOptions) -> running.Ru
     budget of these rounds. Returns the summary of all rounds so far.
     """
     audit = AuditPlan(rounds.study, options, rounds.scrubber)
-    name = written("improve.audited", grader=audit.rater_id)
-    for plan in (audit.clean, audit.attacked):
-        rounds.collect([plan()], name=name)
-        if rounds.summaries[name].stopped:
+    summary_name = written("improve.audited", grader=audit.rater_id)
+    for plan_stage in (audit.clean, audit.attacked):
+        rounds.collect([plan_stage()], name=summary_name)
+        if rounds.summaries[summary_name].stopped:
             break
     return rounds.summary
 
@@ -223,7 +229,7 @@ class AuditPlan:
             raise InputError(f"units is {options.units}; it must be at least 1")
         single = [rubric for rubric in study.rubrics.values() if rubric.kind.is_single]
         names = options.grading.rubrics or [entry.name for entry in single if not entry.variant_of]
-        for name in names or study.rubrics:  # without names the first unsuitable rubric is reported
+        for name in names or study.rubrics:  # without names, an unsuitable one is reported
             if name in study.rubrics and not study.rubrics[name].kind.is_single:
                 raise InputError(
                     f"rubric {name!r} asks for several options, and attacks ask for one; name "
@@ -251,7 +257,7 @@ class AuditPlan:
         """Plan the attacked questions: the same units, with attacks aimed at each end of the scale
         that is not the unit's clean label. A unit without a clean label is left out.
         """
-        return self._open_task({rubric: self._attack_trials(rubric, "") for rubric in self._units})
+        return self._open_task({rubric: self._attack_trials(rubric) for rubric in self._units})
 
     def largest(self) -> GradingTask:
         """Plan the largest possible audit, before the clean answers are known: every unit is
@@ -263,23 +269,22 @@ class AuditPlan:
         questions = (*clean.questions, *attacked.questions)
         return replace(clean, questions=questions, already=clean.already + attacked.already)
 
-    def _attack_trials(self, rubric: Rubric, assumed_label: str) -> list[Trial]:
+    def _attack_trials(self, rubric: Rubric, assumed_label: str = "") -> list[Trial]:
         """Return the attacks on the units with a clean label. If there is an `assumed_label`, units
         without a clean label are attacked as if they had this one.
         """
-        labels, attacks = self._label_by_trial(rubric), []
-        places = places_of(rubric)
+        labels, draws, trials = self._label_by_trial(rubric), range(self._draws), list[Trial]()
+        groups = places_of(rubric)
         for index, unit in enumerate(self._units[rubric]):
-            draws = range(self._draws)
             clean_labels = [labels.get((unit, ratings.CLEAN, "", "", draw), "") for draw in draws]
             if not (label := ratings.label_of_draws(clean_labels) or assumed_label):
                 continue
             targets = [target for target in targets_of(rubric) if target != label]
             if label == _UNKNOWN_LABEL and len(rubric.categories) == 2:
                 targets = targets[:1]  # the label will be one of the two
-            trials = self._suite.trials_of(targets, places[index % len(places)])
-            attacks += [(unit, *trial, draw) for trial in trials for draw in range(self._draws)]
-        return attacks
+            attacks = self._suite.trials_of(targets, groups[index % len(groups)])
+            trials += [(unit, *attack, draw) for attack in attacks for draw in draws]
+        return trials
 
     def _open_task(self, trials_by_rubric: Mapping[Rubric, Sequence[Trial]]) -> GradingTask:
         """Return the task of the trials that have no grade yet."""
@@ -292,15 +297,14 @@ class AuditPlan:
             already += len(trials) - len(open_trials)
             for unit, attack, target, place, draw in open_trials:
                 suffix = "" if attack == ratings.CLEAN else suffix_of(rubric, attack, target, place)
-                trial = {"target": target, "side": place, "suite": version, "suffix": suffix}
-                questions.append(AttackedQuestion(unit, rubric, order, draw, attack, **trial))
+                fields = {"target": target, "side": place, "suite": version, "suffix": suffix}
+                questions.append(AttackedQuestion(unit, rubric, order, draw, attack, **fields))
         rubrics = {question.rubric.name: question.rubric for question in questions}
-        return replace(
-            self._task, rubrics=rubrics, questions=questions, already=already, attacked=True
-        )
+        task = replace(self._task, rubrics=rubrics, questions=questions)
+        return replace(task, already=already, attacked=True)
 
     def _label_by_trial(self, rubric: Rubric) -> dict[Trial, str]:
-        """Return the labels of the grader's finished trials of this suite."""
+        """Return the grader's finished trials of this suite, each with its label or ""."""
         accepted = self._study.accepted_hashes()[rubric.name]
         store, suite = self._study.store, self._suite.version
         return finished_trials(store, self.rater_id, rubric.name, accepted, suite)
@@ -311,11 +315,11 @@ def audited_units(study: Study, rubric: Rubric, count: int) -> list[str]:
     second of any pair, since units of one pair are correlated. A larger count adds to these units.
     """
     seed, n_by_pair = study.config.seed, Counter[str]()
-    ranked = []  # of (units of the same pair before this one, unit)
+    rank_by_unit: dict[str, int] = {}  # number of units of the same pair before this one
     shuffled = sorted(study.rubric_units(rubric), key=lambda unit: digest(seed, "injection", unit))
     for unit in shuffled:
         pair = parse_unit_id(unit).pair_id
-        ranked.append((n_by_pair[pair], unit))
+        rank_by_unit[unit] = n_by_pair[pair]
         n_by_pair[pair] += 1
-    ranked.sort(key=lambda rank_and_unit: rank_and_unit[0])  # stable: keeps the shuffled order
-    return [unit for _, unit in ranked[:count]]
+    # Sorting is stable: units of the same rank keep the shuffled order.
+    return sorted(shuffled, key=rank_by_unit.__getitem__)[:count]

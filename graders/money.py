@@ -28,7 +28,7 @@ from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.texts import written
 
 _MAX_TOKENS = 10**9  # a larger value in a reply is a fault, and counts as 0
-_ADDED_INPUT = 2_000  # tokens that a provider adds: schema, frame of the conversation
+_ADDED_INPUT = 2_000  # tokens that a provider adds to a request: a schema, marks of the turns
 _UNLIMITED_OUTPUT = 128_000  # most tokens of an answer to a request without a limit
 _BYTES_PER_TOKEN = 4  # of English text, for estimates; a token is one byte at least
 _MAX_BYTES_PER_TOKEN = 8  # on average over a prompt; long English words have six
@@ -37,16 +37,15 @@ _USUAL_IMAGE = 1_600  # for estimates
 _MAX_CLAUDE_IMAGE = 5_000
 _MAX_IMAGE = 26_000  # of any model: gpt-4o-mini's
 _US_FACTOR = Decimal("1.1")  # price of Claude restricted to the US
-_MAX_HEADER_USD = 1e6
-_COST_HEADER = "x-litellm-response-cost"
-LIMIT_NAMES = ("max_tokens", "max_completion_tokens")
+_COST_HEADER = "x-litellm-response-cost"  # in which a gateway reports the cost of a reply
+_MAX_HEADER_USD = 1e6  # a larger cost in that header is a fault
+LIMIT_NAMES = ("max_tokens", "max_completion_tokens")  # fields that limit a request's output
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Numbers of tokens billed. `input` includes those read from a cache (`cached`) and those
-    written to one (`written`, which includes those kept for an hour, `written_1h`); `searches` is a
-    number of web searches.
+    """Numbers of tokens billed. `input` includes those read from a cache (`cached`) and written to
+    one (`written`; `written_1h` of these are kept for an hour). `searches` counts web searches.
     """
 
     input: int = 0
@@ -69,11 +68,11 @@ class Tokens:
         """
         by_lifetime = _object(usage, "cache_creation")
         written_1h = _count(by_lifetime, "ephemeral_1h_input_tokens")
-        written = max(
+        written = max(  # the sum by lifetime may be missing, or the total
             _count(usage, "cache_creation_input_tokens"),
             _count(by_lifetime, "ephemeral_5m_input_tokens") + written_1h,
         )
-        if "prompt_tokens" in usage:
+        if "prompt_tokens" in usage:  # OpenAI's form, whose input includes the cached tokens
             n_input = _count(usage, "prompt_tokens")
             details = _object(usage, "prompt_tokens_details")
             cached = _count(details, "cached_tokens")
@@ -83,7 +82,7 @@ class Tokens:
             output = max(_count(usage, "completion_tokens"), n_not_input)
             return cls(n_input, cached, written, output, written_1h)
         cached = _count(usage, "cache_read_input_tokens")
-        n_input = _count(usage, "input_tokens") + cached + written
+        n_input = _count(usage, "input_tokens") + cached + written  # Anthropic counts them apart
         searches = _count(_object(usage, "server_tool_use"), "web_search_requests")
         return cls(n_input, cached, written, _count(usage, "output_tokens"), written_1h, searches)
 
@@ -105,18 +104,18 @@ class Terms:
         """
         usage = _object(evidence, "usage")
         tier = evidence.get("service_tier") or usage.get("service_tier")
-        service_terms = (tier, usage.get("speed"), usage.get("inference_geo"))
-        return cls(*(word if isinstance(word, str) else "" for word in service_terms))
+        values = (tier, usage.get("speed"), usage.get("inference_geo"))  # in the fields' order
+        return cls(*(value if isinstance(value, str) else "" for value in values))
 
 
 def _object(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field that is an object, else {}."""
-    part = fields.get(name)
-    return part if isinstance(part, Mapping) else {}
+    """Return the field of this name if it is an object, else {}."""
+    value = fields.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
-    """Return a field that is a plausible count, else 0."""
+    """Return the field of this name if it is a plausible count, else 0."""
     value = usage.get(name)
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MAX_TOKENS:
         return value
@@ -130,7 +129,7 @@ class OverBudget(Stopped):
 @lru_cache(maxsize=100_000)
 def _listed_price(
     model: str,
-    provider: tuple[tuple[str, Any], ...],  # pairs in place of a dict, for the cache
+    provider: tuple[tuple[str, Any], ...],  # pairs, as `lru_cache` cannot hash a dict
     context: tuple[tuple[str, str], ...],
     tokens: Tokens,
 ) -> Decimal:
@@ -151,7 +150,7 @@ def _listed_price(
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """The prices of one model; `study_prices` are the study's own, for every tier and batch."""
+    """The prices of one model; the `study_prices` of study.toml hold for every tier and batch."""
 
     spec: GraderSpec
     batch: bool = False
@@ -205,21 +204,21 @@ class Tariff:
     def at_most(self, request: Mapping[str, Any], output: int | None = None) -> Decimal:
         """Return an upper bound on the bill for a request, in US dollars. It counts a token for
         every byte of text, the most tokens of any provider for every image, all input written to
-        the most expensive cache, and for each draw as many tokens of output as the request allows,
-        or `output`.
+        the dearest cache, and for each draw `output` tokens, or else as many as the request allows.
         """
         is_claude = self.spec.api_format == "messages"
         without_images, n_images = _without_images(request)
         n_input = len(json.dumps(without_images, ensure_ascii=False).encode()) + _ADDED_INPUT
         n_input += n_images * (_MAX_CLAUDE_IMAGE if is_claude else _MAX_IMAGE)
         limit = output_limit(request) if output is None else output
-        n_output = limit * int(request.get("n", 1))
+        n_output = limit * int(request.get("n", 1))  # `n` answers to one request
+        dearest_terms = Terms(region="us" if is_claude else "")  # only Claude costs more in the US
         cases = (  # no cache, the usual cache, one for an hour
             Tokens(input=n_input, output=n_output),
             Tokens(input=n_input, written=n_input, output=n_output),
             Tokens(input=n_input, written=n_input, written_1h=n_input, output=n_output),
         )
-        return max(self.cost(tokens, Terms(region="us" if is_claude else "")) for tokens in cases)
+        return max(self.cost(tokens, dearest_terms) for tokens in cases)
 
     def at_least(self, request: Mapping[str, Any]) -> Decimal:
         """Return a low estimate of the bill in US dollars: a cached prompt, one token of output."""
@@ -273,8 +272,8 @@ def output_limit(request: Mapping[str, Any]) -> int:
 def usage_facts(
     evidence: Mapping[str, Any], tariff: Tariff | None, charged_usd: float | None = None
 ) -> dict[str, Any]:
-    """Return the usage and, if known, the cost for a grade's provenance. The cost is `charged_usd`,
-    as a gateway reports it, else the price of the tokens used.
+    """Return what a grade's provenance has on its reply: the tokens used and, if known, the cost
+    and its source. The cost is `charged_usd`, as a gateway reports it, else the tokens' price.
     """
     facts: dict[str, Any] = {}
     if isinstance(usage := evidence.get("usage"), Mapping) and usage:
@@ -305,7 +304,7 @@ def charged_by(headers: Mapping[str, str]) -> float | None:
 
 
 class Budget:
-    """The US dollars that several graders may spend together; without a limit, any amount."""
+    """The US dollars that several graders may spend together; any amount if the limit is None."""
 
     def __init__(self, limit: float | None = None, spent: float = 0.0) -> None:
         self.limit = None if limit is None else Decimal(str(limit))
@@ -313,7 +312,7 @@ class Budget:
         self.lost = Decimal(0)  # of `spent`, for requests without a reply, perhaps not billed
         self.exhausted = False
         self._reserved = Decimal(0)
-        self._waiting: list[anyio.Event] = []
+        self._waiting: list[anyio.Event] = []  # each set at the next settlement
 
     @property
     def _available(self) -> Decimal:
@@ -323,7 +322,7 @@ class Budget:
     async def reserve(self, amount: Decimal, min_amount: Decimal | None = None) -> Decimal:
         """Reserve an amount, or what is available if that is at least `min_amount`, and return the
         reserved amount. Where `min_amount` is not available, wait until other reservations are
-        settled. Raises OverBudget where it never will be.
+        settled. Raises OverBudget if no reservation is left that could free it.
         """
         min_amount = amount if min_amount is None else min_amount
         while not self.fits(min_amount):
@@ -332,9 +331,9 @@ class Budget:
                 name = "over_budget_with_lost" if self.lost else "over_budget"
                 amounts = {"limit": self.limit, "spent": self.spent, "lost": self.lost}
                 raise OverBudget(written(f"grade.{name}", **amounts, least=min_amount))
-            has_settled = anyio.Event()
-            self._waiting.append(has_settled)
-            await has_settled.wait()
+            settlement = anyio.Event()
+            self._waiting.append(settlement)
+            await settlement.wait()
         granted = min(amount, self._available)
         self._reserved += granted
         return granted
@@ -348,7 +347,7 @@ class Budget:
         self._reserved += amount
 
     def settle(self, reserved: Decimal, spent: Decimal, *, lost: bool = False) -> None:
-        """Replace a reservation by the amount spent, or assumed if the reply was `lost`."""
+        """Replace a reservation by the amount spent, which is assumed if the reply was `lost`."""
         self._reserved -= reserved
         self.spent += spent
         self.lost += spent if lost else 0

@@ -3,7 +3,8 @@
 `GradingOptions`, `RequestLimits` and `Shard` are what the user chooses for a run. `GraderSettings`
 are one grader's settings under these options, and `rater_id` its name with them. `warnings_about`
 looks up in a small table what a model cannot give and when it retires. `plan_grading` returns every
-grader's open questions: those that the options choose, without those that are answered.
+grader's open questions. A question is about a unit (what gets a label: a response, or a pair of
+them) under one rubric, in one order of a pair's sides ("ab" or "ba"), and for one of its draws.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
 
 BOTH_ORDERS = ("ab", "ba")
-"""Orders in which each pair is shown by default: many graders favour what they read first."""
+"""Orders of sides in which a pair is shown by default: many graders favour what they read first."""
 TIMEOUT = 300.0  # seconds for one answer, about the time that 16,000 tokens take
 MAX_SHARDS = 1000
 
@@ -62,8 +63,8 @@ class Shard:
 
     def contains(self, unit_id: str) -> bool:
         """Return True if a unit is in this part."""
-        number = int.from_bytes(blake2b(unit_id.encode(), digest_size=8).digest())
-        return number % self.of == self.index - 1
+        unit_hash = int.from_bytes(blake2b(unit_id.encode(), digest_size=8).digest())
+        return unit_hash % self.of == self.index - 1
 
     def others(self) -> Iterator[Shard]:
         """Yield the other parts, the next one first."""
@@ -86,8 +87,8 @@ class GradingOptions:
     pairs are shown. The fields from `draws` to `seed` become each grader's `GraderSettings`. With
     `retry_unscored`, items without a label are asked again. `text` is a new version of one of the
     study's rubrics: only this version is tried, on pairs that did not inform it. `prompt` replaces
-    the text of the only rubric, or its instructions. Only units in `shard` are graded, and only
-    these `units` unless None.
+    the text of the only rubric (a `JudgePrompt`) or its instructions (`Instructions`). Only units
+    in `shard` are graded, and only these `units` unless None.
     """
 
     rubrics: Sequence[str] | None = None
@@ -109,9 +110,8 @@ class GradingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
-    """The limits of a run: concurrent requests, the seconds that one may take, a factor on all
-    waits, and the budget in US dollars (None: no limit), of which `spent` were spent before. Raises
-    InputError if one is not valid.
+    """The limits of a run: concurrent requests, seconds for each, a factor on all waits, the budget
+    in US dollars (None: no limit) and what was `spent` before. Raises InputError if one is invalid.
     """
 
     concurrency: int = 32
@@ -133,7 +133,7 @@ REASON_FIRST = "reason-then-label"
 METHODS = ("label", "logprobs", "verbalised", REASON_FIRST)
 
 MIN_THINKING, MAX_THINKING = 1_024, 100_000
-"""Tokens. The API refuses fewer, and more would not leave room for an answer."""
+"""Tokens of Claude's thinking: the API refuses fewer, and more leave no room for an answer."""
 
 _PROVIDER_WORD = re.compile(r"[a-z][a-z_-]{0,30}")
 _DEFAULT_METHODS = {"chat": "logprobs", "baseline": ""}  # by the form of a provider's API
@@ -177,8 +177,9 @@ class GraderSettings:
         >>> GraderSettings.for_grader(parse_spec("anthropic:m"), GradingOptions(draws=10)).method
         'draws'
         """
-        has_judge_prompt = isinstance(options.prompt, JudgePrompt)
-        draws, method = options.draws, options.method or ("label" if has_judge_prompt else "")
+        draws, method = options.draws, options.method
+        if isinstance(options.prompt, JudgePrompt):
+            method = method or "label"
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
         if spec.api_format == "baseline":
@@ -253,9 +254,9 @@ def _check_provider_words(spec: GraderSpec, **words: str) -> None:
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
-    """Return the grader's name, plus a short hash of the settings if they are not the defaults, and
-    the beginning of `own_prompt`, the hash of the user's own prompt. With such a prompt the default
-    method is "label" for every provider.
+    """Return a grader's id: its name, plus a short hash of the settings if they are not the
+    defaults, and the beginning of `own_prompt`, the hash of the user's own prompt, "" without one.
+    With such a prompt the default method is "label" for every provider.
 
     The number of draws is left out, so that more draws later add to the same rater.
 
@@ -299,8 +300,9 @@ def warnings_about(
     today = today or datetime.now(UTC).date()
     warnings = retirement_warnings(spec, today)
     if settings.method == "logprobs":
-        capabilities = _capabilities(spec)  # `probabilities` is "never" or a condition in words
-        rule, until = capabilities.get("probabilities", ""), capabilities.get("probabilities_until")
+        capabilities = _capabilities(spec)
+        rule = capabilities.get("probabilities", "")  # "never", or the condition in words
+        until = capabilities.get("probabilities_until")  # the day from which it gives none
         if rule == "never" or (until and date.fromisoformat(until) <= today):
             warnings.append(written("grade.no_probabilities", model=spec.model))
         elif rule:
@@ -392,20 +394,21 @@ def plan_grading(
         units_by_rubric = {new_text: _held_out_units(study, new_text)}
         accepted = {new_text.name: (new_text.hash,)}
     allowed = None if options.units is None else set(options.units)
-    for rubric, units in units_by_rubric.items():
-        units = units if allowed is None else [unit for unit in units if unit in allowed]
-        units_by_rubric[rubric] = [unit for unit in units if options.shard.contains(unit)]
+    for rubric, all_units in units_by_rubric.items():
+        units = [unit for unit in all_units if options.shard.contains(unit)]
+        units_by_rubric[rubric] = [unit for unit in units if allowed is None or unit in allowed]
     _check_rubrics(list(units_by_rubric), specs, options.method)
     tasks = []
     for spec, settings in zip(specs, settings_by_grader, strict=True):
         grader_id = rater_id(spec, settings, prompt.hash if prompt else "")
-        grader_id = grader_id if new_text is None else tried_rater(grader_id, new_text.hash)
+        if new_text is not None:  # grades of a text that is tried stay separate
+            grader_id = tried_rater(grader_id, new_text.hash)
         questions, already = list[Question](), 0
         for rubric, units in units_by_rubric.items():
             finished = study.store.finished_grades(
                 grader_id, rubric.name, accepted[rubric.name], labelled_only=options.retry_unscored
             )
-            for order in options.orders if rubric.has_sides else ("",):  # "": without sides
+            for order in options.orders if rubric.has_sides else [""]:
                 keys = [(unit, order, draw) for unit in units for draw in range(settings.draws)]
                 open_keys = [key for key in keys if key not in finished]
                 already += len(keys) - len(open_keys)
@@ -440,8 +443,8 @@ def _check_rubrics(rubrics: Sequence[Rubric], specs: Sequence[GraderSpec], metho
             )
     with_images = [rubric.name for rubric in rubrics if rubric.images]
     for spec in specs if with_images else ():
-        has_images = spec.api_format in ("messages", "chat")
-        if not (has_images and _capabilities(spec).get("images", True)):
+        can_send_images = spec.api_format in ("messages", "chat")
+        if not (can_send_images and _capabilities(spec).get("images", True)):
             raise InputError(written("grade.no_images", grader=spec.text, rubric=with_images[0]))
 
 
@@ -490,7 +493,7 @@ def _units_by_rubric(study: Study, options: GradingOptions) -> dict[Rubric, list
     rubrics except a wording that is tried among annotators only, whose grades would not be used.
     Raises InputError if an option is not valid, or there is nothing to grade.
     """
-    rewording = study.config.rewording
+    rewording = study.config.rewording  # the trial of a wording, if any
     unused_names = {rewording.rubric} if rewording else set()
     unused_names -= {rubric.name for rubric in study.labelled_rubrics()}
     default_names = [name for name in study.rubrics if name not in unused_names]

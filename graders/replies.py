@@ -2,7 +2,7 @@
 
 `failure_of` classifies failed requests, and `retrying` is the policy by which they are tried again.
 `read_options` turns token probabilities into those of the rubric's options. The grader is asked for
-a bare option key. The same key comes as several tokens ("C", " C", "(C", "C)"), which are merged on
+a bare option key. One key may be any of several tokens ("C", " C", "(C", "C)"), which are merged on
 their decoded bytes; the rest of the 20 most probable tokens is mass outside the options, kept as a
 measure of trust. Where a token may still become one key or another ("1" of 1 and 10), the next
 position shows which, but only for the token that was chosen.
@@ -16,9 +16,9 @@ Failed requests:
 
 GraderFailure
 |-- Transient   worth another attempt: a busy or broken server, no connection, no readable reply
-|-- Rejected    this request never will be
+|-- Rejected    this request would fail again
 |   `-- Filtered    because of what the unit's text says
-`-- Stopped     no request of this grader will be: credit, key, model, address, a long wait
+`-- Stopped     every request of this grader would: credit, key, model, address, a long wait
 
 `refusals.toml` classifies servers' refusals by status and wording.
 """
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
     from pydantic import ValidatorFunctionWrapHandler
     from tenacity import AsyncRetrying, RetryCallState
 
-ATTEMPTS = 8
+ATTEMPTS = 8  # of one request, at most
 MAX_TIMEOUTS = 2  # the number of times that a request may time out before it counts as failed
 SPARE = 5.0  # seconds that the SDKs wait beyond our own time limit, so that ours ends a request
 CONNECT = 7.0  # seconds for a connection, so that an unreachable server is reported within ten
-FILTERED = "content_filter"
+FILTERED = "content_filter"  # unscored reason
 LONGEST_WAIT = 60.0  # seconds between two attempts, if the server does not ask for another wait
 LONGEST_RETRY_AFTER = 900.0  # seconds; a grader whose server asks for a longer wait is stopped
 
@@ -67,8 +67,7 @@ _HTML_PAGE = re.compile(r"\s*<(?:!doctype|html)", re.IGNORECASE)
 
 class GraderFailure(Exception):  # noqa: N818 - a failed request is no fault of the program
     """A request that brought no reply. The message has no secrets in it. `may_be_billed` is True if
-    the server may have done the work all the same; `means` is the field of this name of the row in
-    `refusals.toml`, or empty.
+    the server may have done the work all the same; `means` is the cause by `refusals.toml`, or "".
     """
 
     status: int | None = None
@@ -106,20 +105,20 @@ class Stopped(GraderFailure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A row of `refusals.toml`, which describes the fields."""
+    """A row of `refusals.toml`, whose head describes all fields."""
 
-    means: str
+    means: str  # the cause, such as "credit"
     source: str
-    status: tuple[int | str, ...] = ()
-    words: str = ""
+    status: tuple[int | str, ...] = ()  # such as 429 or "4xx"; empty for any
+    words: str = ""  # a regular expression
     billed: bool = False
     who: str = ""
     recorded: str = ""
 
     def matches(self, status: int | None, complaint: str) -> bool:
         """Return True if the row is about this status and wording."""
-        statuses = {status, f"{(status or 0) // 100}xx"}  # 429 and "4xx"
-        if self.status and statuses.isdisjoint(self.status):
+        names_of_status = {status, f"{(status or 0) // 100}xx"}  # 429 and "4xx"
+        if self.status and names_of_status.isdisjoint(self.status):
             return False
         return not self.words or re.search(self.words, complaint, re.IGNORECASE) is not None
 
@@ -177,7 +176,7 @@ def refused(
         means, variable, host = row.means, spec.endpoint.key_env, spec.endpoint.host
         key = f"the key in {variable}" if variable else f"the credentials for {host}"
         if means in ("model", "path") and status == 404 and not spec.base_url:
-            means = "model"  # the user did not type the provider's own address
+            means = "model"  # the address is the provider's own, so the fault is in the name
         at_address = f" at {spec.base_url}" if spec.base_url else ""
         fields = {"key": key, "model": spec.model, "where": at_address}
         sentence = written(f"provider.stop_{means}", **fields, **_address_fields(spec))
@@ -290,10 +289,11 @@ def retrying(
 def _connection_failure(error: Exception, spec: GraderSpec, scrubber: Scrubber) -> Transient:
     """Return the failure for a connection that was never made or broke off, by its cause."""
     causes: list[BaseException] = [error]
-    for _ in range(9):  # more than errors have causes: a bound, as these may form a circle
+    for _ in range(9):  # a bound, as causes may form a circle
         if cause := causes[-1].__cause__ or causes[-1].__context__:
             causes.append(cause)
-    message = scrubber.message(next((str(cause) for cause in causes[1:] if str(cause)), str(error)))
+    messages = [str(cause) for cause in causes[1:] if str(cause)]
+    message = scrubber.message(messages[0] if messages else str(error))
     class_names = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
     if class_names.isdisjoint(_NEVER_REACHED):
         return Transient(message)
@@ -320,9 +320,9 @@ def _address_fields(spec: GraderSpec) -> dict[str, str]:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait (it may give a date), or None."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+    for name, per_second in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         with suppress(KeyError, ValueError):
-            if math.isfinite(seconds := float(headers[name]) / unit):
+            if math.isfinite(seconds := float(headers[name]) / per_second):
                 return max(seconds, 0.0)
     with suppress(KeyError, ValueError):
         date = email.utils.parsedate_to_datetime(headers["retry-after"])
@@ -335,9 +335,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 LOW_MASS = 0.8  # a reading with less mass inside the options is flagged
 MAX_UNSEEN = 0.2  # a reading is discarded if an option's probability could be off by more than this
 MAX_UNFINISHED = 0.1
-"""A reading is discarded if beginnings of an answer, such as a bracket on a path that was not
-taken, could move a probability by more than this. The possible shift is kept with the grade."""
-MAX_AMBIGUOUS = 1e-9
+"""A reading is discarded if tokens that only begin an answer, such as an unchosen bracket, could
+move a probability by more than this. The possible shift is kept with the grade."""
+MAX_AMBIGUOUS = 1e-9  # no more than rounding
 """A reading is discarded if it is unknown to which of two options more than this mass belongs."""
 
 # Marks that some servers leave in token texts for a space or a line break.
@@ -399,8 +399,9 @@ class Position(Token):
 
 @dataclass(frozen=True, slots=True)
 class OptionReading:
-    """Option probabilities read at one position, which sum to 1. Masses are probabilities of
-    tokens; `in_option_mass` is their sum over the options.
+    """Option probabilities read at one `position` of the answer, which sum to 1. Masses are
+    probabilities of tokens; `in_option_mass` is their sum over the options. `top_tokens` are the
+    tokens listed there, each with its log-probability.
     """
 
     probabilities: dict[str, float]
@@ -412,7 +413,7 @@ class OptionReading:
     unfinished: float = 0.0
     """The part of `unseen` for beginnings that name no option yet, such as a bracket."""
     ambiguous: float = 0.0
-    """The mass on beginnings that two options share, on paths that were not taken."""
+    """The mass on unchosen tokens that begin two options; which of these follows is not known."""
 
     @property
     def label(self) -> str:
@@ -423,11 +424,11 @@ class OptionReading:
 def logprob_fault(positions: Sequence[Position]) -> str:
     """Return the reason why reported values cannot be log-probabilities, else "".
 
-    >>> def place(*figures):
-    ...     top = [Token(token=str(n), logprob=figure) for n, figure in enumerate(figures)]
-    ...     return [Position(token="0", logprob=figures[0], top_logprobs=top)]
+    >>> def answer(*logprobs):
+    ...     top = [Token(token=str(n), logprob=logprob) for n, logprob in enumerate(logprobs)]
+    ...     return [Position(token="0", logprob=logprobs[0], top_logprobs=top)]
     >>> rows = ((-0.1, -3.0), (0.6, 0.2), (-0.1, -0.1), (-3, -3, -3))
-    >>> [logprob_fault(place(*row)) for row in rows]
+    >>> [logprob_fault(answer(*row)) for row in rows]
     ['', 'above zero', 'more than one in all', 'all the same']
     """
     for position in positions:
@@ -436,9 +437,8 @@ def logprob_fault(positions: Sequence[Position]) -> str:
             return "above zero"
         if math.fsum(token.probability for token in position.candidates()) > 1 + _ROUNDING:
             return "more than one in all"
-        if len(logprobs) > 2 and len(set(logprobs)) == 1:
-            return "all the same"
-        if all(logprob <= _NOT_LISTED for logprob in logprobs):
+        are_equal = len(logprobs) > 2 and len(set(logprobs)) == 1
+        if are_equal or all(logprob <= _NOT_LISTED for logprob in logprobs):
             return "all the same"
     return ""
 
@@ -455,8 +455,7 @@ def read_options(
     is the option that the text as a whole names, if any. Reading starts where the answer begins and
     follows the chosen tokens while they may become one key or another, or are only an opening
     bracket. If the answer begins with other words ("Answer: C") and few of the likely tokens there
-    are options, the position of `label` is read instead. `unsplit_numbers` is True if the tokenizer
-    has one token for every number.
+    are options, `label` is read where it stands. `unsplit_numbers`: every number is one token.
     """
     start = _answer_start(positions, text)
     indices = range(start, len(positions))
@@ -465,7 +464,7 @@ def read_options(
         return None
     reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
-        # They differ where a word ("A fair ...") begins like an option.
+        # Tokens and text name different options where a word ("A fair ...") begins like an option.
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
@@ -480,7 +479,7 @@ def read_options(
 @dataclass(frozen=True, slots=True)
 class _Spelling:
     """The option `key` that the beginning of an answer spells, if any. `may_change` is True if
-    further text may turn it into another option, `is_prefix` if it only begins an answer.
+    further text may turn it into another option, `is_prefix` if it may yet come to spell one.
     """
 
     key: str | None = None
@@ -510,11 +509,12 @@ def _read_from(
             mass = path_probability * token.probability
             spelling = _spelling(beginning, token.text, keys)
             if unsplit_numbers and spelling.key and spelling.key.isdigit():
-                spelling = _Spelling(spelling.key)
+                spelling = _Spelling(spelling.key)  # no further digit will follow
             # The next token may make a key that ends the text into a longer word: "A" into "Apart".
             may_grow = spelling.key and re.search(r"(?:[^\W_]|[+-])\Z", beginning + token.text)
             is_open = spelling.may_change or spelling.is_prefix or may_grow
-            if token.text == position.text and token.text and is_open and not is_last:
+            is_chosen = token.text == position.text and bool(token.text)
+            if is_chosen and is_open and not is_last:
                 next_probability, continues = next_probability + mass, True
             elif spelling.may_change:
                 ambiguous_mass += mass
@@ -546,7 +546,7 @@ def _read_from(
 
 
 def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
-    """Return the spelling of an answer's text after one more token.
+    """Return what an answer spells that has this `beginning` and then a token with this `text`.
 
     >>> stances = ("agree", "disagree")
     >>> [_spelling("", text, stances).key for text in (" Agree", "dis", "(", "a", "ag")]
@@ -564,9 +564,9 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
         following_text = answer[len(key) :]
         if not matches_key or re.match(r"[A-Za-z0-9_+-]", following_text):
             continue
-        n_keys = sum(longer.casefold().startswith(key.casefold()) for longer in keys)  # with itself
+        n_with_prefix = sum(other.casefold().startswith(key.casefold()) for other in keys)
         has_ended = bool(following_text) or not text  # a token without text ends an answer
-        return _Spelling(key, may_change=n_keys > 1 and not has_ended)
+        return _Spelling(key, may_change=n_with_prefix > 1 and not has_ended)  # 1: the key itself
     longer_keys = [key for key in keys if len(key) > 1 and key.casefold().startswith(folded)]
     if not text or not longer_keys:
         return _Spelling()
@@ -583,7 +583,8 @@ def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str])
     if start and not _stripped(positions[start].text):  # only the first may be a mere bracket
         return None
     key = _spelling("", answer, keys).key
-    return key if key and answer[: len(key)].casefold() == key.casefold() else None  # in full
+    # A shortened key, such as "ag" for "agree", does not count.
+    return key if key and answer[: len(key)].casefold() == key.casefold() else None
 
 
 def _stripped(text: str) -> str:
@@ -655,8 +656,9 @@ ASKED_AGAIN = "asked_again"  # marks an unreadable attempt after which the same 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """A label with its evidence, or the reason why there is none. Labels and probabilities are for
-    the order that was shown: the runner maps them back. A reply without a valid label has a reason
-    (`refusal`, `truncated`, `unparseable`, `content_filter`), never a default label.
+    the order that was shown: the runner maps them back. `prob_method` is the method that gave the
+    probabilities. A reply without a valid label has an `unscored_reason` (`refusal`, `truncated`,
+    `unparseable`, `content_filter`), never a default label.
     """
 
     label: str = ""
@@ -716,8 +718,7 @@ def prompt_for_method(
 
 
 def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Outcome:
-    """Return the outcome of stated percentages, scaled to sum to 1. The label is the most probable
-    option.
+    """Return the outcome of stated percentages, scaled to sum to 1; its label is the likeliest one.
 
     >>> outcome = read_percent('{"A": 20, "B": 79}', ("A", "B"), {})
     >>> outcome.label, round(outcome.probabilities["B"], 3), outcome.evidence["stated_sum"]
@@ -743,8 +744,7 @@ def read_percent(text: str, keys: Sequence[str], evidence: dict[str, Any]) -> Ou
 
 
 def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Outcome:
-    """Return the outcome of a reason followed by a label. A label without a reason, or before it,
-    does not count.
+    """Return the outcome of a reason and then a label. A label alone, or before it, does not count.
 
     >>> parser = RubricParser({"A": "First", "B": "Second"})
     >>> outcome = read_reason('{"reason": "A is vague.", "label": "B"}', parser, {})
@@ -760,7 +760,9 @@ def read_reason(text: str, parser: RubricParser, evidence: dict[str, Any]) -> Ou
 
 
 def _split_reason(text: str) -> tuple[str, str]:
-    """Split a reply into (reason, answer): two fields of JSON, else the text and its last line."""
+    """Split a reply into (reason, answer): two fields of JSON, else the text and its last line.
+    Return ("", "") for JSON with other fields or types.
+    """
     if re.match(r"(?:```\w*\s*)?\{", text):  # JSON, perhaps in a block of code
         objects = json_fields(text)
         fields = objects[0] if len(objects) == 1 else []
@@ -795,8 +797,7 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome of a reply's text by this method; without a rubric, the text itself.
     `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
-    are the answer's tokens with probabilities, if any; `unsplit_numbers` is True if every number is
-    one token.
+    are the answer's tokens with probabilities, if any; on `unsplit_numbers` see `read_options`.
     """
     if rubric is None:
         return Outcome(raw=text, evidence=evidence)
@@ -819,8 +820,8 @@ def outcome_of(
             reading = read_options(positions, answer, label, keys, unsplit_numbers=unsplit_numbers)
     if reading:
         evidence |= _reading_evidence(reading, label)
+        # Probabilities that are too uncertain are left out rather than scaled to 1.
         if "no_probabilities" not in evidence:
-            # Too uncertain probabilities are left out rather than scaled to 1.
             return Outcome(
                 label=reading.label,
                 probabilities=reading.probabilities,
@@ -843,6 +844,7 @@ def _reading_evidence(reading: OptionReading, label: str | None) -> dict[str, An
     }
     if reading.unfinished > MAX_AMBIGUOUS:  # more than a rounding error
         facts["may_be_off"] = reading.unseen
+    # Of the reasons against the probabilities, the last that applies is kept.
     if reading.unfinished > MAX_UNFINISHED:
         facts |= {"unseen": reading.unseen, "no_probabilities": "not_followed"}
     if reading.unseen > MAX_UNSEEN:
@@ -864,7 +866,7 @@ NO_CACHE_HEADERS = {
 """Request headers that decline cached answers; servers ignore those that they do not know."""
 LITELLM_NO_CACHE = {"cache": {"no-cache": True}}
 """A field of the body that declines cached answers at LiteLLM; other servers would refuse it."""
-REPEATED = "repeated_reply"
+REPEATED = "repeated_reply"  # unscored reason: the draw brought the reply of an earlier one
 
 
 def as_draw(outcome: Outcome, rubric: Rubric) -> Outcome:

@@ -9,9 +9,9 @@ grades twice. `grade` and `Rounds` run several graders within one budget. Then c
 the two other uses of the runner: `respond` collects responses of the models under test, `propose`
 new texts for a grader's prompt.
 
-A run may end at any instant: each record is stored as it comes, and each chunk of a batch is
-written to a journal before it is sent. The next run collects what is under way at the provider and
-sends only what is missing.
+A run may end at any instant: each record is stored as it comes, and each *chunk* (the requests of
+one batch) is written to a journal before it is sent. The next run collects what is under way at the
+provider and sends only what is missing.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
-    AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt
+    AnyAttempt = GradeAttempt | ResponseAttempt | ProposalAttempt  # the kinds of stored records
     Attempt = TypeVar("Attempt", GradeAttempt, ResponseAttempt, ProposalAttempt)
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class ProgressCounter:
     async def report_waiting(self) -> None:
         """Report what the run waits for, until cancelled."""
         while self._progress:
-            await anyio.sleep(min(IDLE_SECONDS, 1.0))
+            await anyio.sleep(min(IDLE_SECONDS, 1.0))  # looks once a second
             idle_seconds = time.monotonic() - self._reported_at
             if idle_seconds >= IDLE_SECONDS:
                 no_reply = written("grade.waits_for_reply", seconds=round(idle_seconds))
@@ -156,7 +156,8 @@ class ProgressCounter:
 class GraderSummary:
     """One grader's part of a run, counted in grades and updated as they come. `already` is the
     number of grades before this run, `planned` of those to be collected. `unscored` counts grades
-    without a label by reason. `stopped` is the reason if the grader was stopped early, else "".
+    without a label by reason, `without_probabilities` labels that should have had them. `stopped`
+    is the reason for an early end, or "".
     """
 
     rater_id: str
@@ -191,16 +192,15 @@ class Reservations:
     async def set_aside(self, request: Facts) -> Decimal:
         """Reserve a request's worst price in US dollars and return it. The request's limit on
         output is lowered if the budget has less left, or if replies were lost: a lost reply counts
-        in full, so the next request should cost little. Raises OverBudget if not even a low limit
-        fits.
+        in full, so the next request should cost little. Raises OverBudget if no limit would do.
         """
         if self._tariff is None:
             return Decimal(0)
         worst_price, lowest_price = self._tariff.at_most(request), self.lowest_price(request)
         has_limit, has_lost = self._budget.limit is not None, self._budget.lost > 0
-        asks_for_least = has_limit and has_lost and self.longest_answer > 0
-        wanted_price = lowest_price if asks_for_least else worst_price
-        granted = await self._budget.reserve(wanted_price, lowest_price)
+        is_careful = has_limit and has_lost and self.longest_answer > 0
+        price = lowest_price if is_careful else worst_price
+        granted = await self._budget.reserve(price, min_amount=lowest_price)
         if granted < worst_price:
             _lower_output_limit(self._tariff, request, granted)
         return granted
@@ -268,8 +268,8 @@ def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) 
 
 def grade_key(identity: Json, request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
-    hash covers the final request, the service it went to, the prompt's version and the draw; not
-    timeouts or concurrency, which change nothing about the answer.
+    hash covers the final request, the service it went to (the client's `identity`), the prompt's
+    version and the draw; not timeouts or concurrency, which change nothing about the answer.
     """
     service = {name: text for name, text in identity.items() if name != "sdk"}
     hashed = service | {"prompt_version": PROMPT_VERSION, "draw": draw, "request": request}
@@ -279,11 +279,11 @@ def grade_key(identity: Json, request: Json, draw: int) -> str:
 
 def request_provenance(identity: Json, prompt: PromptText, request: Json, draw: int) -> Facts:
     """Return the provenance of a request, live or in a batch: its key, the hash of its prompt, its
-    settings, and the way in which probabilities were requested.
+    settings, and the constraint on its answer (`asked_by`).
     """
     image_uris = "".join(image.uri for _, image in prompt.images)
     prompt_text = f"{prompt.system}\0{prompt.user}{image_uris}"
-    contents = ("model", "system", "messages")
+    contents = ("model", "system", "messages")  # not settings
     return {
         "grade_key": grade_key(identity, request, draw),
         "prompt_hash": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
@@ -295,8 +295,8 @@ def request_provenance(identity: Json, prompt: PromptText, request: Json, draw: 
 def reply_provenance(outcome: Outcome, request_id: str) -> Facts:
     """Return the provenance of a reply: its ids, the model that answered, and its evidence."""
     evidence = dict(outcome.evidence)
-    names = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
-    return names | {"request_id": request_id, **evidence}
+    renamed = {"returned_model": evidence.pop("model", ""), "reply_id": evidence.pop("id", "")}
+    return renamed | {"request_id": request_id, **evidence}
 
 
 def grade_of(
@@ -306,12 +306,12 @@ def grade_of(
     provenance: Json,
     seconds: float | None = None,
 ) -> GradeAttempt:
-    """Return the grade of an outcome. Labels of order "ba" are mapped back to order "ab"."""
+    """Return the grade of an outcome. Labels of a pair shown as "ba" are mapped back to "ab"."""
     rubric = question.rubric
-    to_order_ab = rubric.swaps.__getitem__ if question.order == "ba" else str  # str: unchanged
+    in_order_ab = rubric.swaps.__getitem__ if question.order == "ba" else str  # str: unchanged
     probabilities = p_positive = None
     if outcome.probabilities is not None:
-        unsorted = {to_order_ab(key): p for key, p in outcome.probabilities.items()}
+        unsorted = {in_order_ab(key): value for key, value in outcome.probabilities.items()}
         probabilities = {key: unsorted[key] for key in rubric.categories}
         if rubric.affirmative:
             p_positive = min(sum(probabilities[key] for key in rubric.affirmative), 1.0)
@@ -322,7 +322,7 @@ def grade_of(
         rubric_hash=rubric.hash,
         order=question.order,
         draw=question.draw,
-        label=to_order_ab(outcome.label) if outcome.label else "",
+        label=in_order_ab(outcome.label) if outcome.label else "",
         p_positive=p_positive,
         probabilities=probabilities,
         prob_method=outcome.prob_method,
@@ -332,8 +332,8 @@ def grade_of(
         provenance=replies.storable(dict(provenance)),
     )
     if isinstance(question, AttackedQuestion):  # not a rating of the unit, so stored apart
-        trial = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
-        return AttackedGrade(**vars(grade), **trial)
+        attack = {name: getattr(question, name) for name in ("attack", "target", "side", "suite")}
+        return AttackedGrade(**vars(grade), **attack)
     return grade
 
 
@@ -345,9 +345,9 @@ _TOOL = f"evenhand {__version__}"
 @dataclass
 class Job:
     """Questions for one model behind a network, each asked with one prompt and answered by a text.
-    `make_record` makes a question's record from its provenance and its outcome, or the reason why
-    there is no outcome; `store` keeps records. `common_facts` are in every record's provenance.
-    `grader`, the model's client, is set before the job runs.
+    `make_record` makes the record to store for a question from its provenance and its outcome, or
+    the reason why there is no outcome; `store` stores records. `common_facts` are in every record's
+    provenance. `grader`, the model's client, is set before the job runs.
     """
 
     rater_id: str
@@ -402,8 +402,7 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 class GradeJob(Job):
     """The open questions of one grader. Here a job's question is a list of draws of one prompt. One
-    request asks for all of these draws if the grader can give several, so that the prompt is paid
-    for once.
+    request asks for all of them if the grader can give several, so that the prompt is paid once.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -411,20 +410,20 @@ class GradeJob(Job):
         self.grader, self.task, self.study = grader, task, study
         has_repeats = grader.settings.draws > 1
         replies_by_prompt = reply_identities(study.store, self.rater_id) if has_repeats else {}
-        self._seen_replies = {
-            (prompted, replies.reply_identity(facts))
-            for prompted, reply_facts in replies_by_prompt.items()
+        self._seen_replies = {  # (the prompt's key, the reply's identity)
+            (prompt_key, replies.reply_identity(facts))
+            for prompt_key, reply_facts in replies_by_prompt.items()
             for facts in reply_facts
         }
-        self._constrained: set[Question] = set()  # the first draw of each prompt asked again
+        self._constrained: set[Question] = set()  # first draws of prompts asked again, constrained
 
     def __len__(self) -> int:
         """Return the number of draws: the most requests that the job may take."""
         return len(self.task.questions)
 
     def __iter__(self) -> Iterator[Draws]:
-        together = self.grader.draws_at_once > 1
-        return group_by_prompt(self.task.questions, len(self) if together else 1)
+        asks_together = self.grader.draws_at_once > 1
+        return group_by_prompt(self.task.questions, len(self) if asks_together else 1)
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
         first_draws = [draws[0] for draws in questions]
@@ -463,6 +462,7 @@ class GradeJob(Job):
         """Return the grades of a reply. A draw with the reply of an earlier draw is unscored."""
         settings, grades = self.grader.settings, []
         all_facts = _facts_by_draw(facts, len(draws))
+        # A server may give fewer answers than the draws that it was asked for.
         for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
             seconds = provenance.pop("seconds", None)
             provenance |= reply_provenance(outcome, reply.request_id)
@@ -494,8 +494,8 @@ class GradeJob(Job):
 
 
 def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
-    """Yield the provenance of each draw: with its `grade_key`, if the request has `draw_keys`, and
-    with the cost of the whole request for the first draw, none for the others.
+    """Yield the provenance of each draw, given that of their request: with the draw's `grade_key`,
+    if the request has `draw_keys`, and with the request's cost for the first draw, none for others.
     """
     no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
     first_facts = {name: value for name, value in facts.items() if name != "draw_keys"}
@@ -555,6 +555,7 @@ class LiveRun(GraderRun):
     async def run(self, *, close: bool = True) -> None:
         """Ask all open questions; then `close` the model's client."""
         self._n_under_way = self._failed_in_a_row = self._n_replies = 0
+        # Records of rejections that are held back, and records that are not in the store yet.
         self._rejections, self._unwritten = list[Any](), list[Any]()
         self._write_failed, self._stopped = False, anyio.Event()
         self._throttle = Throttle(self._limits.concurrency)
@@ -606,10 +607,9 @@ class LiveRun(GraderRun):
 
     def _render_prompts(self) -> Iterator[tuple[Any, PromptText]]:
         """Yield the questions with their prompts, the first rendered alone, then some at once."""
-        questions = iter(self._job)
-        n_at_once = 1
-        while batch := list(islice(questions, n_at_once)):
-            yield from zip(batch, self._job.prompts(batch), strict=True)
+        questions, n_at_once = iter(self._job), 1
+        while group := list(islice(questions, n_at_once)):
+            yield from zip(group, self._job.prompts(group), strict=True)
             n_at_once = _PROMPTS_AT_ONCE
 
     async def _ask_and_store(self, question: Any, prompt: PromptText) -> None:
@@ -670,7 +670,7 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
-        # About the request sent last: if the server refuses a parameter, the client sends another.
+        # All of the request sent last: if the server refuses a parameter, the client sends another.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
@@ -823,9 +823,9 @@ def run_side_by_side(runs: Sequence[LiveRun | BatchRun], progress: ProgressCount
 
 
 class Throttle:
-    """A limit on concurrent requests, at most `max_limit`. It falls by a quarter when the server is
-    too busy and rises by one after as many replies as the limit. Refusals of requests that were
-    sent before it fell do not lower it again.
+    """A limit on concurrent requests. It falls by a quarter when the server is too busy for a
+    request, unless that was sent before the last fall, and rises by one, up to `max_limit`, after
+    as many replies as the limit.
     """
 
     def __init__(self, max_limit: int) -> None:
@@ -841,7 +841,7 @@ class Throttle:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold one of the places for the time of a request."""
+        """Wait until one more request may run, and count it while the block runs."""
         async with self._limiter:
             sent_at = time.monotonic()
             try:
@@ -875,9 +875,8 @@ class _RequestToSend(NamedTuple):
 
 
 class BatchRun(GraderRun):
-    """Asks one grader all of its open questions by batches, each sent as a chunk of requests. If
-    the run is to `cancel`, nothing is sent: batches under way are cancelled, and the grades that
-    they gave are kept.
+    """Asks one grader all of its open questions by batches, each sent as a chunk of requests. A run
+    that is to `cancel` only cancels the batches under way and keeps the grades that they gave.
     """
 
     _job: GradeJob
@@ -922,7 +921,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Keys of draws: `Question.prompted`, which leaves out an attack's suite, and the number.
+        # Keys of draws: the fields of `Question.prompted`, without an attack's suite, and the draw.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -974,7 +973,7 @@ class BatchRun(GraderRun):
         chunks = []
         for chunk in self._journal.under_way(self._job.rater_id):
             if any(request.trial for request in chunk.requests) != self._job.task.attacked:
-                continue  # an audit's batches are its own
+                continue  # batches of an audit are collected by an audit, others by a grading
             if not chunk.batch_id:
                 find = partial(self._service.find, chunk, self._journal.known_batches())
                 if (batch_id := await self._call_with_retries(find)) is None:
@@ -1038,7 +1037,7 @@ class BatchRun(GraderRun):
         """Write a chunk of requests to the journal, send it, and return it with its batch id."""
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
-        n_chunks = self._journal.count(rater_id)  # so that a repeat of the same requests is another
+        n_chunks = self._journal.count(rater_id)  # the same requests, repeated, are another chunk
         hashed = "\n".join([rater_id, str(n_chunks), *(custom_id for custom_id, _ in bodies_by_id)])
         worst_price = sum(request.worst_price for request in requests)
         chunk = Chunk(
@@ -1145,8 +1144,7 @@ class BatchRun(GraderRun):
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came.
-        `accepted_draws` are the request's questions, or None where the study no longer accepts the
-        rubric's text that they were asked with.
+        `accepted_draws`: the request's questions, None if its rubric's text is no longer accepted.
         """
         # If the study has lost the rubric, any other will do: the grades get no label, and `asked`
         # below gives them the name and the hash that were sent.
@@ -1272,8 +1270,8 @@ def only_runner(study: Study, shard: Shard = WHOLE) -> Iterator[None]:
 
 _LOCK_SPACE = 0x65766763  # "evgc"
 _SHARD_BITS = 16
-"""The advisory locks of runners have two numbers: `_LOCK_SPACE`, which tells them from other locks,
-and the number of shards with that of the shard in its last `_SHARD_BITS` bits."""
+"""A runner's advisory lock is two numbers: `_LOCK_SPACE`, which tells it from other locks, and one
+made of the number of shards and, in the last `_SHARD_BITS` bits, the shard's index."""
 _KEEPALIVE = {"idle": 20, "interval": 10, "count": 3}  # seconds, seconds, lost probes
 _LOCKS_IN_SPACE = sa.text(
     "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND classid = :space AND granted "
@@ -1298,7 +1296,7 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
         try:
             locks = connection.execute(_LOCKS_IN_SPACE, {"space": _LOCK_SPACE}).scalars()
             # Other shards of the same `shard.of` may go on; those of another number share units.
-            shard_counts = {lock >> _SHARD_BITS for lock in locks}  # of all runs, with this one
+            shard_counts = {lock >> _SHARD_BITS for lock in locks}  # of all runs, this one included
             other_counts = shard_counts - {shard.of} if is_locked else set()
             if other_counts or not is_locked:  # not locked: another run grades the whole study
                 n_shards = min(other_counts, default=1)
@@ -1388,8 +1386,7 @@ def grade(
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """A run in one or more rounds of requests to a study's models, which share one budget and one
-    summary for each grader. The caller holds the study's lock, `only_runner`. `batch` and `cancel`
-    are those of `grade`.
+    summary for each grader. The caller holds `only_runner`; `batch` and `cancel` are as in `grade`.
     """
 
     study: Study
@@ -1439,9 +1436,8 @@ class Rounds:
         name: str = "",
     ) -> None:
         """Ask every grader its open questions, live or by batches, and count its grades in the
-        summary of its rater id, or of `name`. `on_ready` is called just before the first request.
-        Raises InputError before that if a key, a rubric's cues or, under a budget, a price is
-        missing.
+        summary of its rater id, or of `name`. Call `on_ready` just before the first request. Raises
+        InputError before that without a key, a baseline's cue words or, under a budget, a price.
         """
         for task in tasks:
             for rubric in task.rubrics.values():
@@ -1521,9 +1517,9 @@ class Rounds:
                 summary.unscored[attempt.unscored_reason] += 1
             else:
                 summary.scored += 1
-                needs_logprobs = attempt.provenance.get("method") == "logprobs"
-                has_method = bool(getattr(attempt, "prob_method", ""))
-                summary.without_probabilities += needs_logprobs and not has_method
+                has_probabilities = bool(getattr(attempt, "prob_method", ""))
+                if attempt.provenance.get("method") == "logprobs" and not has_probabilities:
+                    summary.without_probabilities += 1
             self.progress.add(summary.rater_id)
 
     @property
@@ -1603,7 +1599,7 @@ class GraderForecast:
         if self.cost is None and n_new:
             return forecast
         share = n_new / (self.new or 1)
-        min_cost, max_cost = self.cost or (0.0, 0.0)  # no request costs nothing, at any price
+        min_cost, max_cost = self.cost or (0.0, 0.0)  # free if nothing is left to ask
         expected = share * (self.expected or 0.0)
         return replace(forecast, cost=(share * min_cost, share * max_cost), expected=expected)
 
@@ -1757,9 +1753,9 @@ def _prompts_to_price(
     """Yield prompts with their numbers of draws, evenly spaced ones if over `max_prompts`."""
     step = max(1, math.ceil(len(task.questions) / task.settings.draws / max_prompts))
     spaced = islice(group_by_prompt(task.questions, max_draws=len(task.questions)), 0, None, step)
-    while chunk := list(islice(spaced, _QUESTIONS_AT_ONCE)):
-        units = study.values_of([draws[0] for draws in chunk])
-        for draws, values in zip(chunk, units, strict=True):
+    while groups := list(islice(spaced, _QUESTIONS_AT_ONCE)):
+        texts = study.values_of([draws[0] for draws in groups])
+        for draws, values in zip(groups, texts, strict=True):
             yield draws[0].rubric.for_prompt(values), len(draws)
 
 
@@ -1824,7 +1820,7 @@ def respond(
         run = Rounds.begin(study, limits, progress)
         summary = run.extend_summary(subject, len(prompts) - len(open_prompts), len(open_prompts))
 
-        def response(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
+        def make_record(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
             """Return the record of a response to a prompt, or of the reason why there is none."""
             pair, side = key
             record = partial(ResponseAttempt, subject=subject, pair_id=pair, side=side)
@@ -1835,7 +1831,7 @@ def respond(
             return record(unscored_reason=reason, provenance=facts | {"raw": reply.raw})
 
         facts = {"system_prompt": system} if system else {}
-        job = Job(subject, open_prompts, response, log.append, facts)
+        job = Job(subject, open_prompts, make_record, log.append, facts)
         try:
             if open_prompts:
                 run.run_job(spec, settings, job, summary)
@@ -1876,12 +1872,12 @@ def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> st
     >>> _subject_name(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
     'anthropic:m#system-213c22ed#effort-low'
     """
-    parts = {
+    options = {
         "system": hashlib.sha256(system.encode()).hexdigest()[:8] if system else "",
         "thinking": settings.thinking,
         "effort": settings.effort,
     }
-    return "#".join([spec.text, *(f"{name}-{value}" for name, value in parts.items() if value)])
+    return "#".join([spec.text, *(f"{name}-{value}" for name, value in options.items() if value)])
 
 
 def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
@@ -1905,9 +1901,9 @@ def propose(
     rounds: Rounds, rubric: str, proposer: str, prompt: PromptText, about: Mapping[str, Any]
 ) -> ProposalAttempt | None:
     """Ask a model for a proposal, within the budget of these rounds, and return its answer; None if
-    the rounds ended early, as their summary reports. `about` is stored with the answer. A request
-    that was answered before is not sent again. Raises InputError if the model is not known, writes
-    nothing or has no key, or if its price is not known under a budget.
+    the rounds ended early, as their summary reports. `about` (see `ProposalAttempt`) is stored with
+    the answer. A request that was answered before is not sent again. Raises InputError if the model
+    is not known, writes nothing or has no key, or if its price is not known under a budget.
     """
     study = rounds.study
     spec, settings = parse_proposer(study, proposer)
@@ -1917,7 +1913,7 @@ def propose(
     if stored:
         return stored
 
-    def proposal(request: str, facts: dict[str, Any], reply: Outcome | str) -> ProposalAttempt:
+    def make_record(request: str, facts: dict[str, Any], reply: Outcome | str) -> ProposalAttempt:
         outcome = Outcome(unscored_reason=reply) if isinstance(reply, str) else reply
         return ProposalAttempt(
             rubric=rubric,
@@ -1932,7 +1928,7 @@ def propose(
         )
 
     store = partial(note_proposals, study.store)
-    job = Job(spec.text, {_request_hash(spec, prompt): prompt}, proposal, store, {})
+    job = Job(spec.text, {_request_hash(spec, prompt): prompt}, make_record, store, {})
     rounds.run_job(spec, settings, job, summary)
     return stored_proposal(study, rubric, proposer, prompt)
 
@@ -1971,6 +1967,6 @@ def parse_proposer(study: Study, proposer: str) -> tuple[GraderSpec, GraderSetti
 
 
 def _request_hash(spec: GraderSpec, prompt: PromptText) -> str:
-    """Return 16 hexadecimal digits of SHA-256 over a model's name and its prompt."""
+    """Return the key of a request: 16 hexadecimal digits of SHA-256 over the model and prompt."""
     text = json.dumps([spec.text, prompt.system, prompt.user], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

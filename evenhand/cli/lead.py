@@ -1,6 +1,7 @@
 """Commands of a study's lead: `lead`, `progress`, `pause`, `quality`, `exclude` and `adjudicate`;
 and `invite`, `account` and `session` for annotators' access. Each function `run_VERB` runs one of
-them with its parsed options. The app has a page for each; see docs/people.md.
+them with its parsed options. The app has a page for each; see docs/people.md. `note` enters what a
+command did in the study's log, and `say` prints a sentence of `texts.toml`.
 """
 
 from __future__ import annotations
@@ -91,8 +92,7 @@ def run_exclude(arguments: Namespace) -> None:
     change = readmit if arguments.readmit else exclude
     with study_of(arguments) as study:
         change(study.store, arguments.rater, arguments.reason, operator())
-    key = "readmitted" if arguments.readmit else "excluded"
-    say(f"oversight.{key}", rater=arguments.rater)
+    say(f"oversight.{'readmitted' if arguments.readmit else 'excluded'}", rater=arguments.rater)
 
 
 def run_adjudicate(arguments: Namespace) -> None:
@@ -137,14 +137,14 @@ def run_invite(arguments: Namespace) -> None:
     """Print links for annotators or for Prolific, or with `--revoke` revoke those made before."""
     if arguments.count is not None and not 0 < arguments.count <= _MOST_LINKS:
         raise InputError(f"--count must be from 1 to {_MOST_LINKS:,}")
-    if arguments.revoke and arguments.count:  # which excludes --for and --prolific
+    if arguments.revoke and arguments.count:  # --count excludes --for and --prolific
         raise InputError("--revoke needs to know whose links; add --for NAME or --prolific")
     if arguments.revoke:
         refuse(arguments, ["--hours", "--url"], "is about new links; leave it out with --revoke")
     address = app_address(arguments.url)
     with study_of(arguments) as study:
         if arguments.revoke:
-            for rater in arguments.raters or [""]:  # "" has the links for Prolific
+            for rater in arguments.raters or [""]:  # links for Prolific are stored under ""
                 n_revoked = access.revoke_invites(study, rater)
                 note(study, "invite", rater, f"revoked: {n_revoked}")
                 say("session.revoked", whose=rater or "Prolific", count=n_revoked)
@@ -158,7 +158,7 @@ def run_invite(arguments: Namespace) -> None:
 
 
 def _print_prolific_link(study: Study, address: str, hours: float) -> None:
-    """Print the link, valid for some hours, that all participants of Prolific follow to the app."""
+    """Print the link by which all participants of Prolific reach the app in the next `hours`."""
     if study.config.prolific is None:
         raise InputError(
             "study.toml has no [prolific] section, so participants would get no completion "
@@ -187,7 +187,7 @@ def run_account(arguments: Namespace) -> None:
 
 
 def read_password() -> str:
-    """Return a password from the environment, a pipe or a prompt (others see command lines)."""
+    """Return a password from the environment, a pipe or a prompt, never from the command line."""
     if password := os.environ.get(PASSWORD_VARIABLE):
         return password
     if not sys.stdin.isatty():
@@ -202,7 +202,7 @@ def run_session(arguments: Namespace) -> None:
     """Release or readmit participants and write tables; without options, print working times."""
     with study_of(arguments) as study:
         study_sessions = sessions.Sessions(study)
-        reason_by_rater: dict[str, str] = {}
+        reason_by_rater: dict[str, str] = {}  # of the raters to release
         for reason in _RELEASE_REASONS:
             for name in getattr(arguments, reason):
                 reason_by_rater[sessions.rater_of(study, name)] = reason

@@ -54,7 +54,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 def exit_code(command: str, run: Callable[[], int | None]) -> int:
-    """Run a command, print an error as one sentence, and return the exit code."""
+    """Run a command, print an error as one sentence, and return the exit code (`run`'s, if any)."""
     try:
         return run() or DONE
     except (InputError, StoreAway) as error:
@@ -67,7 +67,7 @@ def exit_code(command: str, run: Callable[[], int | None]) -> int:
     except SystemExit as end:  # raised by a library
         if end.code is None or (isinstance(end.code, int) and end.code != NOT_MET):
             return end.code or DONE
-        # With a text Python would exit with 1 as well, and that would read as a failed grader.
+        # Python exits with 1 for a text, too, and 1 would read as a failed grader.
         reason = f"a library ended the program ({end.code}); please report this"
         code, message = CRASHED, f"{command}: {reason}"
     except Exception as error:
@@ -122,7 +122,7 @@ def _verb_tables() -> dict[str, Any]:
 
 
 def shared_options(name: str) -> dict[str, Any]:
-    """Return the options of a set that verbs share: each declaration with its help or table."""
+    """Return a set of options that verbs share: each "--name VALUE" with its help or its table."""
     options: dict[str, Any] = {}
     for declaration, spec in _verb_tables()["shared"][name].items():
         options |= shared_options(declaration) if spec == "shared" else {declaration: spec}
@@ -238,9 +238,10 @@ class Parser(ArgumentParser):
     def _option_names(self, command_line: Sequence[str]) -> list[str]:
         """Return the full names of the options before a verb; exit with an error for a typo."""
         options, option_names = self.options, list[str]()
-        first = command_line[0] if command_line else ""
-        if self.verbs and first and not first.startswith("-") and first not in self.verbs:
-            self.error(f"invalid choice: {first!r}{_suggestion(first, self.verbs)}")
+        first_word = command_line[0] if command_line else ""
+        needs_verb = bool(self.verbs and first_word) and not first_word.startswith("-")
+        if needs_verb and first_word not in self.verbs:
+            self.error(f"invalid choice: {first_word!r}{_suggestion(first_word, self.verbs)}")
         for word in command_line:
             if word == "--" or word in self.verbs:
                 break  # what follows a verb is read by its own parser
@@ -302,9 +303,7 @@ def add_options(parser: Parser, target: _ActionsContainer, table: Mapping[str, A
 
 
 def add_option(target: _ActionsContainer, declaration: str, spec: str | Mapping[str, Any]) -> None:
-    """Add an option, declared as "--name VALUE", or a positional argument, as "name VALUE". `spec`
-    is its help, or its table in `verbs.toml`.
-    """
+    """Add an option ("--name VALUE") or an argument ("name VALUE") by its help or its table."""
     name, _, metavar = declaration.partition(" ")
     options: dict[str, Any] = {"help": spec} if isinstance(spec, str) else dict(spec)
     if "help" in options:
@@ -379,8 +378,7 @@ def trust_settings(arguments: Namespace) -> None:
 
 
 def app_address(text: str) -> str:
-    """Return the app's address with a slash at the end. Raises InputError where a browser could not
-    open it.
+    """Return the app's address with a slash at the end. Raises InputError if it is not a valid one.
 
     >>> app_address("https://label.example.org/study")
     'https://label.example.org/study/'
@@ -398,8 +396,7 @@ def app_address(text: str) -> str:
 
 def annotators_address(arguments: Namespace, port: int) -> tuple[str, str]:
     """Return the app's address for annotators, and its host name, or "" on this machine. With
-    `--host` the app that this process starts will listen to the network. Raises InputError for an
-    address that a browser could not open.
+    `--host` the app will listen to the network. Raises InputError for an address that is not valid.
     """
     if arguments.host:
         is_ipv6 = ":" in arguments.host
@@ -434,9 +431,8 @@ def lead_link(folder: Path, url: str) -> str:
 
 
 def print_lead_link(folder: Path, url: str, path: str = "") -> None:
-    """Print the link to the lead's pages of the app that is about to start. `path` is the study's,
-    if the app serves several. The link itself is printed on a terminal only, since the output of a
-    service goes to a log.
+    """Print the link to the lead's pages of the app that is about to start, or without a terminal
+    how to get it, so that no log has it. `path` is the study's, if the app serves several.
     """
     if sys.stdout.isatty():
         say("terminal.lead_link", link=lead_link(folder, url + path))
@@ -461,8 +457,7 @@ def add_analysis_options(
     parser: Parser, without: Collection[str] = (), only: Collection[str] = ()
 ) -> None:
     """Add the options of a ratings file, of its scale and of the analysis, which a study has in its
-    study.toml instead. `without` names options and settings that a verb does not use, or `only`
-    those that it uses.
+    study.toml. `without` names options and settings that a verb does not use, `only` those it uses.
     """
     from evenhand.study.settings.sections import keys_of
 
@@ -478,13 +473,13 @@ def add_analysis_options(
     for name in _SETTINGS_WITH_OPTION:
         field = fields[name]
         if name not in without:
-            text = (field.description or "").replace("`", "").replace("%", "%%")
+            summary = (field.description or "").replace("`", "").replace("%", "%%")
             default = field.get_default(call_default_factory=True)
-            text += f" ({default})" if default not in ("", (), {}) else ""
+            summary += f" ({default})" if default not in ("", (), {}) else ""
             options = _argparse_options(field)
-            parser.add_argument(_option_name(name, field), dest=name, help=text, **options)
+            parser.add_argument(_option_name(name, field), dest=name, help=summary, **options)
     add_options(parser, parser, shared_options("other_settings"))
-    parser.set_defaults(unused=without)  # which `settings_of` refuses in --set as well
+    parser.set_defaults(unused=without)  # for `settings_of`, which refuses these in --set
 
 
 def _settings_class() -> type[Rules]:
@@ -548,7 +543,7 @@ def run_analysis(
     run: Callable[..., AnalysisAndContext] = analyse or analyse_source
     engine = named_engine(arguments, source)
     options = scale_options(arguments)
-    if engine:  # millions of ratings: only patterns of labels are analysed
+    if engine:  # for millions of ratings, of which only counts of label patterns are analysed
         from evenhand.reporting.at_scale import analyse_at_scale
 
         units = getattr(arguments, "units", None)
@@ -574,7 +569,7 @@ def scale_options(arguments: Namespace) -> ScaleOptions:
     from evenhand.study.tables.ratings import columns_in
 
     values = {name: value for name, value in vars(arguments).items() if value is not None}
-    # Fields are named like their options, but `thresholds` and (--human, --model) `kinds`, below.
+    # Fields have the names of their options, except `thresholds` and `kinds` (--human and --model).
     fields = {option.strip("-") for option in FILE_OPTIONS} - {"human", "model", "threshold"}
     file_values = {name: value for name, value in values.items() if name in fields}
     file_values["thresholds"] = {}
@@ -634,7 +629,7 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
     setting, equals, value = assignment.partition("=")
     name, _, entry = setting.strip().partition(".")
     if not equals or name not in fields:
-        example = nearest(name, fields) or "looks"  # or any that is a simple number
+        example = nearest(name, fields) or "looks"  # any setting that is a plain number would do
         raise InputError(written("options.no_setting", word=assignment, near=example))
     field = fields[name]
     if get_origin(field.annotation) is dict:

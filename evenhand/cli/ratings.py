@@ -1,6 +1,5 @@
 """Commands that collect labels and responses: `annotate`, `grade`, `respond`, `audit injection`.
-Each function `run_VERB` runs one of them with its parsed options; the functions at the end print
-what a run of graders did.
+Each function `run_VERB` runs one with its parsed options. Those at the end print a run's results.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ def run_annotate(arguments: Namespace) -> int:
     address, host_name = main.annotators_address(arguments, port)
     address = address.rstrip("/")
     folders = studies_in(arguments.dirs)
-    # An empty folder gets a placeholder study, or may have that of an earlier start.
+    # An empty folder gets the placeholder study START, or has that of an earlier start.
     if len(folders) == 1 and all(path.name == START for path in folders[0].glob("*")):
         folders = [start_study(folders[0])]
         say("several.start", folder=folders[0].parent)
     typed_folders = [folder.resolve() for folder in arguments.dirs]  # studies, or folders of them
     path = study_path(arguments.path) if arguments.path else ""
-    has_one_study = len(typed_folders) == 1 and folders == typed_folders
+    has_one_study = len(typed_folders) == 1 and folders == typed_folders  # no folder of studies
     if path or not has_one_study:  # studies have paths, so that the address must have no other
         address = address.removesuffix(path)
         if url_path := urlsplit(address).path:
@@ -83,7 +82,8 @@ def run_annotate(arguments: Namespace) -> int:
         say("several.served", name=folders[0].name, address=f"{address}{path}/")
         return serve(folder, port=port, public_host=host_name, path=path)
     main.refuse(arguments, ["--path"], "is of one study; several have their folders' names")
-    # Typed names must be valid before any study is opened; others, if theirs can be served.
+    # Folders' names become paths: those that were typed must be valid before any study is opened,
+    # of the others only those of studies that can be served.
     check_names(folder.name for folder in folders if folder in typed_folders)
     folders = _prepare_several(folders, typed_folders, arguments.url or "", address)
     check_names(folder.name for folder in folders)
@@ -103,7 +103,7 @@ def _prepare_several(
     from evenhand.study.settings.study_toml import START, read_config
 
     servable: list[Path] = []
-    study_by_secret: dict[bytes, str] = {}  # copies of one study have one secret
+    study_by_secret: dict[bytes, str] = {}  # names; copies of one study have the same secret
     for folder in folders:
         name = folder.name
         try:
@@ -137,7 +137,7 @@ def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
 
     with open_study(folder) as study:
         study.check_labelled_subjects()
-        offered(study.config.annotation)
+        offered(study.config.annotation)  # for its InputError, as is `client_secret`
         if oidc := study.config.oidc:
             client_secret(oidc)
             if urlsplit(oidc.address).path != path:
@@ -282,9 +282,9 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     rows = []
     for row in totals.to_dict("records"):
         n_asked = row["labelled"] + row["unscored"]
-        numbers = [f"{row['labelled'] / n_asked:.1%}", str(n_asked)]
-        numbers.append("-" if math.isnan(row["cost_usd"]) else f"${row['cost_usd']:.4f}")
-        numbers.append("-" if math.isnan(row["cached_share"]) else f"{row['cached_share']:.0%}")
+        cost = "-" if math.isnan(row["cost_usd"]) else f"${row['cost_usd']:.4f}"
+        cached = "-" if math.isnan(row["cached_share"]) else f"{row['cached_share']:.0%}"
+        numbers = [f"{row['labelled'] / n_asked:.1%}", str(n_asked), cost, cached]
         rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])
     print_table(["grader", "rubric", "coverage", "grades", "cost", "input from cache"], rows)
     models_by_grader = models_that_answered(totals)
@@ -318,7 +318,7 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[
     """
     rows = []
     graders_by_basis: dict[str, list[str]] = {}  # a basis is a sentence on how costs are estimated
-    for forecast, step in zip_longest(forecasts, steps):
+    for forecast, step in zip_longest(forecasts, steps):  # step is None without steps
         costs = ["unknown"] * 3
         if forecast.cost is not None:
             at_least, at_most = forecast.cost

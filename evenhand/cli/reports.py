@@ -1,7 +1,7 @@
 """Commands that analyse labels: `report`, `check`, `demo` and `reproduce` write a report; `select`,
 `plan`, `gate`, `baseline`, `calibrate` and `improve` support a decision on graders. Each function
-`run_VERB` runs one of them with its parsed options. `main.call_with` calls a function with those of
-its parameters' names; `main.refuse` raises InputError for those that would have no effect.
+`run_VERB` runs one of them with its parsed options. `main.call_with` calls a function with the
+options named like its parameters; `main.refuse` raises InputError for options without effect.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def run_check(arguments: Namespace) -> None:
     if arguments.engine:
         main.refuse(arguments, ["--write-settings"], "needs the labels in one table")
     # Estimates are verified against other libraries only when files are written, and not with an
-    # engine, which has no units to compare.
+    # engine, which has no units to compare. These libraries load while `analyse_file` is imported.
     libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
     if not arguments.engine and (out or figures):
         from evenhand.reporting.workers import library_process
@@ -132,7 +132,7 @@ def _demo_of_published(arguments: Namespace) -> int:
     reason = f"is for a study with an app, and {study} is a file of labels"
     main.refuse(arguments, ["--port"], reason)
     published, folder = PUBLISHED[study], arguments.dir or Path(study)
-    check_parser = main.Parser()
+    check_parser = main.Parser()  # of `check`, for the options that the published labels need
     main.add_analysis_options(check_parser)
     scale = main.scale_options(check_parser.parse_args(published.options.split()))
     with working("reading the labels"):
@@ -198,7 +198,7 @@ def run_reproduce(arguments: Namespace) -> int:
         say("reproduce.page", address=address)
         say("reproduce.again")
         open_when_up(address, port)
-        serve(folder, port=port)
+        serve(folder, port=port)  # until it is stopped
     say("terminal.next", command=f"evenhand annotate {folder}")
     say("reproduce.again")
     return code
@@ -227,9 +227,8 @@ def run_plan(arguments: Namespace) -> None:
         analysis, _ = main.run_analysis(arguments.source, arguments, why=True)
         print_lines(plan_from(analysis, target).lines, ranked=True)
         return
-    # Requirements on a grader can be given with a pilot or without.
-    allowed = {*assumption_options, "--margin", "--set", "--statistic", "--half-width"}
-    pilot_options = set(arguments.given_options) - allowed
+    requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
+    pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
     main.refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
     settings = main.settings_of(arguments)
     with working("simulating"):
@@ -263,13 +262,13 @@ def run_gate(arguments: Namespace) -> int:
     return result.exit_code
 
 
-def _print_gate(arguments: Namespace, decision: Gate) -> None:
+def _print_gate(arguments: Namespace, result: Gate) -> None:
     """Print the outcome of a gate or of a comparison, as JSON or as sentences."""
     if arguments.json:
-        text = json.dumps(decision.as_dict(), ensure_ascii=False, allow_nan=False)
+        text = json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)
         print_line(escaped_json(text))
     else:
-        print_lines([*decision.notes, *decision.lines])
+        print_lines([*result.notes, *result.lines])
 
 
 def run_baseline_save(arguments: Namespace) -> None:
@@ -355,9 +354,9 @@ def run_improve(arguments: Namespace) -> int:
     from evenhand.reporting import improving
     from evenhand.study.tables.formats import write_table
 
-    candidates = {"other_graders": arguments.candidate, "proposals": arguments.propose}
+    renamed = {"other_graders": arguments.candidate, "proposals": arguments.propose}
     grading = runs.grading_options(arguments)
-    options = main.call_with(improving.ImproveOptions, arguments, grading=grading, **candidates)
+    options = main.call_with(improving.ImproveOptions, arguments, grading=grading, **renamed)
     with main.study_of(arguments) as study:
         if arguments.learn:
             units = improving.labels_to_learn(study, options, done_by=operator())

@@ -1,6 +1,6 @@
 """The commands `rubric ...`: list, show, draft and check rubric files, test a grader on the golden
-answers of one, and find what is unclear in a study's rubrics or test another wording of one. Each
-function `run_VERB` runs one of them with its parsed options.
+answers of one (its examples with their right labels), and find what is unclear in a study's rubrics
+or test another wording of one. Each function `run_VERB` runs one of them with its parsed options.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def try_golden(rubric: Rubric, arguments: Namespace) -> int:
 
     if not rubric.golden:
         raise InputError(written("golden.none", name=rubric.name))
-    items = (golden_comparisons if rubric.has_sides else golden_items)(rubric)
+    items = golden_comparisons(rubric) if rubric.has_sides else golden_items(rubric)
     plan = StudyPlan(items=items, rubrics=[rubric], sample=len(rubric.golden))
     with TemporaryDirectory(prefix="evenhand-") as scratch:
         folder = Path(scratch) / "golden"
@@ -54,7 +54,7 @@ def try_golden(rubric: Rubric, arguments: Namespace) -> int:
             ratings = study.ratings()
     for grader in graders:
         graded = ratings[ratings["rater_id"] == grader]
-        # A unit with two sides is asked in both orders.
+        # A unit with two sides is asked in both orders; labels that differ become "A / B".
         labels_by_unit = graded["label"].fillna("").groupby(graded["unit_id"])
         label_by_unit = {unit: " / ".join(sorted(set(labels))) for unit, labels in labels_by_unit}
         _print_answers(rubric, grader, [label_by_unit.get(unit) for unit in items.unit_ids])
@@ -125,7 +125,7 @@ def run_check(arguments: Namespace) -> int:
 
 
 def _check_one(file: str) -> int:
-    """Print a file's faults, or else its rubric, and warn if a key begins another one."""
+    """Print a file's faults, or else its rubric, and warn if an option's key begins another's."""
     rubric, faults = loading.read_rubric(loading.rubric_text(file))
     if rubric is None:
         for fault in faults:
@@ -138,9 +138,9 @@ def _check_one(file: str) -> int:
     fields |= {"level": rubric.level, "threshold": rubric.threshold}
     say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **fields)
     say("rubric_check.filled", fields=", ".join(rubric.variables))
-    for key, longer in permutations((option.key for option in rubric.kind.listed), 2):
-        if longer.casefold().startswith(key.casefold()):  # a first token may be that of both
-            warning = written("rubric_check.begins_another", key=key, longer=longer)
+    for key, other in permutations((option.key for option in rubric.kind.listed), 2):
+        if other.casefold().startswith(key.casefold()):  # both may begin with the same token
+            warning = written("rubric_check.begins_another", key=key, longer=other)
             warn("terminal.warning", text=warning)
             break
     return DONE
@@ -174,7 +174,7 @@ def _print_unclear(rubrics: Sequence[UnclearRubric]) -> None:
         flags = number_of(len({unit for unit, _ in findings.flags}), "item")
         heading = {"title": findings.rubric.title, "name": findings.rubric.name}
         say("suggest.rubric", **heading, unclear=unclear, flags=flags)
-        for (people, grader), units in findings.groups.items():
+        for (people, grader), units in findings.groups.items():  # by the labels of both
             chosen = {"people": findings.with_names(people), "grader": findings.with_names(grader)}
             sentence = written("suggest.chosen", **chosen, units=number_of(len(units), "item"))
             console().print(f"  {sentence}")
@@ -233,8 +233,8 @@ def run_reword(arguments: Namespace) -> None:
     from evenhand.reporting.noting import changing_settings, operator
     from evenhand.study.creation import declare_rewording
 
-    text = loading.rubric_text(arguments.file)
-    new, pairs = loading.parse_rubric(text, arguments.file.name), arguments.pairs
+    text, pairs = loading.rubric_text(arguments.file), arguments.pairs
+    new = loading.parse_rubric(text, arguments.file.name)
     if pairs < 2:
         raise InputError(f"--pairs is {pairs}; a trial needs 2 or more")
     with study_of(arguments) as study, changing_settings(study):

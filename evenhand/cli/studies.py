@@ -83,7 +83,7 @@ def run_new(arguments: Namespace) -> None:
     plan = main.call_with(StudyPlan, arguments, **design)
     if "://" in arguments.store or "$" in arguments.store:  # an address, or a variable of one
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
-    n_judged = new_study.make_study(arguments.dir, plan, item_study)
+    n_judged = new_study.make_study(arguments.dir, plan, item_study)  # labels of a judge's column
     with main.study_of(arguments) as study:
         if item_study:
             print_lines(item_study.sentences(n_judged, arguments.dir, study.config.sample.pairs))
@@ -119,9 +119,9 @@ def describe_study(study: Study) -> None:
     say("new.sampled", **counts, noun=noun, seed=study.config.seed)
     if preview.load:
         rows = []
-        for load in preview.load:
-            counts_of_rubric = map(str, (load.units, load.raters, load.judgments))
-            rows.append([load.rubric, *counts_of_rubric, f"{load.hours:.0f}"])
+        for work in preview.load:  # on one rubric
+            counts_of_rubric = map(str, (work.units, work.raters, work.judgments))
+            rows.append([work.rubric, *counts_of_rubric, f"{work.hours:.0f}"])
         columns = ["rubric", "units", "annotators each", "labels", "hours"]
         print_lines([(written("new.work"), columns, rows)])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
@@ -146,7 +146,7 @@ def run_import(arguments: Namespace) -> None:
     """Store the responses or the ratings of a file."""
     with main.study_of(arguments) as study:
         kind = arguments.kind
-        # Files of other tools hold ratings; of a table the columns tell.
+        # Files of other tools hold ratings; a table's columns show which of the two it holds.
         if kind is None and (arguments.format or format_of(Source(arguments.file))) == TABLE:
             kind = "responses" if "response" in read_table(arguments.file) else "ratings"
         if kind == "responses":
@@ -258,7 +258,9 @@ def _export_tables(arguments: Namespace) -> None:
 
 
 def _write_ratings(study: Study, out: Path, units_file: Path) -> None:
-    """Write a study's ratings, its injection audit if there was one, and the sidecar of both."""
+    """Write a study's ratings, its injection audit if there was one, and a TOML file next to them
+    (the sidecar) that says what the labels mean.
+    """
     _write_kind("ratings", exporting.exported_ratings(study), out)
     attacked, audit_name = exporting.exported_attacked(study), ""
     if len(attacked):
@@ -269,7 +271,7 @@ def _write_ratings(study: Study, out: Path, units_file: Path) -> None:
     atomic_write(sidecar_path(out), text.encode())
     say("tables.wrote_scales", file=sidecar_path(out))
     side = study.config.side  # the only background question whose answers are exported
-    if {*study.config.analysis.rater_slices} - ({side.key} if side else set()):
+    if any(side is None or column != side.key for column in study.config.analysis.rater_slices):
         say("terminal.note", note=written("tables.background"))
 
 
@@ -316,7 +318,7 @@ def run_doctor(arguments: Namespace) -> int:
 def run_restore(arguments: Namespace) -> None:
     """Make a study's folder from a backup."""
     with working("restoring"):
-        hosts: list[str] = []  # that the backup names; sections with them are disabled
+        hosts: list[str] = []  # named in the backup's study.toml, whose sections are disabled
         contents = keeping.restore_study(arguments.file, arguments.dir, on_hosts=hosts.extend)
     note_in(arguments.dir, "study", arguments.dir.name, f"from {arguments.file.name}")
     say("keep.restore", folder=arguments.dir)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evenhand.graders.running import Progress
 
 _FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
-_FEWEST_COLUMNS = 4  # the fewest columns that a ranked table keeps on a narrow terminal
+_MIN_COLUMNS = 4  # that a ranked table keeps on a narrow terminal
 _NO_LIMIT = 10_000  # characters: wider than any table
 
 
@@ -88,7 +88,7 @@ def print_table(
     # Layouts in the order in which they are tried: indices of columns, and the padding of cells.
     layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
     if ranked:
-        layouts += [(filled[:count], 0) for count in range(len(filled), _FEWEST_COLUMNS - 1, -1)]
+        layouts += [(filled[:count], 0) for count in range(len(filled), _MIN_COLUMNS - 1, -1)]
     for indices, padding in layouts:
         cells = [[row[index] for index in indices if index < len(row)] for row in rows]
         headings = [columns[index] for index in indices]
@@ -140,7 +140,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def confirms(budget: float | None) -> bool:
-    """Ask for a yes. Without a terminal a budget counts as one; without either raise InputError."""
+    """Ask for consent. Without a terminal, a budget counts as consent; none raises InputError."""
     if not sys.stdin.isatty():
         if budget is None:
             raise InputError(written("reproduce.say_yes"))

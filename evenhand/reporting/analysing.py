@@ -1,6 +1,5 @@
 """Analyse a study, a ratings file or a table. Each function returns the analysis and the context of
-its report: facts, differences from published figures, and quotations (`quoted_texts` and the
-functions after it).
+its report: facts, differences from published figures, and quotations (see `quoted_texts`).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ OnStage = Callable[[str], None] | None  # called with the name of each stage, to
 
 
 class Switches(TypedDict, total=False):
-    """Options of an analysis besides its settings (see `analysis.analyse`)."""
+    """Options of an analysis that are not among its settings (see `analysis.analyse`)."""
 
     verify: bool | Libraries
     why: bool
@@ -51,12 +50,13 @@ class Switches(TypedDict, total=False):
 def analyse_source(
     source: Source, options: ScaleOptions = DEFAULTS, **switches: Unpack[Switches]
 ) -> AnalysisAndContext:
-    """Analyse a study or ratings; of a study or a `Dataset` the options give settings only."""
+    """Analyse a study or ratings. Only settings in `options` apply to a study or a `Dataset`."""
     if not isinstance(source, Path):
         return analyse_dataset(load(source, options), **switches)
     if is_study(source):
         from evenhand.study import open_study
 
+        # By default a study is verified, and other sources are not.
         arguments: dict[str, Any] = {"verify": False, **switches, **options.settings}
         with open_study(source) as study:
             return analyse_study(study, **arguments)
@@ -85,7 +85,7 @@ def analyse_study(
         )
     published = published_figures(study) if study.config.published else None
     raters = dataset.ratings["rater_id"].unique()
-    dataset = dataset.named()
+    dataset = dataset.named()  # with display names in place of ids
     analysis = dataset.analyse(verify=verify, why=why, pool=pool, on_stage=on_stage)
     context = _study_context(study, dataset, analysis, raters)
     if published is None:
@@ -109,7 +109,7 @@ def analyse_file(
 
 
 def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisAndContext:
-    """Analyse a dataset without a study; the context's notes say how its labels were read."""
+    """Analyse a dataset without a study; the context's notes tell how its labels were read."""
     from evenhand.analysis.report import ReportContext
 
     dataset = dataset.named()
@@ -137,10 +137,10 @@ def _study_context(
     from evenhand.study.store.store import models_that_answered
 
     usage, name_of, rubrics = dataset.facts.usage, dataset.name_of, study.rubrics
-    quoted = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
+    disagreements = with_ids(analysis.disagreements, analysis.ids)  # the store has ids, not names
 
     def by_names(values: Mapping[Any, Value]) -> dict[Any, Value]:
-        """Return values with names for ids in their keys: rubric, unit id, [grader] or []."""
+        """Return values by (rubric, unit id) or (rubric, unit id, grader), with names for ids."""
         return {
             (name_of(rubric), unit, *map(name_of, grader)): value
             for (rubric, unit, *grader), value in values.items()
@@ -172,16 +172,16 @@ def _study_context(
         answered=models_by_grader,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
-        texts=by_names(quoted_texts(study, quoted)),
+        texts=by_names(quoted_texts(study, disagreements)),
         remarks={
             key: {name_of(rater): text for rater, text in remarks.items()}
-            for key, remarks in by_names(quoted_remarks(study, quoted)).items()
+            for key, remarks in by_names(quoted_remarks(study, disagreements)).items()
         },
         marks={
             key: [(name_of(rater), mark) for rater, mark in marks]
-            for key, marks in by_names(quoted_marks(study, quoted)).items()
+            for key, marks in by_names(quoted_marks(study, disagreements)).items()
         },
-        replies=by_names(quoted_replies(study, quoted)),
+        replies=by_names(quoted_replies(study, disagreements)),
         sortings=by_names(decisions),
     )
 
@@ -252,7 +252,7 @@ def _add_at_thresholds(dataset: Dataset, analysis: Analysis, published: Publishe
         at_threshold = replace(dataset, ratings=rows, scales={rubric: scale}).analyse()
         figures = [figure for figure in published.figure if figure.threshold == threshold]
         statistics = [figure.statistic for figure in figures if figure.rubric == rubric]
-        names = {*statistics, *(f"pair_{name}" for name in statistics)}  # "pair_": of two raters
+        names = {*statistics, *(f"pair_{name}" for name in statistics)}  # "pair_": for two raters
         for row in at_threshold.rows:
             raters = {row["rater_a"], row["rater_b"]}
             if row["statistic"] in names and row["subset"] == ALL_BINARY and raters & {*graders}:
@@ -304,10 +304,10 @@ def _ratings_facts(dataset: Dataset, analysis: Analysis) -> dict[str, str | int 
     by_people = ratings[ratings["rater_kind"] == "human"]
     stamps = sorted(stamp for stamp in by_people["created_at"].unique() if stamp)
     labels = by_people[(by_people["label"] != "") & ~by_people["rater_id"].isin(list(excluded))]
-    people = labels.groupby(["rubric", "unit_id"])["rater_id"].nunique()
-    per_unit = "none" if people.empty else str(people.max())
-    if not people.empty and people.min() < people.max():
-        per_unit = f"{people.min()} to {people.max()}, {people.mean():.1f} on average"
+    counts = labels.groupby(["rubric", "unit_id"])["rater_id"].nunique()
+    per_unit = "none" if counts.empty else str(counts.max())
+    if not counts.empty and counts.min() < counts.max():
+        per_unit = f"{counts.min()} to {counts.max()}, {counts.mean():.1f} on average"
     facts: dict[str, str | int | float] = {
         "annotators": int((kinds == "human").sum()),
         "annotators per labelled item": per_unit,
@@ -344,7 +344,7 @@ def counted(models: Mapping[str, int]) -> str:
 
 
 def _own_prompts(study: Study, raters: Iterable[str], name_of: NameOf) -> dict[str, str]:
-    """Return the prompt file of each grader with a prompt of the user's."""
+    """Return by heading the prompt file of each grader with a prompt of the user's."""
     from evenhand.study.workspace import PROMPTS_FOLDER
 
     prompts = {}
@@ -357,7 +357,7 @@ def _own_prompts(study: Study, raters: Iterable[str], name_of: NameOf) -> dict[s
 
 
 def _improvements(study: Study, name_of: NameOf) -> dict[str, str]:
-    """Return for each improved rubric the split of its labels, every choice, and the price."""
+    """Return by heading, for each improved rubric, its split of labels, every choice, the price."""
     from evenhand.study.store.logs.decisions import ends_of
 
     runs_by_rubric: dict[str, list[dict[str, Any]]] = {}
@@ -377,10 +377,9 @@ def _improvements(study: Study, name_of: NameOf) -> dict[str, str]:
 def choice_lines(run: Mapping[str, Any], name_of: NameOf = str) -> list[str]:
     """Return sentences on a stored `run` of `improve` (`reporting.improving`): the kappa of each
     grader in the last round that compared it, the old grader's first; then the choice and its test.
-    `name_of` returns a grader's name. A choice that was tested has the number of this analysis
-    (`look`) and an `outcome`. One that was not tested failed the injection audit (`gives_way` is
-    the sentence on the attack), had no error rate left (`no_level`), or is futile: it gained too
-    little for a test to be worthwhile.
+    `name_of` returns a grader's name. A tested choice has the number of this analysis (`look`) and
+    an `outcome`. An untested one failed the injection audit (`gives_way` is the sentence on the
+    attack), had no error rate left (`no_level`), or is futile: it gained too little for a test.
     """
     last_scores: dict[str, tuple[float | None, int]] = {run["old"]: (None, 0)}  # keeps it first
     for stage in run["rounds"]:
@@ -470,7 +469,7 @@ def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) ->
 def quoted_marks(
     study: Study, disagreements: Sequence[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return (rater, mark) by (rubric, unit id), of annotators whose labels are compared."""
+    """Return (annotator, marked passage) by (rubric, unit id) for the annotators compared."""
     from evenhand.study.store.store import marks_on
 
     people = {(case.rubric, case.unit_id): case.people for case in disagreements}

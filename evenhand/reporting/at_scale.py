@@ -1,9 +1,11 @@
-"""Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels.
+"""Analyse any number of ratings with Dask, for `check` and `gate`, by their patterns of labels: a
+pattern is what each rater answered about a unit, and units with the same pattern are counted.
 
-Ratings are split into parts by a hash of their unit, as a unit's ratings may be far apart in the
-source; each part is reduced by itself to counts of label patterns, and the reduced tables are added
-up. Every task is a pure function of a piece of the source or of other tasks' results, so that the
-tasks of a worker that dies are computed again elsewhere. Workers need this package and the source.
+The source is read in pieces (files, or sections of one). As a unit's ratings may be in several, the
+ratings are then split into parts by a hash of their unit. Each part is reduced by itself to counts
+of label patterns, and the reduced tables are added up. Every task is a pure function of a piece or
+of other tasks' results: those of a worker that dies are computed again elsewhere. Workers need this
+package and the source.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ REFUSED = {
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
-"""Options that need single ratings, as typed, and the alternative (docs/millions.md)."""
+"""By name, what would need single ratings: as users write it, and the alternative to it."""
 PART_ROWS = 500_000  # approximate number of rows reduced at a time
 MOST_PARTS = 4096
 _TIMEOUT = 10.0  # seconds until a scheduler must have answered
@@ -97,7 +99,8 @@ def analyse_at_scale(
         n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
         read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
         piece_facts = client.gather([submit(attrgetter("facts"), task) for task in read_tasks])
-        part_tasks = [[submit(one_part, task, i) for task in read_tasks] for i in range(n_parts)]
+        parts = range(n_parts)  # for each, a list of tasks, one for each piece's rows of this part
+        part_tasks = [[submit(one_part, task, part) for task in read_tasks] for part in parts]
         del read_tasks  # so that workers can free the pieces
         known_facts = [facts for facts in piece_facts if facts is not None]
         if not known_facts:
@@ -112,7 +115,7 @@ def analyse_at_scale(
             reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
         tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
-    kinds, largest = [*plan.kinds.values()], max(tables.values(), key=lambda table: table.n_units)
+    kinds, largest = [*plan.kinds.values()], max(tables.values(), key=attrgetter("n_units"))
     report_facts: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
@@ -210,9 +213,8 @@ class FactsAndParts(NamedTuple):
 @dataclass(frozen=True)
 class Reduction:
     """Instructions for reducing parts: by rubric, the scale and the kinds of its raters, in their
-    order; the columns that are `filled`; and the `kinds` of all raters. If `only_named`, those that
-    the options do not name are left out. If the source is `without_rubrics`, its ratings are all on
-    the only one of the `scales`.
+    order; the columns that are `filled`; and the `kinds` of all raters. With `only_named`, raters
+    whom the options do not name are left out; `without_rubrics`, all ratings are on the only scale.
     """
 
     reading: Reading
@@ -229,9 +231,9 @@ def _reading(
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
-    categories = {label.casefold() for label in options.categories}
+    declared = {label.casefold() for label in options.categories}  # labels, even if they say "none"
     codes = {folded(code).casefold() for code in options.missing}
-    reading = Reading(name, dict(options.columns), cluster_by, labels.NO_LABEL - categories | codes)
+    reading = Reading(name, dict(options.columns), cluster_by, (labels.NO_LABEL - declared) | codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
@@ -248,7 +250,7 @@ def _reading(
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return the instructions for reducing parts, and notes; `facts.cells` are read as ratings."""
+    """Return instructions for reducing parts, and notes; `facts.cells` stand for the ratings."""
     options = everybody_of(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
@@ -269,7 +271,7 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
 
 
 def _kinds(table: pd.DataFrame) -> dict[str, str]:
-    """Return the kind of each rater."""
+    """Return the kind of each rater, by rater id."""
     return dict(zip(table["rater_id"], table["rater_kind"], strict=True))
 
 

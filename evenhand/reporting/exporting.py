@@ -1,5 +1,5 @@
-"""Export a study: its tables, the sidecar of its ratings (`reporting.ratings_file.declared`), and
-material for another tool's file (`exchange.writers`).
+"""Export a study: its tables, the sidecar of its ratings (a TOML file on what the labels mean, see
+`reporting.ratings_file.declared`), and material for another tool's file (`exchange.writers`).
 
 Annotators' answers about themselves are not exported, except the one that has quotas (the side),
 nor any text that a person typed about an annotator.
@@ -75,7 +75,7 @@ def as_csv(study: Study, make: Callable[[Study], pd.DataFrame]) -> bytes:
 
 def exported_units(study: Study) -> pd.DataFrame:
     """Return the units of the sample, then all others that were rated."""
-    sample, all_units = (study.units_with_lengths(scope) for scope in ("sample", "all"))
+    sample, all_units = study.units_with_lengths("sample"), study.units_with_lengths("all")
     others = set(study.ratings()["unit_id"]) - set(sample["unit_id"])
     return pd.concat([sample, all_units[all_units["unit_id"].isin(others)]], ignore_index=True)
 
@@ -86,6 +86,7 @@ def exported_final(study: Study) -> pd.DataFrame:
     """
     final, units = final_labels(study).drop(columns=["labels", "agreement"]), exported_units(study)
     final["votes"] = [json.dumps(votes, ensure_ascii=False) for votes in final["votes"]]
+    # A final label is of a unit, which its table calls item.
     units = units.rename(columns={"item_id": "item_id_of_item", "unit_id": "item_id"})
     return final.merge(units, "left", on="item_id", suffixes=("", "_of_item"))
 
@@ -101,8 +102,7 @@ def exported_attacked(study: Study) -> pd.DataFrame:
 
 
 def part_path(ratings: Path, part: str) -> Path:
-    """Return the default path of a part of an exported ratings file: its `units`, or the answers in
-    the injection audit (`attacked`).
+    """Return the default path of a part of an exported ratings file: `units` or `attacked`.
 
     >>> part_path(Path("out/ratings.csv"), "units").as_posix()
     'out/ratings.units.csv'
@@ -113,8 +113,7 @@ def part_path(ratings: Path, part: str) -> Path:
 def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     """Return the sidecar of a study's ratings as TOML: what the analysis of a study uses in
     addition to its two tables. `units` names the file of units next to it, `attacked` that of the
-    injection audit, "" without one. The numbers of interim analyses (`looks`) are those that a
-    report would have now.
+    injection audit, "" without one. A scale's `look` is the number of the next interim analysis.
     """
     import tomlkit
 
@@ -156,7 +155,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
 def _section(
     study: Study, scale: Scale, look: int, usage: list[dict[Any, Any]]
 ) -> declared.ScaleSection:
-    """Return a rubric's section. `look` numbers its next interim analysis; `usage` has all rows."""
+    """Return a rubric's section of the sidecar; `look` numbers its next interim analysis."""
     rubric = study.rubrics[scale.name]
     usage_by_grader = {}
     for row in usage:
@@ -210,8 +209,8 @@ def material_of(
     else:
         # Rows are exported whatever their clusters are; a unit as its own needs no column.
         options = options or declared.ScaleOptions()
-        by_row = {**options.settings, "cluster": "unit"}
-        dataset = from_file(source, replace(options, settings=by_row))
+        settings = {**options.settings, "cluster": "unit"}
+        dataset = from_file(source, replace(options, settings=settings))
         ratings, units, name = dataset.ratings, dataset.units, source.name
     if ratings.empty:
         raise InputError(f"{name} has no ratings yet")
@@ -274,6 +273,7 @@ def _with_responses(units: pd.DataFrame, responses: pd.DataFrame, ids: pd.Series
         (row["pair_id"], row["subject"], row["side"]): row["response"]
         for row in responses.to_dict("records")
     }
+    # A study's clusters are its pairs.
     keys = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))
     single = [texts.get((pair, subject, side), "") if side else "" for pair, subject, side in keys]
     side_a = ["" if side else texts.get((pair, subject, "a"), "") for pair, subject, side in keys]

@@ -36,7 +36,7 @@ class Provider:
     """
 
     name: str
-    speaks: str  # the form of its requests: "chat", "messages" or a module of `forms`
+    speaks: str  # the form of its requests: OpenAI's "chat", Claude's "messages", or one of `forms`
     base_url: str = ""
     base_url_env: str = ""  # variable whose address replaces `base_url`
     key_env: str = ""  # variable that holds the key
@@ -67,18 +67,18 @@ def known_providers(declared: DeclaredProviders) -> dict[str, Provider]:
 
 def _provider_with(provider: Provider | None, name: str, settings: ProviderSettings) -> Provider:
     """Return a provider with its settings in study.toml, based on its row of the table, if any."""
-    section, url = f"[providers.{name}] in study.toml", settings.base_url
+    section, declared_url = f"[providers.{name}] in study.toml", settings.base_url
     if name == "baseline" or not _PROVIDER_NAME.fullmatch(name):
         raise InputError(f"{section}: choose a name of lower-case letters, digits and -")
-    if provider is None and not url:
+    if provider is None and not declared_url:
         raise InputError(f"{section} needs a base_url")
     provider = provider or Provider(name=name, speaks="chat", key="optional")
     if settings.speaks not in ("", "chat", "messages") and not is_form(settings.speaks):
         raise InputError(f"{section}: speaks is {settings.speaks!r}; write chat or messages")
-    if url:
+    if declared_url:
         # A key of the table is for the table's address, and is not sent to this one.
         provider = replace(provider, key_env="", key="optional")
-        provider = replace(provider, base_url=url, base_url_env="", by_study=True)
+        provider = replace(provider, base_url=declared_url, base_url_env="", by_study=True)
     return replace(
         provider,
         declared=settings,
@@ -92,8 +92,7 @@ def _provider_with(provider: Provider | None, name: str, settings: ProviderSetti
 class Endpoint:
     """The address of a grader's requests and what may be sent there. `base_url` is empty if the
     SDK's own client finds it. `is_own` is True for the provider's own address, where its key,
-    headers and prices apply. `login` holds the credentials in the environment's address,
-    `USER:PASSWORD@`.
+    headers and prices apply. `login` is the `USER:PASSWORD@` of the environment's address, if any.
     """
 
     provider: Provider
@@ -139,8 +138,7 @@ class Endpoint:
     @property
     def address_in_name(self) -> str:
         """The address if it is part of a grader's name, else "". Claude at Anthropic's public
-        address is the same grader for everyone; a gateway, a deployment or a port of this machine
-        may serve any model.
+        address is one grader for everyone; a gateway, deployment or local port may have any model.
         """
         url = self.provider.base_url
         is_public = url.startswith("https://") and "${" not in url and not self.provider.by_study
@@ -149,9 +147,9 @@ class Endpoint:
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:
-    """Return the endpoint of a grader whose name has the address `typed` after its @, or "". Raises
-    InputError if the address of the environment or the table is not valid, or study.toml may not
-    send the variables that it names there.
+    """Return the endpoint of a grader. `typed` is the address after the @ in its name, or "".
+    Raises InputError if the address of the environment or the table is not valid, or if study.toml
+    names a variable of the environment that must not be sent there.
     """
     address, login = _own_address(provider)
     if typed and not (address and same_address(typed, address)):
@@ -164,9 +162,9 @@ def endpoint_of(provider: Provider, typed: str) -> Endpoint:
 
 
 def _check_declared(provider: Provider, address: str) -> None:
-    """Check every variable that study.toml sends to this address. `check` raises InputError unless
-    the variable is in `allowed`, those meant for the address, or the operator has confirmed the
-    section of the provider.
+    """Raise InputError if study.toml sends to this address a variable of the environment that is
+    not meant for it: neither the address's own key nor that of its provider in the table. The
+    operator can permit others by confirming the provider's section (`ProviderSettings.check`).
     """
     if (settings := provider.declared) is None:
         return
@@ -178,12 +176,12 @@ def _check_declared(provider: Provider, address: str) -> None:
             settings.check(f"[providers.{provider.name}] {setting}", variable, settings.base_url)
             continue
         owners = [row for row in _table().values() if row.key_env == variable]  # whose key it is
-        urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
-        goes_to_owner = any(url and _origin(url) == _origin(address) for url in urls)
-        is_owner = not provider.by_study and any(owner.name == provider.name for owner in owners)
-        if setting == "key_env" and is_owner:  # the key would be sent without the section, too
+        owner_urls = [url for owner in owners for url in (owner.base_url, _own_address(owner)[0])]
+        goes_to_owner = any(url and _origin(url) == _origin(address) for url in owner_urls)
+        is_own_key = not provider.by_study and any(owner.name == provider.name for owner in owners)
+        if setting == "key_env" and is_own_key:  # the key would be sent without the section, too
             continue
-        allowed = {key_variable(address), variable if goes_to_owner or is_owner else ""}
+        allowed = {key_variable(address)} | ({variable} if goes_to_owner or is_own_key else set())
         settings.check(f"[providers.{provider.name}] {setting}", variable, address, allowed)
 
 
@@ -232,7 +230,7 @@ def filled_from_environment(text: str, source: str) -> str:
 
 
 def _own_address(provider: Provider) -> tuple[str, str]:
-    """Return a provider's (address, login), from the environment or the table, else ("", "")."""
+    """Return a provider's (address, login), from the environment or its row, else ("", "")."""
     variable = provider.base_url_env
     if variable and (address := os.environ.get(variable, "").strip()):
         return _split_login(address, f"the address in {variable}")
@@ -245,7 +243,7 @@ def _own_address(provider: Provider) -> tuple[str, str]:
 
 def _split_login(url: str, source: str) -> tuple[str, str]:
     """Return a URL without its login, and the login as "USER:PASSWORD@" or "". Raises InputError
-    if the address is not valid; `source` names it.
+    with the name of its `source` if the address is not valid.
     """
     if not url:
         return "", ""
@@ -271,9 +269,8 @@ _USAGE = "anthropic:MODEL, openai:MODEL, openai:MODEL@BASE_URL or baseline:lexic
 @dataclass(frozen=True, slots=True)
 class GraderSpec:
     """A grader as its user named it, and the endpoint where it is asked (None for a baseline).
-    `text` is the grader's `rater_id`: the name as typed, plus the address if the environment or
-    study.toml sets another one than the provider's public address. `base_url` is this address, or
-    empty.
+    `text` is its `rater_id` at default settings: the name, plus an address that the environment or
+    study.toml sets, if it is not the provider's public one. `base_url` is the address in it.
     """
 
     text: str
@@ -292,7 +289,8 @@ class GraderSpec:
     @property
     def api_format(self) -> str:
         """The form of its requests: "chat", "messages", "baseline" or a module of `forms`."""
-        return self.network_endpoint.provider.speaks if self.network_endpoint else self.provider
+        endpoint = self.network_endpoint
+        return endpoint.provider.speaks if endpoint else self.provider  # "baseline"
 
 
 def parse_spec(text: str, declared: Mapping[str, ProviderSettings] | None = None) -> GraderSpec:
@@ -311,41 +309,40 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
             "(such as ANTHROPIC_API_KEY or OPENAI_API_KEY)"
         )
     providers = known_providers(declared or {})
-    provider, colon, name = text.partition(":")
-    if not colon or provider not in providers:
+    name, colon, after_colon = text.partition(":")
+    if not colon or name not in providers:
         others = [other for other in providers if f"{other}:" not in _USAGE]
         prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
             f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )
-    model, *servers = _BEFORE_SERVER.split(name, maxsplit=1)
+    model, *addresses = _BEFORE_SERVER.split(after_colon, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
         raise InputError(f"{_safe_part(text)!r} does not name a model; write {_USAGE}")
-    if provider == "baseline":
-        if name not in BASELINES:
+    if name == "baseline":
+        if after_colon not in BASELINES:
             raise InputError(
-                f"there is no baseline {_safe_part(name)!r}; write baseline:{BASELINES[0]}"
+                f"there is no baseline {_safe_part(after_colon)!r}; write baseline:{BASELINES[0]}"
             )
-        return GraderSpec(text, provider, model)
-    row = providers[provider]
-    if not servers and "@" in model and row.speaks != "messages":  # Vertex has NAME@DATE
+        return GraderSpec(text, name, model)
+    provider, typed_address = providers[name], addresses[0] if addresses else ""
+    if not typed_address and "@" in model and provider.speaks != "messages":  # Vertex: NAME@DATE
         raise InputError(
             f"grader {_safe_part(text)!r}: BASE_URL must begin with http:// or https://"
         )
-    typed = servers[0] if servers else ""
-    if typed and (fault := fault_of_address(typed)):
-        raise InputError(f"grader '{provider}:{model}@...': the BASE_URL {fault}")
-    endpoint = endpoint_of(row, typed)
-    if not endpoint.base_url and not row.client:  # an SDK's own client finds its address
-        variables = ", ".join(REFERENCE.findall(row.base_url))
+    if typed_address and (fault := fault_of_address(typed_address)):
+        raise InputError(f"grader '{name}:{model}@...': the BASE_URL {fault}")
+    endpoint = endpoint_of(provider, typed_address)
+    if not endpoint.base_url and not provider.client:  # an SDK's own client finds its address
+        variables = ", ".join(REFERENCE.findall(provider.base_url))
         raise InputError(
-            f"grader {_safe_part(text)!r}: it is not known where {provider} is; write "
-            f"{provider}:MODEL@BASE_URL, or set {variables}"
+            f"grader {_safe_part(text)!r}: it is not known where {name} is; write "
+            f"{name}:MODEL@BASE_URL, or set {variables}"
         )
-    if typed or not endpoint.address_in_name:
-        return GraderSpec(text, provider, model, typed, endpoint)
+    if typed_address or not endpoint.address_in_name:
+        return GraderSpec(text, name, model, typed_address, endpoint)
     address = endpoint.address_in_name
-    return GraderSpec(f"{text}@{address}", provider, model, address, endpoint)
+    return GraderSpec(f"{text}@{address}", name, model, address, endpoint)
 
 
 def _safe_part(text: str) -> str:
@@ -365,7 +362,7 @@ _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-amz-security-
 # Servers quote keys shortened or with asterisks, which no exact match finds.
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 _SIGNATURE = "AWS4-"  # begins a signature of one request, which is no secret
-_MIN_LENGTH = 8  # shorter placeholders ("none", "ollama") occur in ordinary text
+_MIN_LENGTH = 8  # of a secret: shorter placeholders ("none", "ollama") occur in ordinary text
 _REMOVED = "[removed]"
 
 
@@ -388,7 +385,7 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets: set[str] = set()
-        self._forms: list[str] = []
+        self._forms: list[str] = []  # in which replies may quote the secrets, the longest first
         self._json_forms: list[str] = []  # the same, as JSON writes them
         self.learn(secrets)
 
@@ -407,8 +404,8 @@ class Scrubber:
     def learn_from(self, headers: Mapping[str, str]) -> None:
         """Learn the credentials in a request's headers, wherever they came from."""
         values = [headers[name] for name in _CREDENTIAL_HEADERS if name in headers]
-        values = [value for value in values if not value.startswith(_SIGNATURE)]
-        self.learn([*values, *(value.partition(" ")[2] for value in values)])  # "Bearer KEY"
+        secrets = [value for value in values if not value.startswith(_SIGNATURE)]
+        self.learn([*secrets, *(value.partition(" ")[2] for value in secrets)])  # "Bearer KEY"
 
     @classmethod
     def from_environment(cls, declared: DeclaredProviders | None = None) -> Scrubber:
@@ -418,8 +415,9 @@ class Scrubber:
         for settings in (declared or {}).values():
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
+        # A variable such as OPENAI_CUSTOM_HEADERS has a header on each line.
         header_values = [line.partition(":")[2] for value in values for line in value.splitlines()]
-        return cls([*values, *header_values])  # of variables such as OPENAI_CUSTOM_HEADERS
+        return cls([*values, *header_values])
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""

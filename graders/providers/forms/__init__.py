@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """A question to a model: the system prompt ("" for a model under test), the user's message, and
-    the limit on output. `schema` is the JSON schema of the answer if a distribution is asked for.
+    the limit on output. `schema` is the answer's JSON schema if probabilities are asked for.
     """
 
     model: str
@@ -33,19 +33,19 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The content of a reply. `unscored` is the reason if it has no answer ("refusal", "truncated"
+    """The content of a reply. If it has no answer, `unscored` is the reason ("refusal", "truncated"
     or "content_filter"). `usage` has the numbers of `input_tokens` and `output_tokens`.
     """
 
     text: str
     unscored: str = ""
-    model: str = ""  # that answered, as the server names it
-    id: str = ""  # of the reply, by which one that comes twice is recognised
+    model: str = ""  # the model that answered, as the server names it
+    id: str = ""  # the reply's id, by which a reply that comes twice is recognised
     usage: Mapping[str, int] = field(default_factory=dict)
 
 
 class Form(Protocol):
-    """The functions of a module of this folder, as the docstring above describes them."""
+    """The content of a module of this folder, as the docstring above describes it."""
 
     PATH: str
 
