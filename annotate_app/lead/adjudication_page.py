@@ -467,9 +467,9 @@ def _draw_filters(
     titles, by_grader = parts.rubric_titles(study), Counter(case.grader for case in disagreements)
     rubrics = {case.rubric: titles[case.rubric] for case in disagreements}
     graders = {name: f"{names.get(name, name)} ({n:,})" for name, n in by_grader.most_common()}
-    rubric = choose("Rubric", {_ALL: "All rubrics"} | rubrics)
-    grader = choose("Grader", {_ALL: "All graders"} | graders)
-    kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All causes"}
+    rubric = choose("Rubric", {_ALL: "All"} | rubrics)
+    grader = choose("Grader", {_ALL: "All"} | graders)
+    kinds = {_OPEN: written("disagreement.not_sorted"), _ALL: "All"}
     cause = choose("Cause", kinds | {kind: kind_title(kind) for kind in cases.KINDS})
     causes = {key: decision.kind for key, decision in decisions.items()}
     return [
