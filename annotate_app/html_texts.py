@@ -128,25 +128,16 @@ def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) ->
     return side_by_side([(block.side, drawn_block(block, reader, display)) for block in blocks])
 
 
-def side_by_side(parts: Iterable[tuple[str, str]], *, is_linked: bool = False) -> str:
-    """Return HTML in columns as on the raters' page, by side; "" is what both sides share.
-    `is_linked` gives the sides ids, once on a page, for `links_to_sides`.
-    """
+def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
+    """Return HTML in columns as on the raters' page, by side; "" is what both sides share."""
     columns: dict[str, str] = {}
     for side, part in parts:
         columns[side] = columns.get(side, "") + part
     inside = "".join(
-        f'<div class="evenhand-{"side" if side else "shared"}"'
-        f"{f' id=side-{side}' if is_linked else ''}>{column}</div>"
+        f'<div class="evenhand-{"side" if side else "shared"}" id="side-{side}">{column}</div>'
         for side, column in sorted(columns.items())
     )
     return f'<div class="evenhand-sides">{inside}</div>'
-
-
-def links_to_sides(sides: Iterable[str]) -> str:
-    """Return HTML: a link to each side that `side_by_side` has drawn; "" for none."""
-    links = [f'<a href="#side-{side}">↕ {side.upper()}</a>' for side in sorted(sides) if side]
-    return f'<nav class="evenhand-to-sides" aria-label="Sides">{"".join(links)}</nav>' * bool(links)
 
 
 def drawn_block(block: TextBlock, reader: Language, display: str) -> str:

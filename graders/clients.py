@@ -472,10 +472,10 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
     # `by_study`: study.toml chose the address that counts as the provider's own.
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
         sentences.append(written("provider.key_goes", variable=endpoint.key_env, **grader_names))
-    variables = {name for text in endpoint.headers.values() for name in REFERENCE.findall(text)}
-    for name in sorted(variables):
-        sentences.append(written("provider.header_goes", variable=name, **grader_names))
-    return sentences
+    names = {name for text in endpoint.headers.values() for name in REFERENCE.findall(text)}
+    return sentences + [
+        written("provider.header_goes", variable=name, **grader_names) for name in sorted(names)
+    ]
 
 
 def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:

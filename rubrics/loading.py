@@ -465,9 +465,8 @@ class InstructedRubric(Reworded):
         def neutral(texts: Mapping[str, str]) -> dict[str, str]:
             return {name: neutralised(text) for name, text in texts.items()}
 
-        values, examples = neutral(values), []
-        for example in self.words.examples:
-            examples.append((self.for_people(neutral(example.texts)), example.label))
+        examples = [(self.for_people(neutral(one.texts)), one.label) for one in self.words.examples]
+        values = neutral(values)
         return prompt_of(self.for_people(values), self.instructions, values, examples)
 
 

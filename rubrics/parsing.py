@@ -57,8 +57,7 @@ class Forms(dict[str, re.Pattern[str]]):
         text = self._filled(name)
         if name.isupper():  # of `answer_words.toml`
             text = rf"(?i)(?<![A-Za-zÀ-ÿ])(?:{text})(?![A-Za-zÀ-ÿ])"
-        pattern = self[name] = re.compile(text)
-        return pattern
+        return self.setdefault(name, re.compile(text))
 
     def _filled(self, name: str) -> str:
         """Return the text of a form with the parts that it names in braces put in."""

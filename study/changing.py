@@ -40,8 +40,7 @@ _MAX_SUMMARY_CHARACTERS = 600  # of the changes of one file in the log
 def fixed_because(key: str, begun: bool) -> str:
     """Return why a setting such as "sample.pairs" cannot be changed; "" if it can."""
     reasons = (_RULES["fixed_once_begun"] if begun else {}) | _RULES["fixed"]
-    section = key.partition(".")[0]
-    reason = reasons.get(key) or reasons.get(section)
+    reason = reasons.get(key) or reasons.get(key.partition(".")[0])  # of its section
     return written(f"change.fixed_{reason}") if reason else ""
 
 

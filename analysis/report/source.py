@@ -170,9 +170,7 @@ def format_number(value: float, statistic: str = "", limits: Iterable[float] = (
     >>> format_number(0.021, "human_ceiling_difference"), format_number(0.0042, "prevalence")
     ('+0.02', '0.004')
     """
-    if math.isnan(value):
-        return DASH
-    return entry_for(statistic).shown(value, limits)
+    return DASH if math.isnan(value) else entry_for(statistic).shown(value, limits)
 
 
 def _figure_of(row: ResultRow, line: int) -> Figure:

@@ -8,7 +8,7 @@ import hashlib
 import html
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,15 +20,7 @@ from streamlit.components.v2 import component
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.annotate_app.acts import lead_callback, show_outcome
-from evenhand.annotate_app.html_texts import (
-    block,
-    drawn_text,
-    heading,
-    items,
-    links_to_sides,
-    show,
-    show_complaint,
-)
+from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require
 from evenhand.errors import InputError
@@ -73,7 +65,7 @@ def option_rows(options: Sequence[Option], labels: Sequence[str] = ()) -> list[d
     `labels`. Digits are the options' keys if any of these is one; else they number the first nine.
     """
     have_digits = any(option.key.isdecimal() and len(option.key) == 1 for option in options)
-    digits = "0123456789" if have_digits else "123456789"
+    digits = list("0123456789" if have_digits else "123456789")
     rows = []
     for number, option in enumerate(options, start=1):
         digit = option.key if have_digits else str(number)
@@ -399,7 +391,7 @@ _SORTED = "sorted"  # name of the acts (see `acts`)
 class _Shown:
     """The disagreement on the page; mutable, as acts may not write to the session."""
 
-    key: DisagreementKey | None = None
+    key: DisagreementKey
 
 
 def show_disagreements(study: Study) -> None:
@@ -422,11 +414,9 @@ def show_disagreements(study: Study) -> None:
         show(block(written("disagreement.left", **counts), "note"))
     if chosen:
         by_key = {_key_of(case): case for case in chosen}
-        shown: _Shown = st.session_state.setdefault(_SHOWN, _Shown())
-        shown.key = key = shown.key if shown.key in by_key else next(iter(by_key))
-        draw_neighbours = partial(_show_neighbours, shown, key, list(by_key))
-        draw_causes = partial(_show_causes, study, shown, key, list(by_key), decisions.get(key))
-        _show_unit(study, by_key[key], draw_neighbours, draw_causes)
+        shown: _Shown = st.session_state.setdefault(_SHOWN, _Shown(_key_of(chosen[0])))
+        shown.key = shown.key if shown.key in by_key else _key_of(chosen[0])
+        _show_unit(study, shown, by_key, decisions.get(shown.key))
 
 
 @st.fragment(run_every="3s")
@@ -483,11 +473,14 @@ def _draw_filters(
 
 def _show_unit(
     study: Study,
-    case: GraderDisagreement,
-    draw_neighbours: Callable[[str], None],
-    draw_causes: Callable[[], None],
+    shown: _Shown,
+    by_key: Mapping[DisagreementKey, GraderDisagreement],
+    before: cases.SortedDisagreement | None,
 ) -> None:
-    """Draw a disagreement's texts; next to them buttons to other ones, its labels and causes."""
+    """Draw the disagreement that is `shown`: its texts; next to them buttons to others in `by_key`,
+    its labels, and its causes, of which one may have been chosen `before`.
+    """
+    keys, case = list(by_key), by_key[shown.key]
     rubric, key = study.rubrics[case.rubric], (case.rubric, case.unit_id)
     people = parts.text_for_annotators(study, case.unit_id, case.rubric)
     options, title_of = rubric.kind.listed, rubric.kind.title_of
@@ -502,7 +495,7 @@ def _show_unit(
         marks = quoted_marks(study, [case]).get(key, [])
         show(parts.marked_blocks(study, people.blocks, marks, marked_by))
     with decision, st.container(key="decision"):
-        draw_neighbours(links_to_sides({text.side for text in people.blocks}))
+        _show_neighbours(shown, keys)
         show(block(people.question, "note"))
         name, given = study.config.names.get(case.grader, case.grader), sorted(case.people.items())
         by_label: dict[str, list[str]] = {title_of(label): [] for _, label in given}
@@ -512,7 +505,7 @@ def _show_unit(
         show(heading(f"Annotators ({len(given)})", 3), items(by_label.items()))
         for reply in quoted_replies(study, [case]).get(_key_of(case), ()):
             show(block(reply, "quote", written("disagreement.page_reply")))
-        draw_causes()
+        _show_causes(study, shown, keys, before)
         with st.expander("The rubric"):
             show(items((title_of(option.key), [option.description]) for option in options))
             if not options:
@@ -522,12 +515,11 @@ def _show_unit(
 def _show_causes(
     study: Study,
     shown: _Shown,
-    key: DisagreementKey,
     chosen: Sequence[DisagreementKey],
     choice: cases.SortedDisagreement | None,
 ) -> None:
     """Draw the note's field and a button for each cause, which goes on to the next of `chosen`."""
-    token = _token(key)
+    key, token = shown.key, _token(shown.key)  # as drawn: an act may move on
     if choice:
         st.text(written("disagreement.so_far", kind=kind_title(choice.kind), who=choice.done_by))
 
@@ -543,28 +535,23 @@ def _show_causes(
     st.text_input(label, note, key=f"{_SORTED}.{token}", autocomplete="off", placeholder=label)
     st.text("Why do they differ?")
     with st.container(horizontal=True, key="disagreement-keys"):
-        for digit, kind in enumerate(cases.KINDS, start=1):
-            st.button(
-                kind_title(kind), f"{kind}-{token}", on_click=storing(kind), shortcut=str(digit)
-            )
+        for key_cap, kind in zip("123", cases.KINDS, strict=True):
+            st.button(kind_title(kind), f"{kind}-{token}", on_click=storing(kind), shortcut=key_cap)
         if choice:
             st.button("Take it back", f"back-{token}", on_click=storing(""), shortcut="T")
     show_outcome(_SORTED)
 
 
-def _show_neighbours(
-    shown: _Shown, key: DisagreementKey, keys: Sequence[DisagreementKey], links: str
-) -> None:
-    """Draw buttons to the disagreements before and after `key`, its number, and HTML: `links`."""
-    number, is_off = keys.index(key), len(keys) == 1
+def _show_neighbours(shown: _Shown, keys: Sequence[DisagreementKey]) -> None:
+    """Draw buttons to the disagreements before and after, the number, and links to the sides."""
+    number, is_off, token = keys.index(shown.key), len(keys) == 1, _token(shown.key)
 
     def button(title: str, shortcut: str, step: int) -> None:
         act = partial(setattr, shown, "key", keys[(number + step) % len(keys)])
-        st.button(title, f"{title}-{_token(key)}", shortcut=shortcut, disabled=is_off, on_click=act)
+        st.button(title, f"{title}-{token}", shortcut=shortcut, disabled=is_off, on_click=act)
 
     with st.container(horizontal=True, vertical_alignment="center", key="neighbours"):
         button("Previous", "P", -1)
         st.text(f"{number + 1:,} of {len(keys):,}")
         button("Next", "N", 1)
-        if links:
-            show(links)
+        show('<p class="evenhand-to-sides"><a href="#side-a">↕ A</a><a href="#side-b">↕ B</a></p>')

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, SUBSET_NAMES, rater_title
+from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
@@ -311,9 +311,8 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
     graders = judge.best_first(judge.rank_graders(results, verdicts))
     rows = {grader: {"grader": grader} for grader in graders}
     for verdict in verdicts:
-        title = TITLES[verdict["verdict"]]
-        is_part = bool(verdict["holds_for"])
-        icon, style = (f"({title.icon})", "part") if is_part else (title.icon, verdict["verdict"])
+        kind, title = verdict["verdict"], TITLES[verdict["verdict"]]
+        icon, style = (f"({title.icon})", "part") if verdict["holds_for"] else (title.icon, kind)
         kappas = [estimates.get(tuple(key), math.nan) for key in verdict["kappas"]]
         are_known = len(kappas) == 2 and not any(map(math.isnan, kappas))  # grader's, annotators'
         both = f"{kappas[0]:z.2f} vs {kappas[1]:z.2f}" if are_known else ""  # z: no -0.00
@@ -383,7 +382,7 @@ def show_agreement(study: Study) -> None:
     if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
-    rubrics, verdicts, charts = rubric_titles(study), _verdicts(figures), figures.forests
+    rubrics, verdicts = rubric_titles(study), _verdicts(figures)
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
@@ -396,12 +395,9 @@ def show_agreement(study: Study) -> None:
             show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=raters)
             if not binary.empty:
                 show(block(words["tuned"], "note"))
-                binary_name = SUBSET_NAMES[ALL_BINARY]  # the table says so of another threshold
-                svgs = [chart["svg"].replace(binary_name, words["active"]) for chart in charts]
-                charts = [chart | {"svg": svg} for chart, svg in zip(charts, svgs, strict=True)]
     with above:
         st.header("Graders compared with human agreement", anchor=False)
-        show_charts(charts)
+        show_charts(figures.forests)
         show(block(" ".join(figures.report["study"]["notes"]), "note"))
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"

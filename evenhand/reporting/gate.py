@@ -199,6 +199,7 @@ _CLAUSE = re.compile(  # such as kappa|binary.low > 0.5, or STATISTIC@LEVEL.high
 )
 _GROUPS = ("", "humans", "models", "all")  # values of `rater_b` that name no single rater
 _MOST_LEVELS = 8  # the most levels of a statistic that an error lists
+_NO_BINARY = "declare which labels count as yes with --affirmative, or in the rubric"
 VERDICT = "verdict"
 """The condition that the grader can replace an annotator, or agrees with the reference."""
 
@@ -338,16 +339,11 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, weighted: str
     if is_audit and not (statistic_rows["rater_a"] == grader).any():
         raise InputError(written("gate.not_audited", statistic=statistic, grader=grader))
     has_binary = (rows["subset"] == "all|binary").any()
-    if statistic_rows.empty and find_entry(statistic) and not has_binary:
-        raise InputError(
-            f"--require: there is no {statistic} here, nor any statistic of the binary label, "
-            "as no labels count as yes; declare them with --affirmative, or in the rubric"
-        )
     if statistic_rows.empty:
-        raise InputError(
-            f"--require: there is no statistic {statistic!r} here; results.csv has "
-            + ", ".join(sorted(set(rows["statistic"])))
-        )
+        hint = "results.csv has " + ", ".join(sorted(set(rows["statistic"])))
+        if find_entry(statistic) and not has_binary:  # perhaps one of the binary label
+            hint = f"if it is of the binary label, {_NO_BINARY}"
+        raise InputError(f"--require: there is no statistic {statistic!r} here; {hint}")
     # The grader is second, after "humans", a reference or (in its coverage) "", or first and alone.
     first, second = statistic_rows["rater_a"], statistic_rows["rater_b"]
     is_reference = statistic.endswith("_reference")
@@ -365,10 +361,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, weighted: str
     if is_any_attack and (worst := _worst_attack(clause, grader_rows)):
         return worst
     if clause.binary and not has_binary:
-        raise InputError(
-            f"--require: there is no {statistic}|binary here, as no labels count as yes; "
-            "declare them with --affirmative, or in the rubric"
-        )
+        raise InputError(f"--require: there is no {statistic}|binary here; {_NO_BINARY}")
     on_binary = " on the binary label" if clause.binary else ""
     fault = f"--require: {grader!r} has no {statistic}{on_binary} here"
     levels = sorted(set(grader_rows.loc[grader_rows["subset"].isin(subsets), "at"]) - {""})

@@ -142,8 +142,7 @@ class Endpoint:
         """
         url = self.provider.base_url
         is_public = url.startswith("https://") and "${" not in url and not self.provider.by_study
-        is_at_public = is_public and same_address(self.base_url, url)
-        return "" if is_at_public else self.base_url
+        return "" if is_public and same_address(self.base_url, url) else self.base_url
 
 
 def endpoint_of(provider: Provider, typed: str) -> Endpoint:

@@ -168,8 +168,7 @@ def go_on(page: Page) -> None:
 def answer_shorter(page: Page, wrong: bool = False) -> None:
     page.wait_for_selector(READY)
     texts = page.locator(".material .response .text").all_inner_texts()
-    left_is_shorter = len(texts[0]) < len(texts[1])
-    page.keyboard.press("l" if left_is_shorter != wrong else "r")
+    page.keyboard.press("l" if (len(texts[0]) < len(texts[1])) != wrong else "r")
     page.keyboard.press("Enter")
 
 

@@ -634,11 +634,8 @@ def declared_scales(
     has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
     with_probabilities = set(ratings.loc[has_probability, "rater_id"])
     for grader in sorted(options.thresholds.keys() - with_probabilities):
-        graders = listed(sorted(with_probabilities)) or "none"
-        raise InputError(
-            f"no rating of {grader!r} has a probability, so its threshold would change nothing; "
-            f"raters with probabilities: {graders}"
-        )
+        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
+        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
     return ScaledRatings(ratings, scales, notes=notes)
 
 

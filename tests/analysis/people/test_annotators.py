@@ -111,8 +111,7 @@ def test_no_verdict_where_hard_items_got_the_second_label():
 @pytest.mark.parametrize("missing", [0.0, 0.03])
 def test_nearly_complete_labels_are_all_counted(missing):
     people, grader, hard = perceived(np.random.default_rng(9), 200, 3, 0.35)
-    hardest = np.argsort(-hard)[: int(missing * 200)]
-    people[hardest, 1] = -1
+    people[np.argsort(-hard)[: int(missing * 200)], 1] = -1  # the hardest
     found = analysed(people, grader[:, None], SCALE)
     assert found.verdicts[0]["next"] != OVERLAP
     assert not [note for note in found.notes if "left out" in note]
@@ -205,8 +204,7 @@ def verdict(table, *people):
 def test_no_grader_passes_beside_them():
     """Of six, one reversed lowers people's agreement far below that of a good grader with them."""
     rng = np.random.default_rng(6)
-    true = rng.integers(1, 6, 300)
-    codes = people_of(true - 1, 5, 7, rng) + 1
+    codes = people_of(rng.integers(5, size=300), 5, 7, rng) + 1
     codes[:, 5] = 6 - codes[:, 5]
     table = pd.DataFrame(codes.astype(str), columns=[*NAMES, "gpt"])
     table.insert(0, "unit_id", [f"u{n}" for n in range(300)])

@@ -346,8 +346,7 @@ def test_an_estimate_is_ppi_of_the_differences_and_an_intercept(rng):
         test = sm.OLS(z, blocks).fit(cov_type="HC0").t_test([[1.0, 1.0]])
         assert row["estimate"] == pytest.approx(test.effect.item(), abs=1e-6)
         # Two subjects hold together: a little wider than one interval of the regression.
-        reach = (row["high"] - row["low"]) / 2 / test.sd.item()
-        assert 1.96 < reach < 2.6
+        assert 1.96 < (row["high"] - row["low"]) / 2 / test.sd.item() < 2.6
         assert (row["n_units"], row["n_clusters"]) == (400, 400)
         assert row["note"] == "150 of them labelled by annotators"
     assert found.loc["s0", "low"] > 0.1
