@@ -554,4 +554,4 @@ def _show_neighbours(shown: _Shown, keys: Sequence[DisagreementKey]) -> None:
         button("Previous", "P", -1)
         st.text(f"{number + 1:,} of {len(keys):,}")
         button("Next", "N", 1)
-        show('<p class="evenhand-to-sides"><a href="#side-a">↕ A</a><a href="#side-b">↕ B</a></p>')
+        show('<p class="to-sides"><a href="#side-a">To A</a><a href="#side-b">To B</a></p>')

@@ -112,7 +112,8 @@ def show_overview(study: Study) -> None:
         with st.container(key=f"verdicts-{age}"):
             _show_verdicts(study, figures, verdicts)
     if step:  # else the button is drawn above, as the next step
-        _ask_for_verdict(study)
+        with st.expander("Another verdict") if is_decided(verdicts) else st.container():
+            _ask_for_verdict(study)
 
 
 def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:

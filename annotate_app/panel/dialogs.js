@@ -113,7 +113,10 @@ function reasonView(kind, words, reasons, onDone) {
     if (event.submitter?.formNoValidate || !chosen) return;
     onDone(chosen.value, note.value);
   });
-  return [heading(words[`${kind}_title`]), element("p", {}, words[`${kind}_text`]), form];
+  const title = heading(words[`${kind}_title`]);
+  title.tabIndex = -1;
+  title.autofocus = true; // a reason with the focus would look chosen
+  return [title, element("p", {}, words[`${kind}_text`]), form];
 }
 
 function button(text, kind) {

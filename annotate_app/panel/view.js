@@ -45,7 +45,7 @@ function blockView(block, number, words, fill) {
   const label = block.plain ? filled(words.as_source, block) : block.label;
   const steps = block.turns ?? (hasPassages(block) ? block.nodes : []);
   const [next, before] = block.turns ? [words.next_turn, words.turn_before] : [words.next_passage, words.passage_before];
-  const caps = [`${next} `, element("kbd", {}, ";"), ` ${before} `, element("kbd", {}, ":")];
+  const caps = [`${before} `, element("kbd", {}, ":"), ` ${next} `, element("kbd", {}, ";")];
   const keys = steps.length > 1 ? [element("span", { class: "steps", "aria-hidden": "true" }, ...caps)] : [];
   return element(
     "section",

@@ -586,6 +586,11 @@ def scales_of(
         scales = {name: scale for name, scale in scales.items() if name not in set_options}
     refuse_sets(ratings, scales, reading)
     singles = declared_scales(ratings, reading, scales, without_level)
+    has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
+    with_probabilities = set(ratings.loc[has_probability, "rater_id"])
+    for grader in sorted(options.thresholds.keys() - with_probabilities):
+        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
+        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
     if sets is None:
         return singles
     ratings = pd.concat([singles.ratings, sets.ratings])
@@ -631,11 +636,6 @@ def declared_scales(
         notes = [written("reading.normalised", changed=n_joined, labels=len(ratings)), *notes]
     if is_corrected:
         ratings = pd.concat(corrected_tables).loc[ratings.index]  # in their first order
-    has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
-    with_probabilities = set(ratings.loc[has_probability, "rater_id"])
-    for grader in sorted(options.thresholds.keys() - with_probabilities):
-        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
-        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
     return ScaledRatings(ratings, scales, notes=notes)
 
 
