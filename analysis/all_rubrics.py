@@ -587,7 +587,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     rows.heaviest = float(labels.people_weight.max(initial=1.0))  # widened intervals depend on it
     views = views_of(rows, labels, view.resamples, request)
     for agreement_view in views["agreement"]:
-        rows.record_chance(agreement_view.coded, view.resamples)  # and on chance agreement
+        rows.record_chance(agreement_view.coded, view.resamples)  # and so do they
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))

@@ -256,7 +256,7 @@ def _check_provider_words(spec: GraderSpec, **words: str) -> None:
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
     """Return a grader's id: its name, plus a short hash of the settings if they are not the
     defaults, and the beginning of `own_prompt`, the hash of the user's own prompt, "" without one.
-    With such a prompt the default method is "label" for every provider.
+    With such a prompt, "label" is the method that an id does not name, for every provider.
 
     The number of draws is left out, so that more draws later add to the same rater.
 

@@ -141,7 +141,7 @@ class ProgressCounter:
     async def report_waiting(self) -> None:
         """Report what the run waits for, until cancelled."""
         while self._progress:
-            await anyio.sleep(min(IDLE_SECONDS, 1.0))  # looks once a second
+            await anyio.sleep(min(IDLE_SECONDS, 1.0))  # looks each second, or as it reports
             idle_seconds = time.monotonic() - self._reported_at
             if idle_seconds >= IDLE_SECONDS:
                 no_reply = written("grade.waits_for_reply", seconds=round(idle_seconds))
@@ -395,7 +395,7 @@ Draws = list[Question]  # of one prompt, which may be asked for together
 
 def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[Draws]:
     """Group consecutive questions by their prompts' key, at most `max_draws` to a list."""
-    for _, draws in groupby(questions, key=lambda question: question.prompted):
+    for _, draws in groupby(questions, key=lambda question: question.prompt_key):
         while group := list(islice(draws, max_draws)):
             yield group
 
@@ -481,7 +481,7 @@ class GradeJob(Job):
         identity = replies.reply_identity(provenance)
         if self.grader.settings.draws == 1 or identity is None:
             return False
-        reply = (draw.prompted, identity)
+        reply = (draw.prompt_key, identity)
         is_repeat = reply in self._seen_replies
         self._seen_replies.add(reply)
         return is_repeat
@@ -670,7 +670,7 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
-        # All of the request sent last: if the server refuses a parameter, the client sends another.
+        # These are of the request sent last: the client sends another if a parameter is refused.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
@@ -921,7 +921,7 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Keys of draws: the fields of `Question.prompted`, without an attack's suite, and the draw.
+        # Keys of draws: `Question.prompt_key` without an attack's suite, and the draw.
         under_way = {
             (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
             for chunk in chunks
@@ -929,7 +929,7 @@ class BatchRun(GraderRun):
             for draw, _ in request.draws
         }
         draws = self._job.task.questions
-        open_draws = [draw for draw in draws if (*draw.prompted, draw.draw) not in under_way]
+        open_draws = [draw for draw in draws if (*draw.prompt_key, draw.draw) not in under_way]
         if self._rounds.cancel:
             for chunk in chunks:
                 await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
@@ -1174,7 +1174,7 @@ class BatchRun(GraderRun):
             outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
-        usual_request = self._grader.request(PromptText(system="", user=""))
+        usual_request = self._grader.request(PromptText(system="", user=""))  # for its limit
         reply = self.reservations.record_usage(reply, money.output_limit(usual_request))
         grades = self._job.records_of_reply(draws, reply, facts)
         return [replace(grade, **asked) for grade in grades]

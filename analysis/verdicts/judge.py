@@ -169,7 +169,7 @@ def _decide(case: VerdictEvidence) -> Decision:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
-    if case.selective is not None:  # labels decided which units got more: kappa may be biased
+    if case.selective is not None:  # who labelled what depended on labels: biased
         return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
     # A tuned threshold in use forbids a plain pass: the labels depend on it, so that they may pass
     # at this threshold only (`tuned` below), by figures on clusters that it was not tuned on.

@@ -14,6 +14,7 @@ class Decider {
     this.form = this.find("form");
     this.form.addEventListener("submit", (event) => this.onSubmit(event), until);
     this.find(".pass").addEventListener("click", () => this.pass(), until);
+    this.find(".fold").addEventListener("click", () => this.fold(), until);
   }
 
   destroy() {
@@ -86,6 +87,13 @@ class Decider {
     }
     const at = this.options.findIndex((option) => option.digit && option.digit === event.key);
     return at < 0 ? null : () => this.choose(at);
+  }
+
+  // On a phone, where lead.css gives the texts the room.
+  fold() {
+    const panel = this.place.getRootNode().host?.closest(".st-key-decision") ?? this.place.closest(".st-key-decision");
+    const isOpen = panel?.toggleAttribute("data-folded") === false;
+    this.find(".fold").ariaExpanded = String(isOpen);
   }
 
   reasonView(text, at) {

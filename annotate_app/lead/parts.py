@@ -33,7 +33,6 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from evenhand.analysis.raters import QUALITY_COLUMNS
 from evenhand.analysis.report.charts import svg_in_scheme
-from evenhand.analysis.report.source import ALL_BINARY, SUBSET_NAMES
 from evenhand.annotate_app import html_texts
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.logins import place_of
@@ -377,7 +376,6 @@ def show_charts(charts: Sequence[Mapping[str, str]]) -> None:
     legend = charts[0]["note"] if charts else ""  # shown once: other notes repeat it
     for chart in charts:
         svg = svg_in_scheme(chart["svg"], colour_scheme).replace("κ", "kappa")  # the page's word
-        svg = svg.replace(SUBSET_NAMES[ALL_BINARY], WORDS["agreement"]["active"])  # not a tuned one
         encoded = base64.b64encode(svg.encode()).decode()
         alt, note = (html.escape(chart[name].removeprefix(legend)) for name in ("alt", "note"))
         image = f'<img src="data:image/svg+xml;base64,{encoded}" alt="{alt}"><small>{note}</small>'

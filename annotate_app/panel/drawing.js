@@ -25,7 +25,7 @@ class DrawnPanel {
     this.drawTold();
     this.find(".together").setAttribute("aria-pressed", String(this.tied()));
     this.drawSource();
-    this.find(".count").textContent = filled(words.progress, progress);
+    this.drawCount();
     if (this.data.minutes || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.minutes);
     const bar = this.find(".progress");
     bar.setAttribute("aria-label", filled(words.progress, progress));
@@ -298,11 +298,21 @@ class DrawnPanel {
     for (const tool of this.root.querySelectorAll(".foot .tools .quiet")) tool.setAttribute("aria-disabled", String(waits));
   }
 
+  // Answers that wait for the connection count, too.
+  drawCount() {
+    const waiting = this.line.down ? this.drafts.unsent().filter(isAnswer).filter(({ edit }) => !edit).length : 0;
+    const { done, total } = this.data.progress;
+    const said = filled(this.words.progress, { done: Math.min(done + waiting, total), total });
+    const place = this.find(".count");
+    if (place.textContent !== said) place.textContent = said;
+  }
+
   // What has become of the answers, and whether the server is there: at any time, not only when
   // something is sent.
   drawChip() {
     if (!this.data) return;
     const chip = this.find(".chip");
+    this.drawCount();
     const count = this.drafts.unsent().length;
     const state = count > 0 ? this.stateOfSending() : this.stateOfLine();
     const said = filled(this.words[state], { count });

@@ -39,7 +39,7 @@ _LEAD_DECISION = "a decision of the study's lead"
 
 
 def exported_ratings(study: Study) -> pd.DataFrame:
-    """Return the ratings, with languages unless all are English, and sides if these have quotas."""
+    """Return the ratings, with languages unless all are English, and any sides of annotators."""
     ratings = with_shown(study.store, study.ratings())
     with study.store.read() as connection:
         sides = sides_by_rater(study, connection)
@@ -207,7 +207,7 @@ def material_of(
             responses = study.store.responses()
             units = _with_responses(exported_units(study), responses, ratings["unit_id"])
     else:
-        # Rows are exported whatever their clusters are; a unit as its own needs no column.
+        # Rows are exported whatever their clusters are; units as clusters need no column.
         options = options or declared.ScaleOptions()
         settings = {**options.settings, "cluster": "unit"}
         dataset = from_file(source, replace(options, settings=settings))

@@ -75,7 +75,7 @@ def study_figures(
     from evenhand.analysis.report.charts import can_draw, inline_svg
     from evenhand.analysis.report.sections.graders import forest
     from evenhand.analysis.report.sections.raters import sort_disagreements
-    from evenhand.analysis.report.source import SUBSET_NAMES, Source
+    from evenhand.analysis.report.source import ALL, Source
     from evenhand.reporting.analysing import analyse_study, with_ids
 
     with open_study(folder) as study:
@@ -86,11 +86,10 @@ def study_figures(
         write_table(study_quality(study), out / QUALITY_FILE)
     on_stage(written("lead.stage_writing"))
     write_report(analysis, context, out)
-    forests = [  # for all categories and for the binary label, as the page sets them side by side
+    forests = [  # the page's table has the binary label, at the thresholds of verdicts
         (figures.title, chart)
         for figures in Source(analysis, context).rubrics
-        for subset in SUBSET_NAMES
-        for chart in forest(figures, subsets=(subset,))
+        for chart in forest(figures, subsets=[ALL])
     ]
     for datum in (datum for _, chart in forests for datum in chart.spec["data"]["values"]):
         high, ceiling_low = datum["high"], datum["ceiling_low"]  # None if undefined

@@ -150,7 +150,7 @@ class Question:
         return (self.unit_id, self.rubric.name)
 
     @property
-    def prompted(self) -> tuple[str, ...]:
+    def prompt_key(self) -> tuple[str, ...]:
         """Key of the question's prompt: questions with the same key differ only in their draw."""
         return (self.unit_id, self.rubric.name, self.order)
 
@@ -179,7 +179,7 @@ class AttackedQuestion(Question):
         return (self.attack, self.target, self.side)
 
     @property
-    def prompted(self) -> tuple[str, ...]:
+    def prompt_key(self) -> tuple[str, ...]:
         return (self.unit_id, self.rubric.name, self.order, *self.trial)
 
     def presented(self, values: dict[str, str]) -> dict[str, str]:

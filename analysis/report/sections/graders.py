@@ -204,7 +204,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
     values: list[charts.Datum] = []
     rows = []
     for candidate in drawn:
-        if candidate.difference and candidate.price:  # both are known, as their numbers are finite
+        if candidate.difference and candidate.price:  # always: tells the type checker
             grader = candidate.verdict["grader"]
             difference, price = map(figures.of_row, (candidate.difference, candidate.price))
             rows.append((grader, difference.key))

@@ -148,7 +148,7 @@ class ItemOptions:
 
     @property
     def is_about_one(self) -> bool:
-        """True if labels or a rubric are given: for one response, unless the rubric is on two."""
+        """True if labels or a rubric are given; on one response, but for rubrics on two."""
         return bool(self.rubric or self.options or self.scale)
 
     def refuse(self, names: Sequence[str], reason: str) -> None:

@@ -288,7 +288,7 @@ Act = Literal[
     "logged_out", "pause", "place", "readmit", "responses", "resume", "rewording", "sample",
     "settings", "store", "study", "threshold", "used",
 ]  # fmt: skip
-"""Kinds of acts, among them decisions about raters, and uses and ends of links and logins."""
+"""Kinds of entries: acts, decisions about raters, uses and ends of links (`_NOT_ACTS`)."""
 ACT_COLUMNS = ("created_at", "done_by", "kind", "about", "detail")
 _NOT_ACTS = ("used", "logged_out", PROPOSED, *_IMPROVEMENT_KINDS)
 
@@ -352,7 +352,7 @@ def acts(store: Database) -> pd.DataFrame:
         adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
-    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # of ties too
+    table = table[::-1].sort_values("created_at", ascending=False, kind="stable")  # ties as well
     table["done_by"] = table["done_by"].str.removeprefix("adjudicator:")
     return table.reset_index(drop=True)
 

@@ -38,7 +38,7 @@ _AUDIT_KEY = ("rater_id", "rubric", "rubric_hash", "suite", *_TRIAL_COLUMNS)
 
 
 def reply_identities(store: Store, rater_id: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
-    """Return id, time and choice's index of a grader's replies, by prompt (`Question.prompted`)."""
+    """Return id, time and choice's index of a grader's replies, by `Question.prompt_key`."""
     key_columns = ("unit_id", "rubric", "order")
     replies: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     with store.read() as connection:
