@@ -27,11 +27,6 @@ class DrawnPanel {
     this.drawSource();
     this.drawCount();
     if (this.data.minutes || !this.data.sheet) this.find(".pace").textContent = paceText(words, this.data.minutes);
-    const bar = this.find(".progress");
-    bar.setAttribute("aria-label", filled(words.progress, progress));
-    bar.setAttribute("aria-valuemax", progress.total);
-    bar.setAttribute("aria-valuenow", progress.done);
-    this.find(".filled").style.inlineSize = `${(100 * progress.done) / (progress.total || 1)}%`;
   }
 
   // The button that shows texts as they were written, or opens JSON: only where it does something.
@@ -301,10 +296,16 @@ class DrawnPanel {
   // Answers that wait for the connection count, too.
   drawCount() {
     const waiting = this.line.down ? this.drafts.unsent().filter(isAnswer).filter(({ edit }) => !edit).length : 0;
-    const { done, total } = this.data.progress;
-    const said = filled(this.words.progress, { done: Math.min(done + waiting, total), total });
-    const place = this.find(".count");
-    if (place.textContent !== said) place.textContent = said;
+    const { total } = this.data.progress;
+    const done = Math.min(this.data.progress.done + waiting, total);
+    const said = filled(this.words.progress, { done, total });
+    const [place, bar] = [this.find(".count"), this.find(".progress")];
+    if (place.textContent === said) return;
+    place.textContent = said;
+    bar.setAttribute("aria-label", said);
+    bar.setAttribute("aria-valuemax", total);
+    bar.setAttribute("aria-valuenow", done);
+    this.find(".filled").style.inlineSize = `${(100 * done) / (total || 1)}%`;
   }
 
   // What has become of the answers, and whether the server is there: at any time, not only when
