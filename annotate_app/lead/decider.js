@@ -15,6 +15,9 @@ class Decider {
     this.form.addEventListener("submit", (event) => this.onSubmit(event), until);
     this.find(".pass").addEventListener("click", () => this.pass(), until);
     this.find(".fold").addEventListener("click", () => this.fold(), until);
+    const meanings = this.find(".meanings"); // on a phone, where only the chosen option's is in view
+    const show = () => (meanings.ariaPressed = String(this.form.toggleAttribute("data-meanings")));
+    meanings.addEventListener("click", show, until);
   }
 
   destroy() {
