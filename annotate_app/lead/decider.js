@@ -15,9 +15,7 @@ class Decider {
     this.form.addEventListener("submit", (event) => this.onSubmit(event), until);
     this.find(".pass").addEventListener("click", () => this.pass(), until);
     this.find(".fold").addEventListener("click", () => this.fold(), until);
-    const meanings = this.find(".meanings"); // on a phone, where only the chosen option's is in view
-    const show = () => (meanings.ariaPressed = String(this.form.toggleAttribute("data-meanings")));
-    meanings.addEventListener("click", show, until);
+    this.find(".meanings").addEventListener("click", () => this.showMeanings(), until);
   }
 
   destroy() {
@@ -92,11 +90,20 @@ class Decider {
     return at < 0 ? null : () => this.choose(at);
   }
 
-  // On a phone, where lead.css gives the texts the room.
+  // The part of the page that the decision is in, where lead.css gives the texts the room.
+  panel() {
+    return (this.place.getRootNode().host ?? this.place).closest(".st-key-decision");
+  }
+
   fold() {
-    const panel = this.place.getRootNode().host?.closest(".st-key-decision") ?? this.place.closest(".st-key-decision");
-    const isOpen = panel?.toggleAttribute("data-folded") === false;
-    this.find(".fold").ariaExpanded = String(isOpen);
+    this.find(".fold").ariaExpanded = String(!this.panel().toggleAttribute("data-folded"));
+  }
+
+  // On a phone, where else only the chosen option's meaning is in view.
+  showMeanings() {
+    const isOn = this.panel().toggleAttribute("data-meanings");
+    this.form.toggleAttribute("data-meanings", isOn);
+    this.find(".meanings").ariaPressed = String(isOn);
   }
 
   reasonView(text, at) {
