@@ -466,7 +466,7 @@ class Rubric(Texts):
         return versions
 
     def _changed(self, fields: dict[str, Any], without: str = "") -> Rubric:
-        """Return a validated copy with these fields; the field `without` is derived anew."""
+        """Return a validated copy with these fields; the field `without` is derived again."""
         names = (name for name in type(self).model_fields if name != without)
         return Rubric.model_validate({name: getattr(self, name) for name in names} | fields)
 

@@ -93,7 +93,7 @@ _WORK = "adjudication"
 
 @dataclass
 class _Work:
-    """What a visitor works on: the `open` item of the queue, or a decided one to be `revised`; and
+    """Work of a visitor: the `open` item of the queue, or a decided one that is `revised`; and
     the `complaint` about the last act. Mutable, as acts may not write to Streamlit's session.
     """
 

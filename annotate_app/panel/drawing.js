@@ -293,16 +293,16 @@ class DrawnPanel {
     for (const tool of this.root.querySelectorAll(".foot .tools .quiet")) tool.setAttribute("aria-disabled", String(waits));
   }
 
-  // Answers that wait for the connection count, too.
+  // How many are answered, in words and in the bar; answers that wait for the connection count, too.
   drawCount() {
     const waiting = this.line.down ? this.drafts.unsent().filter(isAnswer).filter(({ edit }) => !edit).length : 0;
     const { total } = this.data.progress;
     const done = Math.min(this.data.progress.done + waiting, total);
-    const said = filled(this.words.progress, { done, total });
-    const [place, bar] = [this.find(".count"), this.find(".progress")];
-    if (place.textContent === said) return;
-    place.textContent = said;
-    bar.setAttribute("aria-label", said);
+    const text = filled(this.words.progress, { done, total });
+    const [count, bar] = [this.find(".count"), this.find(".progress")];
+    if (count.textContent === text) return;
+    count.textContent = text;
+    bar.setAttribute("aria-label", text);
     bar.setAttribute("aria-valuemax", total);
     bar.setAttribute("aria-valuenow", done);
     this.find(".filled").style.inlineSize = `${(100 * done) / (total || 1)}%`;

@@ -603,7 +603,7 @@ class _Run:
         )
 
     def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
-        """With `rounds`, choose the best candidate, test its gain, store and return the result."""
+        """Choose the best candidate with `rounds`, test its gain, store and return the result."""
         result, trial = self.result, self.trial
         try:
             if trial.proposals:

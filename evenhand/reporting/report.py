@@ -66,10 +66,10 @@ def study_figures(
     folder: Path, out: Path, on_stage: Callable[[str], None] = lambda stage: None
 ) -> None:
     """Write into `out` a study's report files, its table of raters (`QUALITY_FILE`), disagreements
-    of graders and annotators, the widest first (`DISAGREEMENTS_FILE`), and the report's forest
-    plots (`FORESTS_FILE`). `on_stage` is called with the name of each stage. The figures are not
-    verified against other libraries: for decisions use `evenhand report`. Raises InputError if
-    nothing is labelled yet.
+    of graders and annotators, the widest first (`DISAGREEMENTS_FILE`), and forest plots of kappa
+    on the categories (`FORESTS_FILE`). `on_stage` is called with the name of each stage. The
+    figures are not verified against other libraries: for decisions use `evenhand report`. Raises
+    InputError if nothing is labelled yet.
     """
     from evenhand.analysis.report import write_report
     from evenhand.analysis.report.charts import can_draw, inline_svg

@@ -49,7 +49,7 @@ _MARGIN_PENALTY = 1e3  # cost of a pair too many or too few in a margin, where o
 
 
 class Margin(NamedTuple):
-    """One value of a stratification column, and the number of pairs to be sampled with it."""
+    """A value of a stratification column, and the number of pairs to be sampled with it."""
 
     column: int  # position among the stratification columns
     cells: list[int]  # indices of the cells with this value
