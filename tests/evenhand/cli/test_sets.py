@@ -154,12 +154,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["new", str(folder / "study"), "--items", str(folder / "items.csv")]
     assert main([*words, "--rubric", str(folder / "topics.toml"), "--judge", "judge"]) == 0
 
-    def choose(task: Task, _: int) -> str:
-        return said(true[int(task.values["response"].split()[1])], rng)
-
     with open_study(folder / "study") as opened:
         desk = AnnotationDesk(opened)
         for rater in ("ann", "ben", "cat"):
+            sets = [said(each, rng) for each in true]  # whatever the order of this rater's items
+
+            def choose(task: Task, _: int, sets: list[str] = sets) -> str:
+                return sets[int(task.values["response"].split()[1])]
+
             assert len(label_all(desk, rater, choose)) == 60
     return folder / "study"
 
