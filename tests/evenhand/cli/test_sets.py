@@ -18,7 +18,7 @@ from evenhand.errors import InputError
 from evenhand.reporting.load import from_file, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
-from evenhand.study.desk.desk import AnnotationDesk, Task
+from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.disagreements import adjudication_queue, decide
 from harness.studies import TOPICS_HEAD, label_all
 from tests.cases import refused
@@ -157,12 +157,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_study(folder / "study") as opened:
         desk = AnnotationDesk(opened)
         for rater in ("ann", "ben", "cat"):
-            sets = [said(each, rng) for each in true]  # whatever the order of this rater's items
-
-            def choose(task: Task, _: int, sets: list[str] = sets) -> str:
-                return sets[int(task.values["response"].split()[1])]
-
-            assert len(label_all(desk, rater, choose)) == 60
+            sets = dict(zip(items["response"], [said(each, rng) for each in true], strict=True))
+            given = label_all(desk, rater, lambda task, _, sets=sets: sets[task.values["response"]])
+            assert len(given) == 60
     return folder / "study"
 
 
