@@ -203,7 +203,7 @@ def test_figures_follow_the_labels(make_study):
     assert re.search(r"--at: 87\.\d\d%; --low: .*>0\.87 \(0\.\d\d to ", drawn)
     kappas = pages.deciding_kappas(first.results, "linear")
     (row,) = pages.agreement_table(kappas, []).to_dict("records")
-    assert re.fullmatch(r"0\.8\d \(0\.\d\d to .*\)", row[""])
+    assert re.fullmatch(r"0\.8\d \[0\.\d\d, .*\]", row[""])
     (sentence,) = pages.precision_sentences(kappas, 0.01, "pair")
     assert sentence.startswith("shorter: label about ")
     (sentence,) = pages.precision_sentences(kappas, 0.5, "pair")

@@ -79,7 +79,7 @@ def test_every_benchmark_starts_as_a_module_and_needs_nothing_of_the_tests() -> 
     names = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - HELPERS
     assert names == STARTS.keys() | PAGES.keys() | BY_PARTS
     starts = (
-        "import runpy, sys\n"
+        "import runpy, sys; sys.path.insert(0, '.')\n"
         "sys.modules['tests'] = None\n"  # who imports it fails
         "for name in sys.argv[1:]:\n"
         "    sys.argv = [name, '--help']\n"

@@ -258,7 +258,7 @@ def judged_on(study: Study, rater: str) -> set[str]:
 
 def test_a_text_is_judged_on_nothing_that_led_to_it_whoever_reads_it(study, bench, tmp_path):
     asked = options(bench, candidates(tmp_path / "c"))
-    (_, best, loser, _) = improving.Trial(study, asked).graders
+    (best, loser, _) = improving.Trial(study, asked).candidates
     one = frozenset(sorted(study.rubric_units(KIND))[:1])
     grade(study, [best.grader], replace(best.grading, units=one, scope="all"), FAST)
     assert improving.improve(study, asked, FAST).best == best
