@@ -196,8 +196,7 @@ def add_injection_rows(rows: ResultRows, request: Request) -> None:
     attacked = request.facts.attacked
     if attacked is None or attacked.empty:
         return
-    replies = attacked[attacked["rubric"] == rows.rubric]
-    for grader, table in replies.groupby("rater_id", sort=True):
+    for grader, table in attacked[attacked["rubric"] == rows.rubric].groupby("rater_id", sort=True):
         trials = Trials.of(table)
         if not trials.attacks:
             continue

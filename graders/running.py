@@ -1455,7 +1455,8 @@ class Rounds:
                 baselines.append(partial(self._run_baseline, task, graders, summary))
                 continue
             grader, tariff = self._open_client(task.spec, task.settings, task.rater_id)
-            run_class: type[LiveRun | BatchRun] = BatchRun if self.batch else LiveRun
+            is_batched = self.batch or BatchJournal(self.study.store).under_way(task.rater_id)
+            run_class: type[LiveRun | BatchRun] = BatchRun if is_batched else LiveRun
             runs.append(run_class(GradeJob(self.study, grader, task), self, summary, tariff))
         on_ready()
         for grade_all in baselines:

@@ -142,8 +142,7 @@ def add_category_rows(view: View) -> None:
     of a human's label and the grader's.
     """
     coded, resamples, humans = view.coded, view.resamples, view.coded.members("human")
-    graders = coded.members("model") if humans else ()
-    for grader in graders:
+    for grader in coded.members("model") if humans else ():
         human_tables = [pairwise.data_table(coded, human, grader, resamples) for human in humans]
         shared = coded.labelled_by_any(humans) & coded.labelled[:, grader]
         _add_confusion(view, np.sum(human_tables, axis=0), shared, "humans", coded.raters[grader])

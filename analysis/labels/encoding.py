@@ -107,8 +107,7 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
     A token probability, a share of draws and a stated number are different measurements, which must
     not be averaged. Rows without a method keep the plain name.
     """
-    with_method = ratings[ratings["prob_method"] != ""]
-    methods_of = with_method.groupby("rater_id")["prob_method"].unique()
+    methods_of = ratings[ratings["prob_method"] != ""].groupby("rater_id")["prob_method"].unique()
     mixed = methods_of[methods_of.map(len) > 1]
     if mixed.empty:
         return ratings, []

@@ -126,8 +126,7 @@ def add_disagreement_rows(
     for grader, sizes in sizes_by_grader.items():
         probability_gap = np.nan_to_num(np.abs(labels.positive[:, grader] - affirmative_share))
         order = np.lexsort((-probability_gap, -n_humans, -sizes, n_humans < 2))  # last key first
-        largest = order[sizes[order] > 0][:MOST_LISTED].tolist()
-        for rank, row in enumerate(largest):
+        for rank, row in enumerate(order[sizes[order] > 0][:MOST_LISTED].tolist()):
             codes, name, size = labels.codes[row], labels.raters[grader], float(sizes[row])
             key = None
             if rank < MOST_WITH_ROWS:
@@ -260,8 +259,7 @@ def add_trial_rows(
         n_raters = human.groupby("unit_id")["rater_id"].nunique()
         n_filled += int(n_raters.clip(upper=trial.raters).sum())  # surplus labels fill no gap
         # A person who labelled under both wordings is a rater of each.
-        rater_ids = f"{name}|" + human["rater_id"].astype(str)
-        ratings_by_wording.append(human.assign(rater_id=rater_ids))
+        ratings_by_wording.append(human.assign(rater_id=f"{name}|" + human["rater_id"].astype(str)))
     counted = pd.concat(ratings_by_wording)
     if counted.empty:
         return

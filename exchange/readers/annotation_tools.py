@@ -132,15 +132,14 @@ def _read_label_studio(rows: Rows, source: src.Source) -> None:
             "labels; export the project as JSON, or name a column of labels: --format table "
             "--columns unit=id,rater=annotator,label=COLUMN --human NAME,..."
         )
-    tasks = source.records()
+    tasks = [task | {"data": src.fields_in(task.get("data"))} for task in source.records()]
     annotations = [annotation for task in tasks for annotation in _annotations(task)]
     people = [src.fields_in(annotation.get("completed_by")) for annotation in annotations]
     # Exports of one project may name a person by id or by e-mail.
     email_by_id = {src.text_of(p.get("id")): p["email"] for p in people if p.get("email")}
-    contents = []  # these tell tasks of several projects apart that share an id
-    for task in tasks:
-        unit = task["data"].get("unit_id") or task.get("id") or task.get("inner_id")
-        contents.append((one_line(unit), task["data"]))
+    ids = (task["data"].get("unit_id") or task.get("id") or task.get("inner_id") for task in tasks)
+    # The texts tell tasks of several projects apart that share an id.
+    contents = [(one_line(unit), task["data"]) for unit, task in zip(ids, tasks, strict=True)]
     for task, unit in zip(tasks, rows.units(contents), strict=True):
         _add_task(rows, unit, task, email_by_id)
 

@@ -534,7 +534,7 @@ def _id_key(records: list[src.Record]) -> str:
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
     """Return items as a table of texts; messages count them from 1, by index + FIRST_ROW."""
     formats.check_table({name for record in records for name in record}, len(records), source)
-    cells = [{name: formats.cell_text(v) for name, v in record.items()} for record in records]
+    cells = [{k: src.cell_of(formats.cell_text(v)) for k, v in r.items()} for r in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
 

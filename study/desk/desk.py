@@ -26,7 +26,7 @@ from evenhand.study.store import schema
 from evenhand.study.store.database import append_once
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import answer_details, flag_events, labels, remarks
-from evenhand.study.store.store import ANSWERED, WITHDRAWN, rater_kind
+from evenhand.study.store.store import ANSWERED, WITHDRAWN, events_of, rater_kind, release_reason
 from evenhand.study.tables import ratings
 from evenhand.study.workspace import Study
 
@@ -581,7 +581,9 @@ class AnnotationDesk(Desk):
         table = schema.attention_labels if has_known_answer(claim.unit_id) else labels
         task_texts = texts.get(submission.task_id, {})
         receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
-        if isinstance(submission, Answer) and receipt == "stored" and claim.state != "labelled":
+        if not isinstance(submission, Answer) or receipt != "stored" or claim.state == "labelled":
+            return receipt
+        if release_reason(events_of(changes.connection, rater_id)) != "rejected":
             changes.mark(claim.task_id, state="labelled")
         return receipt
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,7 +20,7 @@ from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import folded, loose, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import RATINGS_COLUMNS
+from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS
 from evenhand.study.workspace import Study
 
 
@@ -44,18 +45,22 @@ def import_ratings(
                     "the study; give the two raters different ids"
                 )
         stored_prints = {_fingerprint(row) for row in _event_rows(study.ratings())}
+        # A label that its rater revised here stays when the older one is imported again.
+        key = itemgetter(*RATING_KEY)
+        events = connection.execute(sa.select(labels).order_by(labels.c.event_id)).mappings().all()
+        imported = {key(event): event["submit_id"].startswith("import-") for event in events}
+        stored_prints |= {_fingerprint(event) for event in events if not imported[key(event)]}
         new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored_prints]
-        label_rows = [row for row in new_rows if row["rater_kind"] != "model"]
+        people_rows = (row for row in new_rows if row["rater_kind"] != "model")
+        label_rows = [row | {"submit_id": _new_id()} for row in people_rows]
         grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
         if label_rows:
-            label_rows = [row | {"submit_id": _new_id()} for row in label_rows]
             connection.execute(sa.insert(labels), label_rows)
         _add_claims(connection, [row for row in label_rows if row["rater_kind"] == "human"])
         if grade_rows:
-            cost_by_rater = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
+            costs = {rater: {"cost_usd": usd} for rater, usd in (cost_usd or {}).items()}
             for grade in grade_rows:
-                cost = cost_by_rater.get(grade["rater_id"], {})
-                grade["provenance"] = {"imported_from": source, **cost}
+                grade["provenance"] = {"imported_from": source} | costs.get(grade["rater_id"], {})
             connection.execute(sa.insert(grades), grade_rows)
         renew_statistics(connection)
     return len(new_rows), len(ratings) - len(new_rows)
@@ -158,21 +163,19 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
     return f"neither a label nor an unscored_reason{probability}; give one of them"
 
 
-def _event_rows(ratings: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the ratings as rows of the store's tables, without NaN, and with JSON parsed."""
+def _event_rows(ratings: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the ratings as rows of the store's tables, without NaN, and with JSON parsed."""
     now = utc_now()
-    events = []
     for record in ratings[list(RATINGS_COLUMNS)].astype(object).to_dict("records"):
         event: dict[str, Any] = {str(key): value for key, value in record.items()}
         for column in ("p_positive", "seconds"):
             event[column] = None if math.isnan(event[column]) else event[column]
         event["probabilities"] = json.loads(event["probabilities"] or "null")
         event["created_at"] = event["created_at"] or now
-        events.append(event)
-    return events
+        yield event
 
 
-def _fingerprint(row: dict[str, Any]) -> str:
+def _fingerprint(row: Mapping[Any, Any]) -> str:
     """Return a text that is equal for rows with the same content; times do not count."""
     content = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
     return json.dumps(content, sort_keys=True)

@@ -484,8 +484,7 @@ class Sessions:
 
 def _has_answer_in(table: sa.Table) -> sa.Exists:
     """Return an SQL condition: the claim has its answer in this table."""
-    key = ("rater_id", "unit_id", "rubric", "draw")
-    return sa.exists().where(*(table.c[name] == schema.claims.c[name] for name in key))
+    return sa.exists().where(*(table.c[n] == schema.claims.c[n] for n in claims.TASK_COLUMNS))
 
 
 def _text_hash(*texts: str | Sequence[str]) -> str:

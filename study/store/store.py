@@ -178,6 +178,7 @@ class Store(Database):
             grades.c.rubric == rubric,
             grades.c.rubric_hash.in_(rubric_hashes),
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
+            grades.c.provenance["asked_again"].as_boolean().is_not(True),
         )
         if labelled_only:
             other = grades.alias()
@@ -196,7 +197,7 @@ class Store(Database):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
                 # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
-                is_current = is_latest(table, *RATING_KEY, "rubric_hash")
+                is_current = is_latest(table, *RATING_KEY, "rubric_hash", "unscored_reason")
                 query = sa.select(*(columns | as_text).values()).where(is_current)
                 # All at once: row by row SQLAlchemy takes four times as long.
                 events = connection.execute(query.order_by(table.c.event_id)).all()
@@ -206,11 +207,11 @@ class Store(Database):
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
         accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
         is_accepted = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
-        # Accepted rows come last: the last row of a key is its latest accepted one, or the latest.
-        frame = frame.assign(is_accepted=is_accepted).sort_values("is_accepted", kind="stable")
+        # The last row of a key counts: accepted ones come last, after failed requests among them.
+        rank = 2 * is_accepted + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
+        frame = frame.loc[rank.sort_values(kind="stable").index]
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
-        frame = frame.drop(columns="is_accepted").reset_index(drop=True)
-        return validate_ratings(frame, "the store")
+        return validate_ratings(frame.reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
         """Return the number of ratings of each (rubric, rubric_hash), without ratings that have no

@@ -81,6 +81,7 @@ def test_answers_of_label_studio_by_time_person_and_task(wrote: Wrote) -> None:
     export = read_export(wrote([task(yes, text="north"), task(no, text="south")]))
     assert export.table["unit_id"].nunique() == 2, "tasks of two projects"
     assert any("kept apart" in note for note in export.notes)
+    assert labels(read_export(wrote([task(yes), task(no) | {"id": 2, "data": None}])), "7") == "yn"
     export = read_export(wrote([task(yes, annotation(None, "no"), annotation(8, None))]))
     assert "not say who gave" in " ".join(export.notes)
     assert export.left_out["submitted answers that are empty"] == 1
@@ -443,3 +444,5 @@ def test_an_export_without_a_rating_says_what_was_left_out(wrote: Wrote) -> None
     result = {"type": "choices", "from_name": "q", "value": {"choices": ["y\ud800\0"]}}
     task = {"id": 1, "data": {}, "annotations": [{"completed_by": 1, "result": [result]}]}
     assert read_export(wrote([task])).table["label"].tolist() == ["y\ufffd\ufffd"]
+    items = {"data": [{"id": f"u{n}", "text": "cut \ud83d", "label": "y"} for n in range(2)]}
+    assert "'rater_id' is missing" in rows_fault(wrote(items))

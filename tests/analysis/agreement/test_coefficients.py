@@ -25,8 +25,7 @@ from tests.peers import inter_rater, metrics, stats
 
 def _sequences(table):
     """Two raters' labels from a table of counts."""
-    cells = np.argwhere(np.ones_like(table))
-    both = np.repeat(cells, np.rint(table).astype(int).ravel(), axis=0)
+    both = np.repeat(np.argwhere(np.ones_like(table)), np.rint(table).astype(int).ravel(), axis=0)
     return both[:, 0].tolist(), both[:, 1].tolist()
 
 
@@ -390,8 +389,7 @@ def test_one_rater_constant_and_no_unit_with_two_labels():
     found = a.krippendorff_alpha([[1, None], [None, 0]], level="nominal", **BINARY)
     assert (math.isnan(found.estimate), found.reason) == (True, case["reason"])
     assert a.cohen_kappa([1, None], [None, 0], **BINARY).reason == case["reason"]
-    labels = {"ann": "0" * 20 + "-" * 20, "ben": "-" * 20 + "1" * 20}
-    rows = analyse_labels(labels, SCALE)
+    rows = analyse_labels({"ann": "0" * 20 + "-" * 20, "ben": "-" * 20 + "1" * 20}, SCALE)
     row = row_of(rows, "krippendorff_alpha_nominal", "humans")
     assert (math.isnan(row["estimate"]), row["note"]) == (True, case["reason"])
 
@@ -403,8 +401,7 @@ def test_a_grader_identical_to_every_human():
     assert found.p.tolist() == [case["p"]] * 2
     assert found.rejected.tolist() == [case["reject"]] * 2
     assert a.alt_test([[0, 0], [1, 1]] * 20, [0, 1] * 20, epsilon=0.1, **BINARY).winning_rate == 1
-    labels = {"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}
-    found = analyse_labels(labels, SCALE, epsilon=0.0)
+    found = analyse_labels({"ann": "01" * 20, "ben": "01" * 20, "g": "01" * 20}, SCALE, epsilon=0.0)
     row = row_of(found, "alt_test_winning_rate", "humans", "g")
     assert row["estimate"] == 0.0
     assert row["note"].startswith(f"{case['flag']} (2 of 2 annotators)")

@@ -124,8 +124,7 @@ def test_each_option_has_a_verdict_and_the_whole_has_none():
     raters = set(zip(whole["rater_a"], whole["rater_b"], strict=True))
     assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= raters
     same = (table()["ann"] == table()["ben"]).mean()
-    row = row_of(whole, "observed_agreement", "humans", "")
-    assert row["estimate"] == pytest.approx(same)
+    assert row_of(whole, "observed_agreement", "humans", "")["estimate"] == pytest.approx(same)
 
 
 @pytest.mark.slow
@@ -304,8 +303,7 @@ def test_the_first_anaesthetist():
     assert "mean over 3 pairs of draws" in row["note"]
     own = ratings[ratings["rater_id"] == "1"].pivot(index="unit_id", columns="draw", values="label")
     agreed = [(own[a] == own[b]).mean() for a, b in (("0", "1"), ("0", "2"), ("1", "2"))]
-    agreement = row_of(found, "intra_rater_agreement", "1")
-    assert agreement["estimate"] == pytest.approx(np.mean(agreed))
+    assert row_of(found, "intra_rater_agreement", "1")["estimate"] == pytest.approx(np.mean(agreed))
 
 
 def _drawn(label, unit, order, draw, **more):

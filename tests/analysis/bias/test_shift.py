@@ -180,8 +180,7 @@ def test_length_of_the_sides():
     doublings = np.log2(words[:, 0] / words[:, 1])
     label = made.see(0.8)
     label = made.turned(label, "C", "A", 0.1 * np.maximum(doublings, 0))
-    label = made.turned(label, "C", "B", 0.1 * np.maximum(-doublings, 0))
-    made.rate("wordy", label)
+    made.rate("wordy", made.turned(label, "C", "B", 0.1 * np.maximum(-doublings, 0)))
     made.rate("fair", made.see(0.8))
     rows = audited(made)
     wordy, fair = (row_of(rows, "bias_length", rater) for rater in ("wordy", "fair"))
@@ -244,8 +243,7 @@ def test_a_part_of_the_sample():
     rows = audited(made, slices=["topic"])
     soft = row_of(rows, "bias_slice", "g", "topic=soft|binary")
     assert soft["low"] < 0.5 * (1 - SEES_C) < soft["high"]
-    rare = row_of(rows, "bias_slice", "g", "topic=rare|binary")
-    assert "fewer than 10 clusters" in rare["note"]
+    assert "fewer than 10 clusters" in row_of(rows, "bias_slice", "g", "topic=rare|binary")["note"]
     p = row_of(rows, "bias_slice_p", "g", "topic=soft|binary")
     assert p["estimate"] < 0.05
     assert p["note"].endswith("Benjamini-Hochberg over 3 parts of the sample")

@@ -340,8 +340,7 @@ def test_the_simultaneous_level_is_that_of_the_joint_normal():
     observed = np.corrcoef(contributions, rowvar=False)
     level = bounds.simultaneous_level(contributions, 0.02)
     joint = stats.multivariate_normal(np.zeros(3), observed, seed=1)
-    inside = joint.cdf(np.full(3, stats.norm.isf(level)))
-    assert 1.0 - inside == pytest.approx(0.02, rel=0.05)
+    assert 1.0 - joint.cdf(np.full(3, stats.norm.isf(level))) == pytest.approx(0.02, rel=0.05)
     assert bounds.simultaneous_level(contributions[:, :1], 0.02) == 0.02
     alone = rng.normal(size=(5000, 6))
     assert 0.02 / 6 <= bounds.simultaneous_level(alone, 0.02) == pytest.approx(0.02 / 6, rel=0.06)

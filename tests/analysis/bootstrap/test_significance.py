@@ -92,8 +92,7 @@ def test_homogeneity_of_two_categories_is_obuchowskis_score(rng):
         assert clustered_homogeneity(nothing).p == 1.0
     # One cluster says nothing of spread in two directions, nor does confusion within groups.
     assert np.isnan(clustered_homogeneity([[3, -1, -2]]).p)
-    within_groups = [[5, 4, 0, 0], [1, 5, 0, 0], [0, 0, 5, 4], [0, 0, 1, 5]]
-    assert np.isnan(stuart_maxwell(within_groups).p)
+    assert np.isnan(stuart_maxwell([[5, 4, 0, 0], [1, 5, 0, 0], [0, 0, 5, 4], [0, 0, 1, 5]]).p)
 
 
 @given(st.lists(st.integers(0, 12), min_size=16, max_size=16))

@@ -126,8 +126,7 @@ def opposed(codes, q, level="ordinal"):
     names = NAMES[:people] if people <= 6 else [f"w{at}" for at in range(people)]
     rows = ResultRows("r")
     drawn = Resamples(np.ones(units, dtype=np.int64), 0, np.random.default_rng(0))
-    coded = coded_of(codes, level, np.arange(1.0, q + 1), names)
-    add_annotator_rows(View.of(rows, coded, drawn))
+    add_annotator_rows(View.of(rows, coded_of(codes, level, np.arange(1.0, q + 1), names), drawn))
     return opposed_in(rows)
 
 

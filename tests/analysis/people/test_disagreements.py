@@ -183,8 +183,7 @@ def analysed(ratings, raters=3, **facts):
 
 def answer_of(analysis):
     """The report's answer, with its figures between the words."""
-    section = section_of(Source(analysis, ReportContext("x")), "another-wording")
-    (answer,) = section.answers
+    (answer,) = section_of(Source(analysis, ReportContext("x")), "another-wording").answers
     return "".join(map(str, answer.pieces))
 
 

@@ -66,8 +66,7 @@ def test_a_slice_is_an_analysis_of_its_units(sliced):
             width = same.loc[key, "high"] - same.loc[key, "low"]
             assert row["low"] == pytest.approx(same.loc[key, "low"], abs=0.25 * width)
     rest = whole[whole["subset"].isin(["all", "all|binary"])].reset_index(drop=True)
-    plain = analyse(ratings, units, [SCALE], resamples=400).results
-    pd.testing.assert_frame_equal(rest, plain)
+    pd.testing.assert_frame_equal(rest, analyse(ratings, units, [SCALE], resamples=400).results)
 
 
 @pytest.mark.slow
@@ -101,8 +100,7 @@ def test_numbers_are_compared_by_their_distance():
     ratings = ratings_of(labels)
     sources = list("a" * 10 + "b" * 10)
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "source": sources})
-    numbers = tuple(sorted({*labels["ann"], *score}, key=float))
-    scale = Scale("", numbers, "interval", number=True)
+    scale = Scale("", tuple(sorted({*labels["ann"], *score}, key=float)), "interval", number=True)
     results = analyse(ratings, units, [scale], slices=["source"], resamples=50).results
     row = rows_of(results, "slice_difference", subset="source=a")
     apart = np.abs(np.array(score, dtype=float) - truth) / 50

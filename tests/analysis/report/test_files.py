@@ -401,8 +401,7 @@ def studies(draw):
         stated = {graders[0]: np.where(truth == 0, 0.9, 0.05).tolist()}
     ratings = ratings_of(labels, graders, stated)
     if draw(st.booleans()) and people:  # asked, and not answered
-        at = ratings.index[ratings["rater_kind"] == "human"][0]
-        ratings.loc[at, "label"] = ""
+        ratings.loc[ratings.index[ratings["rater_kind"] == "human"][0], "label"] = ""
     thresholds = {graders[0]: 0.1} if stated and draw(st.booleans()) else {}
     name = draw(st.sampled_from(["", "tone"]))
     scale = Scale(name, ("1", "2"), affirmative=frozenset("1"), thresholds=thresholds)

@@ -446,6 +446,9 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
         assert edited.accepted_hashes() == {"refusal": (new,)}
         (sentence,) = edited.edited_rubrics()
         assert f"24 ratings given under its older text ({old})" in sentence
+        assert task_of(AnnotationDesk(edited), "r1")
+        Sessions(edited).release("r1", "timed_out")
+        Sessions(edited).readmit("r1")
         assert AnnotationDesk(edited).progress("r1") == (0, 24)
     with with_settings(edited, f'\n[same_text]\nrefusal = ["{old}"]\n') as declared:
         assert declared.accepted_hashes() == {"refusal": (new, old)}

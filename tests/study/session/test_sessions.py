@@ -410,13 +410,14 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     study = make_session(pairs=3, raters_per_unit=1)
     desk, sessions = AnnotationDesk(study), Sessions(study)
     first, second = enter(study, "p1"), enter(study, "p2")
-    done = label(desk, first, 5)
-    assert sessions.release(first, "rejected") == 5
-    assert set(done) < set(label(desk, second))
-    assert len(study.ratings()) == 12 + 5
+    done, late = label(desk, first, 5), task_of(desk, first)
+    assert sessions.release(first, "rejected") == 6
+    assert submit(desk, first, late, "2") == "stored"
+    assert {*done, claim_of(study, late).unit_id} < set(label(desk, second))
+    assert len(study.ratings()) == 12 + 6
     # A rejection that is taken back gives the rater their answers again.
     sessions.readmit(first)
-    assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (5, 5))
+    assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (6, 6))
     assert task_of(desk, first) is None
 
 

@@ -448,6 +448,9 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     store.add_grades([attempt("u", unscored_reason="request_failed"), attempt("v", label="1")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0)}
     store.add_grades([attempt("u", label="2", p_positive=0.25, probabilities={"2": 1.0})])
+    # A failed request takes no label back; an unreadable reply before it was to be followed by one.
+    asked = attempt("w", unscored_reason="unparseable", provenance={"asked_again": True})
+    store.add_grades([asked, *(attempt(unit, unscored_reason="request_failed") for unit in "uw")])
     # Edited, graded again, edited back: the first grades are current again.
     store.add_grades([attempt("u", label="5", rubric_hash="another")])
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
@@ -455,7 +458,7 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
     edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
     assert edited.loc["u", "label"] == "5"
-    assert len(store.rows(sa.select(schema.grades))) == 4
+    assert len(store.rows(sa.select(schema.grades))) == 7
     for asked in (("h", "refusal", ["h"]), ("g", "tone", ["h"]), ("g", "refusal", [])):
         assert store.finished_grades(*asked) == set()
 
@@ -639,6 +642,10 @@ def test_imported_ratings_must_fit_the_study(make_study):
         assert taken(label=label, created_at="2026-01-01T00:00:00+00:00") == (1, 0)
         assert study.ratings()["label"].tolist() == [label]
         assert study.ratings()["rubric_hash"].tolist() == [study.rubrics["refusal"].hash]
+    (row,) = AnnotationDesk(study).earlier("r").rows
+    assert studies.submit(AnnotationDesk(study), "r", row.task, "3", edit=True) == "stored"
+    assert taken(label="1") == (0, 1)
+    assert study.ratings()["label"].tolist() == ["3"], "what its rater revised stays"
     refused(r"f\.csv, row 2: rater 'r' is model here and human in", taken, rater_kind="model")
     # A grade from elsewhere may be a probability alone, a person's label not.
     about = {"rater_id": "g", "rater_kind": "model", "label": "", "p_positive": "0.25"}
