@@ -147,7 +147,7 @@ def blank(cell: Cell) -> LabelMatrix:
     table["rater_kind"] = np.where(table["rater_id"].str.startswith("h"), "human", "model")
     units = table[["unit_id"]].drop_duplicates()
     units = units.assign(cluster_id=units["unit_id"].str[:5])
-    found = paired_labels(validate_ratings(table), units, SCALE, VERSIONS)
+    found = paired_labels(validate_ratings(table), units, SCALE)
     assert found.raters == (*names[:PEOPLE], VERSIONS.after, VERSIONS.before)
     return found
 

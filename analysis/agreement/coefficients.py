@@ -721,8 +721,7 @@ def _kappa_errors(table: Array, weights: Array) -> tuple[float, float]:
     variance -= (agreed * expected - 2 * expected + agreed) ** 2
     null_variance = (chance * (weights - mean_weights) ** 2).sum() - expected**2
     se = np.sqrt(max(variance, 0.0) / n) / chance_disagreement**2
-    se_null = np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement
-    return float(se), float(se_null)
+    return float(se), float(np.sqrt(max(null_variance, 0.0) / n) / chance_disagreement)
 
 
 def label_counts(coded: Coded, members: Sequence[int]) -> Array:

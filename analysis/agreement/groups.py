@@ -179,8 +179,7 @@ def majority(labels: Any, *, categories: Categories) -> Majority:
     """
     counts = count_labels(encode_labels(labels, categories), len(categories))
     codes, names = c.majority_codes(counts), list(categories)
-    majority_labels = tuple(names[code] if code >= 0 else None for code in codes)
-    return Majority(majority_labels, c.is_tied(counts))
+    return Majority(tuple(names[code] if code >= 0 else None for code in codes), c.is_tied(counts))
 
 
 def jaccard_distances(sets: Mask) -> Array:

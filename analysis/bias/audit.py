@@ -143,8 +143,7 @@ def _spanning(first: Interval, if_noisy: Interval) -> Interval:
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
     remarks = first.remarks or if_noisy.remarks
-    first_excludes_zero = first.low > 0 or first.high < 0
-    if first_excludes_zero and low <= 0 <= high:
+    if (first.low > 0 or first.high < 0) and low <= 0 <= high:
         remarks = join_notes(remarks, Remark("noise_may_explain", (if_noisy.estimate,)))
     return replace(first, low=low, high=high, remarks=remarks)
 

@@ -402,8 +402,7 @@ class _Null:
         max_freedom = max(self.sample.effective_clusters - 1.0, 1.0)
         uniformity = (1.0 + cluster_skewness**2) / np.maximum(kurtosis, 1.0)
         skewness = np.maximum(cluster_skewness / math.sqrt(n), _MIN_SKEWNESS)
-        freedom = np.clip(freedom, min(_MIN_FREEDOM, max_freedom), max_freedom)
-        return skewness, freedom, uniformity
+        return skewness, np.clip(freedom, min(_MIN_FREEDOM, max_freedom), max_freedom), uniformity
 
     def moved(self, statistic: Statistic, distance: Array) -> _Null:
         """Return the null whose value is further by about `distance`, by exponential tilting."""

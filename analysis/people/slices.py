@@ -362,8 +362,7 @@ class _DistancesAmong(NamedTuple):
             for matrix in (sums, pairs)
         )
         mean = float(m @ unit_mean) / float(m.sum())
-        chance = float(totals @ distances @ totals) / float(totals.sum()) ** 2
-        return cls(sums, pairs, mean, chance)
+        return cls(sums, pairs, mean, float(totals @ distances @ totals) / float(totals.sum()) ** 2)
 
     def by_sides(self, side: Codes) -> tuple[float, float]:
         """Return the mean distance of two labels of one side, and that of labels of two sides, from

@@ -74,16 +74,12 @@ class Versions:
     after: str
 
 
-def paired_labels(
-    ratings: DataFrame, units: DataFrame | None, scale: Scale, versions: Versions
-) -> LabelMatrix:
+def paired_labels(ratings: DataFrame, units: DataFrame | None, scale: Scale) -> LabelMatrix:
     """Encode the labels of one rubric: `ratings` are those of people and of both versions, whose
-    probabilities are both read at the threshold of the later one; `units` have the clusters, which
-    are encoded as pairs, in `cluster_id`.
+    probabilities are read at the scale's thresholds; `units` have the clusters, which are encoded
+    as pairs, in `cluster_id`.
     """
-    threshold = scale.threshold_for(versions.after)
-    thresholds = {versions.before: threshold, versions.after: threshold}
-    scale = replace(scale, thresholds=thresholds, tunings={})
+    scale = replace(scale, tunings={})
     return encode(combine_readings(ratings, scale), scale, with_weights(units, ratings), "pair")
 
 

@@ -169,13 +169,15 @@ def _connector(engine: str) -> Callable[[], Any]:
 @dataclass(frozen=True)
 class Reading:
     """Instructions for reading ratings: the source's names of our columns (`{ours: theirs}`), its
-    column of clusters ("" if every unit is one), and codes for "no label", in lower case.
+    column of clusters ("" if every unit is one), words for "no label" in lower case, and declared
+    codes for it.
     """
 
     source: str
     theirs: Mapping[str, str]
     cluster: str = ""
     no_label: frozenset[str] = labels.NO_LABEL
+    codes: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -232,8 +234,8 @@ def _reading(
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
     declared = {label.casefold() for label in options.categories}  # labels, even if they say "none"
-    codes = {folded(code).casefold() for code in options.missing}
-    reading = Reading(name, dict(options.columns), cluster_by, (labels.NO_LABEL - declared) | codes)
+    codes = frozenset(map(folded, options.missing))
+    reading = Reading(name, dict(options.columns), cluster_by, labels.NO_LABEL - declared, codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
@@ -254,6 +256,8 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     options = everybody_of(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
+    # Raters with similar names are refused, whatever they labelled: which items is not known here.
+    labels.join_names(table.assign(unit_id=table["rater_id"]), ratings_input)
     _check_consistent(table, reading.source)
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
     scaled = labels.declared_scales(table, ratings_input, stored_scales={})
@@ -303,7 +307,7 @@ def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:
                 table = table.drop_columns(["item_id"])
             else:
                 table = table.rename_columns({"item_id": "unit_id"})
-        yield _folded(table, reading.no_label)
+        yield _folded(table, reading)
 
 
 def read_parts(piece: formats.Piece, reading: Reading, n_parts: int) -> FactsAndParts:
@@ -326,7 +330,7 @@ def one_part(piece: FactsAndParts, part_index: int) -> pa.Table | None:
     return None if part is None else part.take(np.arange(len(part)))
 
 
-def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
+def _folded(table: pa.Table, reading: Reading) -> pa.Table:
     """Return rows without invisible differences in spelling and without codes for "no label"."""
     for position, name in enumerate(table.column_names):
         if name not in ("unit_id", "rater_id", "label"):
@@ -334,7 +338,8 @@ def _folded(table: pa.Table, no_label: frozenset[str]) -> pa.Table:
         encoded = table.column(name).combine_chunks().dictionary_encode()
         texts = [folded(text) for text in encoded.dictionary.to_pylist()]
         if name == "label":
-            texts = ["" if text.casefold() in no_label else text for text in texts]
+            words, codes = reading.no_label, reading.codes
+            texts = ["" if text in codes or text.casefold() in words else text for text in texts]
         cells = pa.array(texts, pa.string()).take(encoded.indices)
         table = table.set_column(position, name, cells)
     return table

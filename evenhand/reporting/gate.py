@@ -561,7 +561,7 @@ def drifts_from(
         before_and_after = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
         ratings = pd.concat(before_and_after, ignore_index=True)
         rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
-        labels = versions.paired_labels(ratings, rated_units, scale, raters)
+        labels = versions.paired_labels(ratings, rated_units, scale)
         drifts.append(versions.drift_of(labels, raters, settings, decision, seed=baseline.seed))
     return drifts
 
@@ -720,6 +720,9 @@ def compare(
         dataset = load(source, options)
         # Of a file only this rubric was read, but it may have another name there: None takes all.
         saved = baseline_of(dataset, grader, None if is_file(source) else options.rubric)
+        against, other = dataset.name_of(against), dataset.id_of(against)
+        for name, section in saved.scales.items():
+            section.thresholds[against] = dataset.scales[name].threshold_for(other)
         check_name, notes = grader, [written("gate.between", first=grader, second=against)]
     else:
         raise InputError("name the --baseline, or with --against the grader to compare with")
@@ -799,7 +802,8 @@ def _comparison(
     changes = dict(options.settings)
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    labels_only = replace(options, units=None, settings={})  # these are the baseline's
+    # The units and the other settings are the baseline's.
+    labels_only = replace(options, units=None, settings={"missing": options.missing})
     dataset = load(source, labels_only, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):

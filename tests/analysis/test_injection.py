@@ -56,8 +56,7 @@ def test_by_hand():
     and 4, all unlike the clean ones, of which one of four changed by itself, and one of these
     three: flips beyond its own are 3/3 - 1/3.
     """
-    table = table_of(clean="3335", placebo="3355", plain_order="5545", again="3345")
-    found = rows_from(table)
+    found = rows_from(table_of(clean="3335", placebo="3355", plain_order="5545", again="3345"))
     effect = found[injection.EFFECT, "plain_order"]
     assert effect["estimate"] == pytest.approx(1 / 3)
     assert (effect["n_units"], effect["n_clusters"]) == (3, 3)
@@ -140,8 +139,7 @@ def test_units_of_a_pair_are_one_cluster(rng):
     flattery = audit_from(table, units).outcomes[0].attacks[-1]
     assert (flattery.effect["n_units"], flattery.effect["n_clusters"]) == (40, 10)
     assert "40 items in 10 clusters" in audit_from(table, units).sentence(BOUNDS)
-    alone = audit_from(table).outcomes[0].attacks[-1]
-    assert flattery.p["estimate"] > alone.p["estimate"]
+    assert flattery.p["estimate"] > audit_from(table).outcomes[0].attacks[-1].p["estimate"]
 
 
 def test_draws_by_hand():

@@ -222,8 +222,7 @@ def test_json_folds_code_is_coloured_and_passages_are_numbered(labelling, browse
         browser, labelling("calls.jsonl", "--rubric", "code.toml", "--show", "context,call,output")
     )
     retrieved, first, second = (page.locator(".text").nth(at) for at in range(3))
-    titles = retrieved.locator("h3").all_inner_texts()
-    assert titles == ["Passage 1 of 2 · a.pdf", "Passage 2 of 2"]
+    assert retrieved.locator("h3").all_inner_texts() == ["Passage 1 of 2 · a.pdf", "Passage 2 of 2"]
     assert retrieved.locator(".passage > div").all_inner_texts() == ["So it is.", "No."]
     press_keys(page, ";", ";")
     assert "No." in page.locator(".passage:focus").inner_text()

@@ -205,8 +205,7 @@ def slow_store(make_study, serve_study) -> Served:
     with open_study(folder) as study:
         desk = AnnotationDesk(study)
         task = task_of(desk, "ann").task_id
-        flags = [Flag(submit_id=each, task_id=task, reason=each) for each in REASONS]
-        send(desk, "ann", *flags)
+        send(desk, "ann", *[Flag(submit_id=each, task_id=task, reason=each) for each in REASONS])
         with study.store.write() as connection:
             connection.connection.executescript(SLOW)
     return serve_study(folder)

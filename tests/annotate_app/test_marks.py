@@ -71,8 +71,7 @@ def test_a_block_is_labelled_and_marked_by_keyboard_alone(
     page = person.page
     for done in (1, 2):
         person.press("c", "Enter")
-        notice = page.locator(".notice")
-        assert notice.inner_text().startswith("Mark the words that decided first")
+        assert page.locator(".notice").inner_text().startswith("Mark the words that decided first")
         person.press(",")
         rendered = page.locator(".material .rendered")
         assert rendered.count() == 0  # while words are marked, texts are as they were written

@@ -141,8 +141,7 @@ def test_all_that_a_panel_can_wish_for_comes_in_one_answer(panel):
     flag = {"submit_id": "f1", "task_id": task, "flag": "other", "text": "why"}
     flagged = panel.take(answers=[flag], look=look)
     assert [each["text"] for each in flagged["sheet"]["flags"]] == ["why"]
-    listed = {"nonce": "n2", "wish": "list", "task_id": task, "start": 0}
-    found = panel.take(look=listed)
+    found = panel.take(look={"nonce": "n2", "wish": "list", "task_id": task, "start": 0})
     assert [row["task"] for row in found["earlier"]["rows"]] == [task]
     assert found["sheet"]["earlier"]
     edit = answers[0] | {"submit_id": "e1", "edit": True, "option_key": "R"}
@@ -647,8 +646,7 @@ def test_closed_lists_have_their_words():
 
 
 def test_the_study_says_what_the_page_is_in(make_study):
-    folder = make_study(2, language="de", languages=["es"])
-    with open_study(folder) as study:
+    with open_study(make_study(2, language="de", languages=["es"])) as study:
         among = offered(study.config.annotation)
         data = payload.page_data(AnnotationDesk(study), "r", reader=fitting([], among))
     assert data["language"] == "de"

@@ -215,8 +215,7 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
 
 @pytest.mark.slow
 def test_the_constant_grader_never_passes_and_the_good_one_is_not_refused_for_one_label() -> None:
-    cell = few_units.Cell("latent", 10, 0.1, 3)
-    (count,) = few_units.run_cell(cell, range(8), 20, 1).values()
+    (count,) = few_units.run_cell(few_units.Cell("latent", 10, 0.1, 3), range(8), 20, 1).values()
     assert count.same > 0
     assert (count.refused, count.constant_passed) == (0, 0)
 

@@ -201,8 +201,7 @@ def test_compose_names_files_that_are_there_and_the_ports_that_nginx_has():
     assert published == ["nginx"]
     assert "network_mode: service:nginx" in COMPOSE
     assert "STREAMLIT_SERVER_ADDRESS: 127.0.0.1" in COMPOSE
-    passwords = re.findall(r"PASSWORD: (.*)", COMPOSE)
-    assert passwords == ["${EVENHAND_STUDY_PASSWORD:?}"] * 2
+    assert re.findall(r"PASSWORD: (.*)", COMPOSE) == ["${EVENHAND_STUDY_PASSWORD:?}"] * 2
 
 
 def test_every_dependency_is_pinned_by_its_hash():
@@ -374,8 +373,7 @@ def test_the_steps_for_several_studies_lead_to_two_by_one_command_or_by_two(prep
             assert status(ports[0], NAME, path) == 200
             assert status(ports[0], "rebound.example.org", path) == 421
         assert status(ports[1], NAME, "/overview") == 404
-    told = doctor(machine, f"https://{NAME}/second")
-    assert f"Names that are answered: {NAME}." in told.stdout
+    assert f"Names that are answered: {NAME}." in doctor(machine, f"https://{NAME}/second").stdout
     every = machine.service("evenhand-backup.service.d/every-study.conf")["ExecStart"]
     command = shlex.split(machine.here(every.replace("$$", "$")))
     subprocess.run(command, check=True, capture_output=True)

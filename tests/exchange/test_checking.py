@@ -70,8 +70,7 @@ def test_python_reads_the_same() -> None:
     table = eh.read(FILES / "inspect.eval", human=["ann", "ben"], model="model_graded_qa")
     assert table["rater_kind"].value_counts().to_dict() == {"human": 15, "model": 8}
     assert table["topic"].unique().tolist() == ["sums"]
-    found = eh.check(table, resamples=10)
-    assert "Read as an Inspect log with edited scores" in found.notes[0]
+    assert "Read as an Inspect log with edited scores" in eh.check(table, resamples=10).notes[0]
     wide = eh.read(FILES / "wide.xlsx", columns={"unit": "item"})
     assert set(wide["unit_id"]) == {f"u{n}" for n in range(1, 9)}
     with pytest.raises(eh.InputError, match=r"human=\['ann', 'ben'\]"):

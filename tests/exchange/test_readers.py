@@ -163,8 +163,7 @@ def test_several_choices_are_one_label_where_that_is_said(wrote: Wrote) -> None:
     file = wrote(tasks)
     labels = read_export(file, "label-studio", several=True).table["label"]
     assert labels.tolist() == ['["bug", "billing"]', "bug"]
-    left = read_export(file, "label-studio").left_out
-    assert dict(left) == {"answers with several labels": 1}
+    assert dict(read_export(file, "label-studio").left_out) == {"answers with several labels": 1}
     export = read_export(FILES / "doccano.zip", several=True)
     assert dict(export.left_out) == {}
     assert [label for label in export.table["label"] if label.startswith("[")] == ['["no", "yes"]']

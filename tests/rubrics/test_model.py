@@ -206,6 +206,5 @@ def test_check_warns_of_a_key_that_begins_another(tmp_path: Path, run: Run) -> N
     assert "Option 1 begins like option 10" in " ".join(done.stderr.split())
     done = run("rubric", "check", *shipped_rubrics(), *library_rubrics())
     assert (done.returncode, done.stderr) == (0, "")
-    told = "refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3"
-    assert told in done.stdout
+    assert "refusal (hash fc84998dc4579b44): response, ordinal, options 1, 2, 3" in done.stdout
     assert "Filled in: prompt, response." in done.stdout

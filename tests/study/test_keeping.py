@@ -434,8 +434,7 @@ def sound(make_study, tmp_path: Path) -> Path:
     """A study that is served as docs/serving.md says."""
     study = make_study()
     study.close()
-    well = {"entry": "invite", "trusted_proxies": ["127.0.0.1"]}
-    change_config(study.folder, {"session": well})
+    change_config(study.folder, {"session": {"entry": "invite", "trusted_proxies": ["127.0.0.1"]}})
     (tmp_path / "backups").mkdir()
     keeping.keep_backups(study.folder, tmp_path / "backups", 14, verify=True)
     return study.folder

@@ -342,10 +342,10 @@ def _melted(
         )
     ratings = table.melt(unit_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
     ratings = ratings.rename(columns={_LABEL: "label"})
-    ratings = ratings[ratings["label"].notna()]
+    is_rating = ratings["label"].notna() if blanks else texts(ratings["label"]) != ""
+    # A column without any stays: a grader that gave no label is judged, too.
+    ratings = ratings[is_rating | ~ratings[_COLUMN].isin(ratings.loc[is_rating, _COLUMN])]
     ratings["label"] = texts(ratings["label"])
-    if not blanks:
-        ratings = ratings[ratings["label"] != ""]
     ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
     ratings["rater_kind"] = ratings["rater_id"].map(kinds)
     if grid is not None:

@@ -112,8 +112,7 @@ def test_every_look_has_its_share_of_the_error():
 
 
 def test_a_cut_close_to_1_is_not_shown_as_1():
-    sure = [1 - 2e-5] * 100 + [1 - 3e-4] * 100
-    found = analysed(study([True] * 100 + [False] * 100, sure))
+    found = analysed(study([True] * 100 + [False] * 100, [1 - 2e-5] * 100 + [1 - 3e-4] * 100))
     assert "a confidence of 0.99998 or more" in render_routing_text(found)[0]
 
 

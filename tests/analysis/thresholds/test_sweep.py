@@ -207,8 +207,7 @@ def test_tuning_is_judged_held_out_and_recommended(tuned, results):
     assert row["note"] == "tuned; wins on held-out items"
     assert 0.1 <= row["estimate"] <= 0.13
     assert row["low"] <= row["estimate"] <= row["high"] < 0.5
-    few = tuned[tuned["unit_id"] < "u020"]
-    results = analyse(few, None, [YES], resamples=300).results
+    results = analyse(tuned[tuned["unit_id"] < "u020"], None, [YES], resamples=300).results
     rows = rows_of(results, "threshold_recommended")
     assert rows["note"].str.startswith("not_identifiable; fewer than 30 clusters").all()
     assert (rows["estimate"] == 0.5).all()

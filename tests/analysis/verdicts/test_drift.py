@@ -37,7 +37,7 @@ def table(labels):
 
 
 def judged(labels, units=None, **rule):
-    found = paired_labels(table(labels), units, SCALE, VERSIONS)
+    found = paired_labels(table(labels), units, SCALE)
     return drift_of(found, VERSIONS, SETTINGS, RULE.model_copy(update=rule))
 
 
@@ -49,8 +49,7 @@ def kappa(first, second):
 @pytest.mark.slow
 def test_the_change_and_its_bounds_are_those_of_another_implementation():
     labels = said(60, dict.fromkeys(("ann", "ben", "before"), 0.9) | {"after": 0.75})
-    paired = paired_labels(table(labels), None, SCALE, VERSIONS)
-    rows, *_ = drift_rows(paired, VERSIONS, SETTINGS, RULE, 1)
+    rows, *_ = drift_rows(paired_labels(table(labels), None, SCALE), VERSIONS, SETTINGS, RULE, 1)
 
     def change(kept):
         of = {who: given[kept] for who, given in labels.items()}
@@ -90,7 +89,7 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
     given = table(dict.fromkeys(codes, truth > 2))
     given["label"] = np.concatenate([codes[who] for who in codes]).astype(str)
     scale = Scale("r", tuple("01234"), "ordinal", frozenset({"3", "4"}), ordered=weights)
-    labels = paired_labels(given, None, scale, VERSIONS)
+    labels = paired_labels(given, None, scale)
     row = drift_rows(labels, VERSIONS, SETTINGS, RULE, 1)[0].get("drift", "before", "after")
     means = []
     for grader in GRADERS:
@@ -104,8 +103,7 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
 
 def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate():
     labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
-    given = table(labels)
-    rows = drift_rows(paired_labels(given, None, SCALE, VERSIONS), VERSIONS, SETTINGS, RULE, 7)[0]
+    rows = drift_rows(paired_labels(table(labels), None, SCALE), VERSIONS, SETTINGS, RULE, 7)[0]
     same = rows.get("observed_agreement", "before", "after")
     assert same["estimate"] == np.mean(labels["before"] == labels["after"])
     rate = rows.get("rate_change", "before", "after", "all|binary")
@@ -201,8 +199,8 @@ def test_clusters_count_as_one_each():
     assert "200 items in 50 clusters" in found.sentence
 
 
-def test_probabilities_are_read_at_one_threshold():
-    """Both versions at the grader's: the same probabilities are the same verdicts."""
+def test_probabilities_are_read_at_the_threshold():
+    """Both versions at the scale's: the same probabilities are the same verdicts."""
     labels = said(150, dict.fromkeys((*PEOPLE, "before"), 0.95))
     given = table(labels | {"after": labels["before"]})
     by_model = given["rater_kind"] == "model"
@@ -210,8 +208,8 @@ def test_probabilities_are_read_at_one_threshold():
     given = given.assign(
         p_positive=np.where(by_model, stated, np.nan), label=given["label"].where(~by_model, "")
     )
-    scale = Scale("r", SCALE.categories, affirmative=SCALE.affirmative, thresholds={"after": 0.3})
-    found = drift_of(paired_labels(given, None, scale, VERSIONS), VERSIONS, SETTINGS, RULE)
+    scale = Scale("r", SCALE.categories, affirmative=SCALE.affirmative, threshold=0.3)
+    found = drift_of(paired_labels(given, None, scale), VERSIONS, SETTINGS, RULE)
     assert found.verdict == "unchanged"
     assert "same label as before on 100.0%" in found.sentence
 

@@ -157,8 +157,7 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
     raters = ScaleScenario(1, 5, 0.15, 3.0).draw(rng, (1, 300), 3, graders=1)[:, 0]
     labels = dict(zip(("h0", "h1", "h2", "g"), raters, strict=True))
     scale = Scale("r", ("0", "1", "2", "3", "4"), "ordinal")
-    verdict = make.verdict_on(labels, scale, ordered=ordered)
-    assert f"{least} is needed" in verdict["sentence"]
+    assert f"{least} is needed" in make.verdict_on(labels, scale, ordered=ordered)["sentence"]
 
 
 PARTS = {
@@ -240,8 +239,7 @@ def test_exchanged_categories(rng):
     truth = rng.integers(0, 3, 300)
     given = make.people_of(rng, truth, 0.8, q=3) | {"g": np.array(["2", "1", "3"])[truth]}
     labels = {who: ["ABC"[int(label) - 1] for label in own] for who, own in given.items()}
-    verdict = make.verdict_on(labels, ABC)
-    assert "exchange categories: read A as B, B as A" in verdict["sentence"]
+    assert "exchange categories: read A as B, B as A" in make.verdict_on(labels, ABC)["sentence"]
 
 
 def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
@@ -254,8 +252,7 @@ def test_a_copy_of_a_person_is_not_set_beside_that_person(people):
 
 
 def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
-    labels = {"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}
-    verdict = make.verdict_on(labels, FIVE)
+    verdict = make.verdict_on({"h0": people["h0"], "h1": people["h1"], "g": people["h1"]}, FIVE)
     make.assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 

@@ -139,6 +139,7 @@ def test_what_cannot_be_analysed_is_refused(small, engine, scale, changes, said)
     ("column", "values", "said"),
     [
         ("rater_kind", ["human", "model"], "rater 'ann' has ratings of two kinds"),
+        ("rater_id", ["ann", "Ann"], "the rater 'ann' looks like 'Ann'"),
         ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
         ("rubric_hash", ["aa", "bb"], "has ratings of more versions"),
         ("label", [], "has a header but no ratings"),
@@ -149,6 +150,15 @@ def test_what_single_parts_cannot_see_is_refused(column, values, said, tmp_path,
     frame = frame.assign(**{column: [values[n % 2] for n in range(len(frame))]})
     frame.to_csv(tmp_path / "r.csv", index=False)
     refused(said, analyse_at_scale, tmp_path / "r.csv", SCALE, engine=engine)
+
+
+def test_codes_for_no_label_are_exact(tmp_path, engine):
+    frame = many_ratings(60).replace({"label": dict(zip(CATEGORIES, "NYn", strict=False))})
+    frame[frame["label"].isin(["N", "Y", "n"])].to_csv(tmp_path / "r.csv", index=False)
+    options = ScaleOptions(categories=("N", "Y"), settings={"missing": ("n",), **SETTINGS})
+    found = analyse_at_scale(tmp_path / "r.csv", options, engine=engine, **SETTINGS)[0].results
+    whole = analyse_file(tmp_path / "r.csv", options)[0].results
+    assert found["estimate"][:10].tolist() == whole["estimate"][:10].tolist()
 
 
 @pytest.mark.journey

@@ -483,11 +483,15 @@ def test_calibrate(study, ratings, run):
 @pytest.mark.journey
 def test_compare(ratings, tmp_path, run):
     file, now = tmp_path / "sure.json", tmp_path / "now.csv"
-    run.ok("baseline", "save", ratings, "--grader", "sure", "--file", file, *WORDS)
+    save = ["baseline", "save", ratings, "--grader", "sure", "--file", file, *WORDS]
+    run.ok(*save, "--missing", "skip")
     rows = pd.read_csv(ratings).query("rater_id == 'plain'")
     rows[["unit_id", "rater_id", "rater_kind", "label"]].to_csv(now, index=False)
     words = ["baseline", "compare", now, "--grader", "sure", "--file", file, "--against", "plain"]
-    printed, told = run(*words).stdout, json.loads(run(*words, "--json").stdout)
+    printed, told = (
+        run(*words, "--missing", "skip").stdout,
+        json.loads(run(*words, "--json").stdout),
+    )
     for given in forms(now):
         found = eh.compare(given, "sure", "plain", baseline=file)
         assert f"{found}\n" == printed
@@ -501,6 +505,19 @@ def test_compare(ratings, tmp_path, run):
     assert beside.checks[0].sentence == found.checks[0].sentence
     assert beside.notes == ("The labels of sure are the baseline that plain is compared with.",)
     refused("write grader='sure' and against='plain' if", eh.compare, now, "plain", baseline=file)
+    # Each at its own threshold, without what a code says is no label.
+    sure = pd.read_csv(ratings).query("rater_id == 'sure'").assign(label="")
+    half = sure.assign(rater_id="half", p_positive=sure["p_positive"] / 2)
+    table = pd.concat([pd.read_csv(ratings).query("rater_kind == 'human'"), sure, half])
+    table.iloc[0, table.columns.get_loc("label")] = "skip"
+    own = {"thresholds": {"sure": 0.5, "half": 0.25}, "missing": ["skip"]}
+    assert eh.compare(table, "sure", "half", **BINARY, **own).checks[0].figures["drift"] == 0
+
+
+def test_a_grader_without_a_label_is_judged(tmp_path):
+    pd.DataFrame(TABLE | {"gpt": None}).to_csv(tmp_path / "blank.csv")
+    for given in (TABLE | {"gpt": [None] * 40}, tmp_path / "blank.csv"):
+        assert "Do not use gpt" in str(eh.check(given, **WHO))
 
 
 @pytest.mark.slow

@@ -193,8 +193,7 @@ def test_who_answered_and_a_judge_are_neither_shown_nor_guessed_at():
         items = made(RAG | {"judge": [*labels]}, judge="judge")
         return itemised.judge_ratings(items, asked(items), "judge", "f.csv")["label"].tolist()
 
-    told = r"f\.csv, row 3: judge is 'maybe', which is no option"
-    refused(told, judged, "yes", "maybe", "no")
+    refused(r"f\.csv, row 3: judge is 'maybe', which is no option", judged, "yes", "maybe", "no")
     assert judged("TRUE", "f", "0.0") == ["yes", "no", "no"]
     refused("the column 'judge' has no labels", judged, "", "", "")
 
@@ -604,8 +603,7 @@ def test_repeated_prompts_take_a_subjects_responses_in_turn(bank, tmp_path):
 
 def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
     rubrics = usual_rubrics(propositions=True)
-    plan = StudyPlan(propositions=bank[0], wordings=bank[1], rubrics=rubrics)
-    create_study(tmp_path / "s", plan)
+    create_study(tmp_path / "s", StudyPlan(propositions=bank[0], wordings=bank[1], rubrics=rubrics))
     with open_study(tmp_path / "s") as study:
         prompts = study.store.pairs()
         rows = prompts[["pair_id"]].assign(subject="m", side="a", response="I agree.")

@@ -456,8 +456,7 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     assert store.finished_grades("g", "refusal", ["h"]) == {("v", "", 0), ("u", "", 0)}
     ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
-    edited = store.ratings({"refusal": ["another"]}).set_index("unit_id")
-    assert edited.loc["u", "label"] == "5"
+    assert store.ratings({"refusal": ["another"]}).set_index("unit_id").loc["u", "label"] == "5"
     assert len(store.rows(sa.select(schema.grades))) == 7
     for asked in (("h", "refusal", ["h"]), ("g", "tone", ["h"]), ("g", "refusal", [])):
         assert store.finished_grades(*asked) == set()
@@ -932,8 +931,7 @@ def test_replies_are_known_by_their_prompt_under_attack_too(make_study):
     facts, given = {"reply_id": "r1", "created": 5, "choice": 2}, GIVEN | {"order": "ab"}
     lost = {"label": "", "unscored_reason": "request_failed"}
     for rater in "gh":
-        grade = GradeAttempt(**given | {"rater_id": rater}, provenance=facts)
-        study.store.add_grades([grade])
+        study.store.add_grades([GradeAttempt(**given | {"rater_id": rater}, provenance=facts)])
     for fields, reply_id in (({}, "r2"), (lost, "r3")):
         grade = AttackedGrade(**given | fields, **ATTACK, provenance={"reply_id": reply_id})
         study.store.add_grades([grade])
