@@ -142,6 +142,7 @@ def test_published_components_and_correlations():
     components, icc = example["expected"]["variance_components"], example["expected"]["icc"]
     parts = {"person": found.unit, "rater": found.rater, "residual": found.residual}
     assert parts == pytest.approx({name: components[name] for name in parts}, abs=1e-9)
+    assert sum(found.shares) == pytest.approx(1)
     one, four = plans.d_study(found, 1), plans.d_study(found, 4)
     assert (one.relative, one.absolute) == pytest.approx((icc["ICC(C,1)"], icc["ICC(A,1)"]))
     assert (four.relative, four.absolute) == pytest.approx((icc["ICC(C,k)"], icc["ICC(A,k)"]))

@@ -128,8 +128,7 @@ def test_a_table_without_a_header_is_read_by_what_it_proposes(tmp_path, name, ma
     kinds = {f"w{n}": "human" for n in range(3)}
     columns = {"unit_id": "column2", "rater_id": "column1", "label": "column3"}
     assert proposed[2:] == ["--columns", "unit=column2,rater=column1,label=column3"]
-    options = ScaleOptions(format=proposed[1], columns=columns, kinds=kinds)
-    rows = rows_of_file(file, options)[0]
+    rows = rows_of_file(file, ScaleOptions(format=proposed[1], columns=columns, kinds=kinds))[0]
     assert rows[["rater_id", "unit_id", "label"]].to_numpy().tolist() == LONG
 
 

@@ -201,8 +201,12 @@ def test_variants_are_raters_as_in_fleiss_1971():
     counts = np.array(known_values("fleiss1971")["data"]["counts_items_x_categories"])
     labels = [[str(k) for k, n in enumerate(row) for _ in range(n)] for row in counts]
     scale = Scale("diagnosis", tuple(str(k) for k in range(counts.shape[1])))
-    row = stability(*worded(labels), scale=scale).loc[FLEISS, "g", "all", "wording"]
-    assert row["estimate"] == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
+    ratings, units = worded(labels)
+    people = ratings.assign(rater_id="ann", rater_kind="human")
+    rows = stability(pd.concat([ratings, people]), units, scale=scale)
+    for rater in ("g", "humans"):
+        estimate = rows.loc[(FLEISS, rater, "all", "wording"), "estimate"]
+        assert estimate == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
 
 
 def test_the_spread_is_the_mean_standard_deviation():

@@ -483,8 +483,7 @@ def test_means_are_ppi_of_scores_and_differences_of_a_regression(rng):
             assert row["estimate"] == pytest.approx(means[subset, subject], abs=1e-6)
             assert row["low"] < row["estimate"] < row["high"]
             raw = found.loc["subject_score", subset, subject].set_index("rater_a")["estimate"]
-            expected = {"humans": own["h"].mean(), "g": own["g"].mean()}
-            assert raw.to_dict() == pytest.approx(expected)
+            assert raw.to_dict() == pytest.approx({"humans": own["h"].mean(), "g": own["g"].mean()})
     apart = found.loc["mean_difference_ppi", "all", "s0>s1"]
     expected = means["all", "s0"] - means["all", "s1"]
     assert apart["estimate"] == pytest.approx(expected, abs=1e-6)

@@ -319,8 +319,7 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     """Good only at another threshold: the cell's kappa is that of the verdicts there."""
     truth = rng.random(600) < 0.4
     p = np.clip(np.where(truth, 0.35, 0.15) + rng.normal(0, 0.02, 600), 0, 1)
-    labels = experts(truth.astype(int)) | {"g": [""] * 600}
-    ratings = make.ratings_of(labels, positive={"g": p})
+    ratings = make.ratings_of(experts(truth.astype(int)) | {"g": [""] * 600}, positive={"g": p})
     found = analyse(ratings, None, [ONE_TWO], resamples=100, reference="expert")
     (verdict,) = found.verdicts
     assert verdict["verdict"] == "agrees_with_reference"

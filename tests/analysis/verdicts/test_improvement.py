@@ -143,6 +143,8 @@ def test_how_often_the_old_grader_is_wrong_is_bounded_above():
     assert needed == 7
     assert versions.too_few_errors(found, OLD, 1000, 0.01125) is None
     assert versions.too_few_errors(found, "unknown", 1, 0.01125) is None
+    same = replace(found, codes=np.zeros_like(found.codes))
+    assert versions.too_few_errors(same, OLD, 1, 0.01125).most < errors
 
 
 def test_the_content_of_a_proof_is_people_and_both_graders_and_nothing_else():

@@ -74,8 +74,7 @@ def test_nor_does_a_random_one_or_one_beside_people_who_hardly_vary(rng):
 @pytest.mark.parametrize("given", ["1112", "1" * 38 + "22", "1" * 95 + "2" * 5])
 def test_a_good_grader_that_met_one_kind_of_unit_is_not_refused(people, given):
     """With few units, or few of the rarer kind, a grader that knows both may give one label."""
-    labels = dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}
-    verdict = make.verdict_on(labels, TWO)
+    verdict = make.verdict_on(dict.fromkeys(people.split(), given) | {"g": "1" * len(given)}, TWO)
     make.assert_verdict(verdict, "inconclusive")
     assert "no realistic number" not in verdict["sentence"].lower()
 
@@ -129,8 +128,7 @@ def test_labels_that_pass_do_not_speak_for_binary_verdicts(rng):
     """A grader that labels as people do, with probabilities far too low for the threshold."""
     truth = (rng.random(400) < 0.4).astype(int)
     labels = make.people_of(rng, truth, 0.85) | {"g": make.noisy(rng, truth, 2, 0.9)}
-    stated = {"g": [0.1 * int(label) for label in labels["g"]]}
-    ratings = make.ratings_of(labels, positive=stated)
+    ratings = make.ratings_of(labels, positive={"g": [0.1 * int(label) for label in labels["g"]]})
     (verdict,) = analyse(ratings, None, [BINARY], resamples=20).verdicts
     words = "This does not hold for its binary labels (difference -"
     make.assert_verdict(verdict, "can_replace", words)

@@ -123,8 +123,7 @@ def test_context_and_reference_are_kept_under_the_names_that_rubrics_use():
     columns = ["prompt", "context", "reference", "response"]
     assert [block.column for block in items.blocks] == columns
     assert [block.label for block in items.blocks] == ["Input", "Passage", "Gold", "Answer"]
-    kept = {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
-    assert set(items.pairs) == kept
+    assert set(items.pairs) == {"pair_id", "prompt_a", "context", "reference", "note", "item_id"}
     rows, told = {"passage": ["b"], "context": ["c"], "answer": ["d"]}, "would be called 'context'"
     refused(rf"f\.csv: two columns {told}; rename", made, rows, show=["passage", "answer"])
     long = pd.DataFrame({"output": ["short", "x" * (itemised.MOST_CHARACTERS + 1)]})
@@ -429,8 +428,7 @@ def test_a_judges_word_that_is_no_option_is_named():
         (five, ["A", "A1", "B2", "tie"], "row 2: winner is 'A'"),
     ):
         judged = compared(VOTES | {"winner": winners}, "winner")
-        told = f"{told}, which is no option"
-        refused(told, itemised.comparison_judge, *judged, rubric, "f.csv")
+        refused(f"{told}, which is no option", itemised.comparison_judge, *judged, rubric, "f.csv")
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):

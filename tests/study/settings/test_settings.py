@@ -268,8 +268,7 @@ def test_changes_reach_the_section_that_has_them_and_a_wrong_one_is_one_sentence
     ):
         sections = AnalysisSettings(), DecisionSettings()
         assert refused("", analysis.with_changes, *sections, changes).startswith(sentence)
-    columns = ("topic", "side", "topic")
-    before = AnalysisSettings(slices=columns), DecisionSettings(min_clusters=50)
+    before = AnalysisSettings(slices=("topic", "side", "topic")), DecisionSettings(min_clusters=50)
     settings, decision = analysis.with_changes(*before, {"margin": 0.2, "bias_bound": 0.3})
     assert (settings.margin, settings.slices) == (0.2, ("topic", "side"))
     assert (decision.bias_bound, decision.min_clusters) == (0.3, 50)
