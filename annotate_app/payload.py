@@ -455,8 +455,7 @@ def panel_module() -> str:
     style, code = ([f"panel/{name}" for name in names] for names in (_STYLE, _CODE))
     texts = {"MARKUP": app_files("panel/panel.html"), "STYLE": app_files(*style)}
     lines = [f"const {name} = {json.dumps(text)};" for name, text in texts.items()]
-    name = Path(typesetter()[0]).name
-    lines.append(f"const TYPESETTER = new URL('{name}', import.meta.url);")
+    lines.append(f"const TYPESETTER = new URL('{Path(typesetter()[0]).name}', import.meta.url);")
     return "\n".join([*lines, app_files(*code)])
 
 

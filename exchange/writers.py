@@ -454,7 +454,7 @@ def phoenix_annotation(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, A
         "annotator_kind": "LLM" if row["rater_kind"] == "model" else "HUMAN",
         "result": {"label": row["label"]},
         "metadata": rating_metadata(row),
-        "identifier": "/".join([row["rater_id"], *order_and_draw]),
+        "identifier": "/".join([row["rater_id"], row["unit_id"], *order_and_draw]),
     }
 
 

@@ -311,7 +311,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
-    return share, *bounds_from_variance(share, variance, total, clusters, alpha)
+    return share, *bounds_from_variance(share, variance, math.inf, clusters, alpha)
 
 
 class Reach(NamedTuple):

@@ -249,8 +249,7 @@ def _complain(complaint: str) -> None:
     """Draw an error that names the page's fields and the uploaded file."""
     upload = st.session_state.get(_UPLOAD)
     file = upload.name if upload else ""
-    complaint = re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)
-    show_complaint(_in_page(complaint))
+    show_complaint(_in_page(re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)))
 
 
 def _in_page(sentence: str) -> str:

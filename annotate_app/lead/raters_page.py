@@ -294,8 +294,7 @@ def _invite(
     study: Study, who: access.Visitor, *, for_prolific: bool, codes: str, count: int, hours: int
 ) -> str | None:
     raters = [""] if for_prolific else parts.split_list(codes)  # "" for anyone from Prolific
-    raters = raters or [access.new_code() for _ in range(count)]
-    invites = access.make_invites(study, raters, hours)
+    invites = access.make_invites(study, raters or [access.new_code() for _ in range(count)], hours)
     note_act(study.store, "invite", about="", detail=f"made: {len(invites)}", done_by=who.name)
     prolific = study.config.prolific
     if for_prolific and not (prolific and prolific.signed_for):

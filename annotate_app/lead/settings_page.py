@@ -271,8 +271,7 @@ def show_settings(study: Study) -> None:
                 if setting in _ELSEWHERE or not used.get(part, True):
                     continue
                 if reason := changing.fixed_because(setting, begun).replace("`", ""):
-                    value = chosen_as(in_words(present))
-                    locked.setdefault(reason, {})[titled(setting)] = [value]
+                    locked.setdefault(reason, {})[titled(setting)] = [chosen_as(in_words(present))]
                 elif part not in folded or body.open:
                     with body.container():
                         key = editing.key(setting)
@@ -341,8 +340,7 @@ def show_texts(study: Study) -> None:
     for name, title in parts.WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
         hint, key = parts.WORDS["hints"][name], editing.key(name)
-        entered = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint)
-        text = entered.strip()
+        text = left.text_area(title, present.strip(), height=150, key=key, placeholder=hint).strip()
         is_changed, is_consent = text != present.strip(), name == "consent"
         if is_changed and not is_default:
             files[f"{name}.{code}.md"] = f"{text}\n"

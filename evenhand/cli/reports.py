@@ -265,8 +265,7 @@ def run_gate(arguments: Namespace) -> int:
 def _print_gate(arguments: Namespace, result: Gate) -> None:
     """Print the outcome of a gate or of a comparison, as JSON or as sentences."""
     if arguments.json:
-        text = json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)
-        print_line(escaped_json(text))
+        print_line(escaped_json(json.dumps(result.as_dict(), ensure_ascii=False, allow_nan=False)))
     else:
         print_lines([*result.notes, *result.lines])
 

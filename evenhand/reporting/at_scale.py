@@ -340,8 +340,7 @@ def _folded(table: pa.Table, reading: Reading) -> pa.Table:
         if name == "label":
             words, codes = reading.no_label, reading.codes
             texts = ["" if text in codes or text.casefold() in words else text for text in texts]
-        cells = pa.array(texts, pa.string()).take(encoded.indices)
-        table = table.set_column(position, name, cells)
+        table = table.set_column(position, name, pa.array(texts, pa.string()).take(encoded.indices))
     return table
 
 

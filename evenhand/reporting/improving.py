@@ -575,8 +575,7 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
     if (question := " ".join(rubric.question.split())) not in text:
         return question
     keys = (option.key for option in rubric.kind.listed)
-    missing = (key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text))
-    return next(missing, "")
+    return next((key for key in keys if not re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text)), "")
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error

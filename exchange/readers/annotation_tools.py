@@ -358,8 +358,7 @@ def _add_user_state(rows: Rows, state: src.Record) -> None:
 
 def _add_schemes(rows: Rows, record: src.Record) -> None:
     """Add a user's labels on an instance, by scheme; free texts are left out."""
-    origin = src.text_of(src.get_in(record, "annotator_origin", "kind"))
-    kind = _KIND_OF_ORIGIN.get(origin, "human")
+    kind = _KIND_OF_ORIGIN.get(src.text_of(src.get_in(record, "annotator_origin", "kind")), "human")
     for scheme, answer in src.fields_in(record.get("labels")).items():
         nested = src.get_in(answer, "labels")  # some keep the answer one layer down
         answer = nested if isinstance(nested, (dict, list)) else answer

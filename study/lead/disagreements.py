@@ -156,7 +156,7 @@ def decide(
     later_decisions = sa.select(labels).where(*is_on_item, *by_another, is_later)
     with study.store.write() as connection:
         other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
-        _append_decision(connection, name, decision)
+        _append_decision(connection, name, decision, uuid.uuid4().hex)
     if other is None or since is None:
         return ""
     author = other.rater_id.removeprefix(_PREFIX)
@@ -164,7 +164,7 @@ def decide(
 
 
 def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) -> tuple[int, int]:
-    """Append the decisions in a filled-in `queue_table`, all or none; return the numbers of
+    """Append the decisions in a filled-in `queue_table`, all or none; return the numbers of new
     decisions, and of rows without a label. Raises InputError for an invalid row or name.
     """
     if not RATER_CODE.fullmatch(name):
@@ -189,10 +189,10 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         except InputError as error:
             raise InputError(f"{source}, row {number}: {error}") from None
         decisions[key] = decision
+    by_id = {_digest(name, *decision.values()): decision for decision in decisions.values()}
     with study.store.write() as connection:
-        for decision in decisions.values():
-            _append_decision(connection, name, decision)
-    return len(decisions), len(rows) - len(decisions)
+        new = [_append_decision(connection, name, each, id_) for id_, each in by_id.items()]
+    return sum(new), len(rows) - len(decisions)
 
 
 def _checked_decision(
@@ -212,14 +212,17 @@ def _checked_decision(
     return columns | {"label": stored_label, "reason": reason.strip()}
 
 
-def _append_decision(connection: sa.Connection, name: str, decision: Mapping[str, Any]) -> None:
-    """Append a decision as a label, and its reason as a remark."""
+def _append_decision(
+    connection: sa.Connection, name: str, decision: Mapping[str, Any], decision_id: str
+) -> bool:
+    """Append a decision as a label, and its reason as a remark; return False if it is there."""
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
-    columns |= {"submit_id": f"decision-{uuid.uuid4().hex}", "created_at": utc_now()}
+    columns |= {"submit_id": f"decision-{decision_id}", "created_at": utc_now()}
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    append(connection, labels, columns | {"rater_kind": "adjudicator", "label": decision["label"]})
+    event = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
     remark = columns | {"kind": "answer", "text": decision["reason"]}
-    append_once(connection, remarks, "submit_id", remark)
+    is_new = append_once(connection, labels, "submit_id", event)
+    return is_new and append_once(connection, remarks, "submit_id", remark)
 
 
 def _counted_labels(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:

@@ -763,6 +763,12 @@ def comparison_judge(
         is_option = word in option_words
         side = _NO_SIDE if is_option else _side_of_word(word, columns.answers, row_subjects)
         labels.append(option_by_side.get(side, verdict))  # else `judge_ratings` reads the verdict
+        named = ["ab"[n] for n, subject in enumerate(row_subjects) if subject.casefold() == word]
+        if named and _side_of_word(word, columns.answers, ()) not in (*named, _NO_SIDE):
+            raise InputError(
+                f"{name}: {columns.items.judge} is {verdict!r}, which may be the model or the "
+                "other side; write A, B or tie, or other names of models"
+            )
     items = replace(items, judge_labels=items.judge_labels.assign(label=labels))
     return judge_ratings(items, rubric, columns.items.judge, name)
 

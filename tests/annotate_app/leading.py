@@ -147,8 +147,7 @@ def participant(folder: Path, name: str, submission: str = "") -> str:
 def rater_of(folder: Path, name: str) -> str:
     with open_study(folder) as study:
         entries = participants_table(study)
-    own = entries["participant_id"] == prolific_id(name)
-    return str(entries.loc[own, "rater_id"].iloc[0])
+    return str(entries.loc[entries["participant_id"] == prolific_id(name), "rater_id"].iloc[0])
 
 
 def settled(page: Page) -> Page:

@@ -197,8 +197,7 @@ def test_two_windows_of_one_rater(annotator, new_context):
     second.page.keyboard.press("c")
     second.submit()
     second.submit()  # at once: the second half of a double Enter
-    told = second.page.get_by_role("alert").filter(has_text="About item 1: You had already")
-    told.wait_for()
+    second.page.get_by_role("alert").filter(has_text="About item 1: You had already").wait_for()
     assert second.stored() == first.given
     second.page.wait_for_selector(READY)
     assert second.unit() == first.unit()

@@ -197,8 +197,7 @@ def test_graders_of_the_benchmark_lie_below_annotators_by_the_margin(options, al
 @pytest.mark.parametrize("rate", differences.RATES)
 def test_the_true_rates_are_those_of_the_studies(population: str, rate: float) -> None:
     rng = np.random.default_rng(3)
-    cell = differences.Cell(population, 3, 20_000, rate)
-    true, people, grader = differences.study(cell, rng)
+    true, people, grader = differences.study(differences.Cell(population, 3, 20_000, rate), rng)
     assert people.mean(axis=0) == pytest.approx(true, abs=0.012)
     assert np.corrcoef(people[:, 0], people[:, 1])[0, 1] > 0.1  # prompts are shared
     assert np.corrcoef(people[:, 0], grader[:, 0])[0, 1] > 0.1

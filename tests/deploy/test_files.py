@@ -129,8 +129,7 @@ def health(port: int) -> int:
     """The exit status of the image's health check for an app on this port."""
     (check,) = re.findall(r"^HEALTHCHECK .*?CMD (.*)", DOCKERFILE, re.MULTILINE)
     here = {"PORT": str(port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    asked = subprocess.run(json.loads(check), env=os.environ | here, check=False)
-    return asked.returncode
+    return subprocess.run(json.loads(check), env=os.environ | here, check=False).returncode
 
 
 @pytest.mark.slow

@@ -209,6 +209,8 @@ def test_resamples_and_sums_over_clusters_give_one_interval(name):
     found = intervals.share_interval(plain, values[1:], int(sizes.sum()), 80)
     share, low, high = intervals.share_bounds(cases * 1.0, sizes * 1.0)
     assert found.estimate == share
+    weighted = intervals.share_bounds(cases * 0.01, sizes * 0.01)
+    assert weighted == pytest.approx((share, low, high)), "whatever the scale of the weights"
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05 * (high - low))
 
 

@@ -211,8 +211,7 @@ def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
     left = wide.index.isin(units.loc[units["source"] == "left", "unit_id"])
     wide.loc[left, :] = "n"
-    missed = (wide["ann"] == "y") & (rng.random(240) < 0.4)
-    wide.loc[missed, "g"] = "n"
+    wide.loc[(wide["ann"] == "y") & (rng.random(240) < 0.4), "g"] = "n"
     ratings = wide.stack().rename("label").reset_index()
     ratings["rater_kind"] = np.where(ratings["rater_id"] == "g", "model", "human")
     rows = results_of(ratings, units, resamples=50)

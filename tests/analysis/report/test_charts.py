@@ -238,8 +238,7 @@ def test_the_front_joins_what_no_other_beats(charts):
 
 def test_each_row_of_the_forest_has_the_band_of_annotators():
     labels = {"ann": "xxyy" * 10, "ben": "xxyx" * 10, "m": "xyyy" * 10}
-    found = analyse_labels(labels, XY, ["m"], resamples=50)
-    [drawn] = forest(Source(found, STUDY).rubric(""))
+    [drawn] = forest(Source(analyse_labels(labels, XY, ["m"], resamples=50), STUDY).rubric(""))
     values = {datum["who"]: datum for datum in drawn.spec["data"]["values"]}
     people = values.pop(None)
     ceiling = ("ceiling_low", "ceiling", "ceiling_high")

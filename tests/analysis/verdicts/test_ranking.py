@@ -483,8 +483,7 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     """On every real data set at hand: each constant category, and random labels at two rates."""
     ratings, _ = read_ratings(shared_data / "real" / file)
     people = ratings[ratings["rater_kind"] == "human"]
-    busiest = people["rater_id"].value_counts().index[:6]
-    people = people[people["rater_id"].isin(busiest)]
+    people = people[people["rater_id"].isin(people["rater_id"].value_counts().index[:6])]
     categories = tuple(sorted(set(people["label"]) - {""}))
     units = sorted(set(people["unit_id"]))
     rng = np.random.default_rng(5)

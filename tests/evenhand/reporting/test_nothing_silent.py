@@ -123,8 +123,7 @@ def six_times():
     truth = rng.random(SIXTY) < 0.5
     one = pd.DataFrame({"item": [f"i{k}" for k in range(SIXTY)]})
     for rater, right in (("ann", 0.93), ("ben", 0.93), ("cy", 0.93), ("g", 0.92)):
-        said = np.where(rng.random(SIXTY) < right, truth, ~truth)
-        one[rater] = np.where(said, "yes", "no")
+        one[rater] = np.where(np.where(rng.random(SIXTY) < right, truth, ~truth), "yes", "no")
     return pd.concat([one] * TIMES, ignore_index=True)
 
 
@@ -346,6 +345,10 @@ def test_a_study_that_is_there_is_compared_with_the_file(tmp_path):
         told(other, note)
         refused(note, eh.label, other, folder, **asked)
     assert graded() == 6
+    folder, swapped = tmp_path / "two", {"answer_a": "answer_b", "answer_b": "answer_a"}
+    two = pd.DataFrame({"id": ["q0"], "question": ["When?"], "answer_a": "May", "answer_b": "July"})
+    eh.label(two, folder)
+    told(two.rename(columns=swapped)[[*two.columns]], another.format(0))
     folder, chats = tmp_path / "turns", tmp_path / "chats.jsonl"
     chat = [{"role": role, "content": f"Say {role}."} for role in ("user", "assistant") * 2]
     chats.write_text(json.dumps({"id": "c1", "messages": chat}) + "\n")

@@ -429,6 +429,10 @@ def test_a_judges_word_that_is_no_option_is_named():
     ):
         judged = compared(VOTES | {"winner": winners}, "winner")
         refused(f"{told}, which is no option", itemised.comparison_judge, *judged, rubric, "f.csv")
+    named = {"generator_1": ["a", "b", "a", "b"], "generator_2": ["b", "a", "b", "a"]}
+    judged = compared(VOTES | named | {"winner": ["b", "b", "a", "b"]}, "winner")
+    told = "f.csv: winner is 'b', which may be the model or the other side"
+    refused(told, itemised.comparison_judge, *judged, load_rubric("preference"), "f.csv")
 
 
 def test_two_images_are_compared_and_so_attacked(tmp_path):

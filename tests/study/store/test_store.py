@@ -975,8 +975,7 @@ def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make
     failed = attacked(study, "", unscored_reason="request_failed")
     refused = attacked(study, "", attack="flattery", unscored_reason="refusal")
     about = {"rater_id": "g", "rubric": "refusal", "rubric_hash": accepted["refusal"][0]}
-    usual = GradeAttempt(**about, unit_id="u", label="1")
-    study.store.add_grades([failed, refused, usual])
+    study.store.add_grades([failed, refused, GradeAttempt(**about, unit_id="u", label="1")])
     assert finished() == {("u", "flattery", "5", "", 0): ""}
     study.store.add_grades([attacked(study, "5")])
     assert finished()["u", "plain_order", "5", "", 0] == "5"
