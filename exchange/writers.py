@@ -86,8 +86,7 @@ def labelled_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows that have a label, and a sentence on the number of others, if any."""
     has_label = rows["label"] != ""
     n_unscored = int((~has_label).sum())
-    notes = [written("writers.unscored", count=n_unscored)] if n_unscored else []
-    return rows[has_label], notes
+    return rows[has_label], [written("writers.unscored", count=n_unscored)] if n_unscored else []
 
 
 def lost_note(material: Material, tool: str, carried: Collection[str]) -> list[str]:

@@ -85,8 +85,7 @@ class Suite:
         text, placebo = "", attack  # for a placebo's name
         if attack in attacks:
             text, placebo = attacks[attack].aimed_at(target, tag), attacks[attack].placebo
-        is_long = placebo == ratings.LONG_PLACEBO
-        length = _LONG_LENGTH if is_long else max_length + 2 * len(_BREAK)
+        length = _LONG_LENGTH if placebo == ratings.LONG_PLACEBO else max_length + 2 * len(_BREAK)
         end = f"{_BREAK}{text}" if text else ""
         filler_length = length - len(_BREAK) - len(end)
         return _BREAK + (_FILLER * (filler_length // len(_FILLER) + 1))[:filler_length] + end

@@ -424,8 +424,7 @@ def text_blocks(
         text = in_words(values[name])
         if block and block.kind == "conversation":
             with suppress(ValueError):  # other texts are shown as they are
-                turns = turns_of(values[name])
-                text = transcript(turns)
+                text = transcript(turns_of(values[name]))
         elif block and block.kind == "image":
             image = image_of(values[name])
             image = image if image and image.is_bare else None  # as a study keeps images

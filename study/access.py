@@ -807,8 +807,7 @@ def _admit_code(study: Study, code: str) -> Admission:
 
 def _distinct_values(connection: sa.Connection, *columns: sa.Column[str]) -> set[str]:
     """Return all values of these columns, of whichever tables."""
-    union = sa.union(*(sa.select(column) for column in columns))
-    return set(connection.execute(union).scalars())
+    return set(connection.execute(sa.union(*(sa.select(column) for column in columns))).scalars())
 
 
 def record_entry(study: Study, rater_id: str) -> None:

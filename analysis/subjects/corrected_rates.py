@@ -723,8 +723,7 @@ def merge_small_strata(
     }
     for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
         is_small = counts[stratum].min() < MIN_STRATUM
-        are_merged_too_small = merged_counts.any() and merged_counts.min() < MIN_STRATUM
-        if is_small or are_merged_too_small:
+        if is_small or (merged_counts.any() and merged_counts.min() < MIN_STRATUM):
             merged_counts += counts[stratum]
         else:
             last_number += 1

@@ -74,8 +74,7 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     for grader in labels.models:
         name = labels.raters[grader]
         is_tuned = name in labels.scale.tunings
-        gives_categories = (labels.codes[:, grader] >= 0).any()
-        if gives_categories or binary is None:
+        if (labels.codes[:, grader] >= 0).any() or binary is None:
             yield GraderView(categories, grader)
         elif not is_tuned:
             yield GraderView(binary, grader)
@@ -138,8 +137,7 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
         totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
     from_all_units = np.broadcast_to(distance @ totals, from_unit.shape)
     # Each unit's candidates by `from_unit`; of equal ones, the nearest to all units comes last.
-    ascending = np.lexsort((-from_all_units, from_unit))
-    return np.asarray(candidates[ascending[:, -1]])
+    return np.asarray(candidates[np.lexsort((-from_all_units, from_unit))[:, -1]])
 
 
 _MIN_SPREAD = 1e-9
@@ -230,8 +228,10 @@ class Comparison:
     a fixed margin it is the difference. `difference_influence` and `difference_bounds` belong to
     it, and `null` is its value at the margin. `kappas` (rows,) are grader-human kappa;
     `baseline_bounds` bound it, and so its lead over `best_baseline_kappa`.
-    `people_kappa` is the kappa of `n_people` people with one another. `people_variance` is the
-    variance of the difference over people, NaN for fewer than three or if not requested.
+    `people_kappa` is the kappa of `n_people` people with one another, `people_differ` the numbers
+    of clusters in which they gave different labels to a unit, and in which only the same.
+    `people_variance` is the variance of the difference over people, NaN for fewer than three or if
+    not requested.
     `chance_agreement` is that of two raters with people's shares of the labels. `is_constant`: the
     grader gave one label only; `is_pooled`: some people share a table.
     """
@@ -250,6 +250,7 @@ class Comparison:
     baseline_bounds: ScoreBounds
     n_people: int
     people_kappa: float
+    people_differ: tuple[int, int]
     people_influence: Array
     people_variance: float
     chance_agreement: float
@@ -312,11 +313,16 @@ class Comparator:
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
         support = Support.of(overlap, jackknife, [grader])
         unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
-        label_totals = unit_weights @ label_counts(coded, overlap.raters)  # of people, (q,)
+        counts_by_label = label_counts(coded, overlap.raters)  # of people, (units, q)
+        label_totals = unit_weights @ counts_by_label
         label_shares = label_totals / max(label_totals.sum(), 1.0)
         minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)
+        by_two = units & (counts_by_label.sum(axis=1) > 1)
+        # With an order some differences count less: then all clusters are taken to differ.
+        differ = by_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
+        n_differ, n = (jackknife.count(coded.clusters, mask)[1] for mask in (differ, by_two))
         codes = coded.codes[:, grader].astype(np.intp)
         variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(
@@ -330,7 +336,8 @@ class Comparator:
             best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_influence=bounds.influence(people_kappas), people_variance=variance,
+            people_differ=(n_differ, n - n_differ), people_variance=variance,
+            people_influence=bounds.influence(people_kappas),
             chance_agreement=float((label_shares**2).sum()),
         )  # fmt: skip
 

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Self
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.pairs import deciding_kappa
@@ -551,6 +551,9 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
     Where no cluster varies, the bounds are as far away as unobserved clusters could move kappa: as
     many clusters may disagree as a sample of this size misses with a chance of `alpha` (Clopper &
     Pearson 1934, for none of n). All may have the largest weight of a cluster, `heaviest`.
+
+    Where people differ in few clusters, Hall's correction goes too far: kappa is also above what it
+    is if they differ in as many clusters as Clopper & Pearson's bound allows.
     """
     estimate, contributions = comparison.people_kappa, comparison.people_influence
     if math.isnan(estimate):
@@ -563,7 +566,10 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
         remarks = (Remark("nothing_varies"),)
         return Interval(estimate, estimate - distance, estimate + distance, remarks)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
-    return Interval(estimate, estimate - below, estimate + above)
+    differ, alike = comparison.people_differ
+    share = heaviest * float(betaincinv(differ + 1, alike, 1.0 - alpha)) if alike else 1.0
+    least = min(1.0 - share / max(1.0 - comparison.chance_agreement, 1e-9), estimate)
+    return Interval(estimate, max(estimate - below, least), estimate + above)
 
 
 def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) -> Interval | None:

@@ -636,8 +636,7 @@ def _parse_assignment(assignment: str) -> tuple[str, str, object]:
         if not entry or not split_values(value):
             raise InputError(written("options.entry", name=name))
         return name, entry, split_values(value)
-    is_several = get_origin(field.annotation) is tuple
-    return name, "", split_values(value) if is_several else value.strip()
+    return name, "", split_values(value) if get_origin(field.annotation) is tuple else value.strip()
 
 
 # ---- the program ---------------------------------------------------------------------------------

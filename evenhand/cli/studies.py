@@ -191,8 +191,7 @@ def run_export(arguments: Namespace) -> None:
         _export_to_tool(arguments)
     else:
         main.refuse(arguments, ["--rater", *_RATER_OPTIONS], "goes with --format, for another tool")
-        export = _export_final if arguments.final else _export_tables
-        export(arguments)
+        (_export_final if arguments.final else _export_tables)(arguments)
 
 
 def _export_to_tool(arguments: Namespace) -> None:

@@ -95,8 +95,7 @@ def analyse_at_scale(
     with connect() as client:
         submit = partial(client.submit, pure=False)  # without hashing arguments to reuse results
         progress("reading the labels")
-        n_rows = sum(piece.rows for piece in pieces)
-        n_parts = min(max(n_rows // PART_ROWS, 1), MOST_PARTS)
+        n_parts = min(max(sum(piece.rows for piece in pieces) // PART_ROWS, 1), MOST_PARTS)
         read_tasks = [submit(read_parts, piece, reading, n_parts) for piece in pieces]
         piece_facts = client.gather([submit(attrgetter("facts"), task) for task in read_tasks])
         parts = range(n_parts)  # for each, a list of tasks, one for each piece's rows of this part

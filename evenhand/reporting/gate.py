@@ -888,8 +888,7 @@ def junit_xml(result: Gate) -> bytes:
 def summary_markdown(result: Gate) -> str:
     """Return a heading and the sentences in a code fence, where names are not formatted."""
     text = visible("\n".join([*(check.line for check in result.checks), *result.all_notes]))
-    longest_backticks = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest_backticks + 1)
+    fence = "`" * max(3, max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     subject = visible(written("gate.about", source=result.source, grader=result.display_name))
     title = written(f"gate.title_{result.outcome}")
     return f"### {title}\n\n{fence}text\n{subject}\n{text}\n{fence}\n"

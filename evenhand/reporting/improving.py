@@ -422,8 +422,7 @@ class Trial:
 
     def add(self, proposed: suggestions.Proposals) -> None:
         """Add a candidate for each set of proposed instructions, in place of any earlier ones."""
-        proposals = proposed.to_try
-        candidates = [self.reworded(entry.instructions, entry.origin) for entry in proposals]
+        candidates = [self.reworded(entry.instructions, entry.origin) for entry in proposed.to_try]
         self.candidates = self._without_repeats([*self._candidates_of_options, *candidates])
 
     def reworded(self, instructions: Instructions, origin: str) -> Candidate:

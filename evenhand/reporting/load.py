@@ -473,8 +473,7 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    dataset = without_withheld(with_parts(dataset, scaled.options_of))
-    return with_scores(dataset.changed(**changes))
+    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
 
 
 def check_sides(

@@ -630,14 +630,18 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
 
 def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     """Return sentences on items of a file that a study lacks, or has with another text."""
-    texts = {str(item): {*map(str, row)} for item, *row in file_items.pairs.itertuples(index=False)}
+    file_texts: dict[str, set[str]] = {}  # by item
+    for table in (file_items.pairs, file_items.responses):
+        for item, *cells in table.itertuples(index=False):  # the id comes first in both
+            file_texts.setdefault(str(item), set()).update(map(str, cells))
     present = set(study.store.pairs()["pair_id"])
-    new_items = [item for item in texts if item not in present]
-    shown = [cell for cell in shown_texts(study) if cell[0] in texts and cell[1] != "response"]
-    changed_items = [item for item, _, text in shown if text not in texts[item]]
-    responses = study.store.responses(), file_items.responses  # each has its side
-    old, new = ({(r.pair_id, r.side): str(r.response) for r in t.itertuples()} for t in responses)
-    changed_items += [str(key[0]) for key, text in new.items() if old.get(key, text) != text]
+    new_items = [item for item in file_texts if item not in present]
+    shown = [(item, text) for item, _, text in shown_texts(study) if item in file_texts]
+    changed_items = [item for item, text in shown if text not in file_texts[item]]
+    tables = study.store.responses(), file_items.responses
+    old, new = ({(r.pair_id, str(r.side), str(r.response)) for r in t.itertuples()} for t in tables)
+    exchanged = {(item, {"a": "b", "b": "a"}[side], text) for item, side, text in new - old} & old
+    changed_items += sorted(str(item) for item, _, _ in exchanged)
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])
         for key, items in (("more", new_items), ("changed", changed_items))

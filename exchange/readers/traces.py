@@ -273,8 +273,7 @@ def _langsmith_items(rows: ItemRows, source: Source) -> None:
         facts = {}
         for name, stats in fields_in(from_json(run.get("feedback_stats"))).items():
             if text_of(get_in(stats, "n")) == "1":  # {"n": 1, "values": {"yes": 1}}, or "avg": 0.5
-                values = fields_in(get_in(stats, "values"))
-                facts[name] = next(iter(values), get_in(stats, "avg"))
+                facts[name] = next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
         spans.append(Span.of(run, "langsmith", about=facts))
     add_traces(rows, spans)
 

@@ -194,8 +194,7 @@ def key_variable(url: str) -> str:
     """
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port and parts.port != _USUAL_PORTS.get(parts.scheme) else ""
-    host = f"{parts.hostname}{port}".upper().replace("-", "__")
-    return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", host)
+    return "KEY_" + re.sub(r"[^A-Z0-9_]", "_", f"{parts.hostname}{port}".upper().replace("-", "__"))
 
 
 def same_address(url: str, other_url: str) -> bool:

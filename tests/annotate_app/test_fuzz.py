@@ -195,8 +195,7 @@ def test_forged_messages_do_nothing(serve, seconds):
     assert not any(each.startswith("f0.") for each in honest)
     assert {row.reason for row in said if row.kind == "flag"} <= {*ENGLISH.part("flag")}
     assert all(len(row.text) <= 4000 for row in said)
-    log = (server.home / "server.log").read_text("utf-8")
-    plain = re.sub(r"\x1b\[[\d;]*m", "", log)
+    plain = re.sub(r"\x1b\[[\d;]*m", "", (server.home / "server.log").read_text("utf-8"))
     raised = set(re.findall(r"^\W*(?:[\w.]+\.)?(\w+(?:Error|Exception)):", plain, re.MULTILINE))
     assert raised <= STREAMLITS, plain[-3000:]
 

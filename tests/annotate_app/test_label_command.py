@@ -269,8 +269,7 @@ def test_every_kind_of_block_on_any_screen(labelling, browser, axe, tmp_path):
 def test_one_command_from_a_file_to_a_label(labelling, browser, tmp_path, capsys):
     began = time.monotonic()
     page = opened(browser, labelling("answers.csv", *YES_NO, "--judge", "judge"))
-    blocks = page.locator(".material .block")
-    names = [each.split("\n")[0] for each in blocks.all_inner_texts()]
+    names = [each.split("\n")[0] for each in page.locator(".material .block").all_inner_texts()]
     assert names == ["Question", "Context", "Output"]
     assert "judge" not in page.content()
     ends(page, "1 of 12", "1")

@@ -192,8 +192,7 @@ FOLDER = Path(annotate_app.__file__).resolve().parent
 
 def test_every_part_of_a_page_that_runs_by_itself_asks_again():
     for module in (FOLDER / "lead").glob("*.py"):
-        tree = ast.parse(module.read_text("utf-8"))
-        for node in tree.body:
+        for node in ast.parse(module.read_text("utf-8")).body:
             if any("fragment" in ast.unparse(d) for d in getattr(node, "decorator_list", [])):
                 first = node.body[ast.get_docstring(node) is not None]
                 assert "require(study, 'lead')" in ast.unparse(first), module.name

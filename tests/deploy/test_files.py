@@ -552,8 +552,7 @@ def test_wrong_use_is_no_verdict_with_a_pull_request_or_without(runner, ratings,
     runner.github = {**runner.github, "event_name": "push"}
     assert gated(runner, ratings, "no rule").steps == ["Gate", "Outcome"]
     # Inputs reach the shell as they are: what a pull request can name must not be run.
-    content = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    for step in content["runs"]["steps"]:
+    for step in yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]:
         assert "${{" not in step["run"], step["name"]
         assert "uses" not in step, "an action that is not pinned"
     done = gated(runner, ratings, grader="$(touch owned) `touch owned`")

@@ -213,8 +213,7 @@ SHAPES: dict[str, Any] = {
 def test_a_shape_is_read_as_what_it_holds(shape: str, wrote: Wrote) -> None:
     table = read_export(wrote(SHAPES[shape])).table
     found = table[["unit_id", "rater_id", "rater_kind", "label"]].to_numpy().tolist()
-    right = [[f"i{n}", who, "human", said(n)[who]] for n in ITEMS for who in NAMES]
-    assert sorted(found) == right
+    assert sorted(found) == [[f"i{n}", who, "human", said(n)[who]] for n in ITEMS for who in NAMES]
     if shape == "a wrapper":
         texts = read_items(wrote(SHAPES[shape])).table["text"]
         assert texts.tolist() == [f"Text {n}" for n in ITEMS]

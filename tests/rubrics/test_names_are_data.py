@@ -56,8 +56,7 @@ def made(home: Path, rubrics: list[Rubric]) -> Study:
     change_config(home / "study", {"analysis": {"resamples": 100}})
     study = open_study(home / "study")
     with study.store.write() as connection:  # what comes when follows from the study's secret
-        own = sa.update(meta).where(meta.c.key == "secret")
-        connection.execute(own.values(value="0" * 64))
+        connection.execute(sa.update(meta).where(meta.c.key == "secret").values(value="0" * 64))
     if "propositions" in prompts:
         rows = study.store.pairs()[["pair_id"]].assign(subject="s1", side="a", response="I agree.")
         study.store.add_responses(rows)

@@ -68,8 +68,7 @@ def _statistics(source: src.Source) -> tuple[tuple[str, str], ...]:
     in_order = dict.fromkeys(name for name in statistics() if name in used) | used
     entries = [entry for entry in map(entry_for, in_order) if entry.meaning]
     texts = (". ".join(filter(None, (entry.meaning, entry.source))) + "." for entry in entries)
-    titles = (f"{entry.name} ({entry.label})" for entry in entries)
-    return tuple(zip(titles, texts, strict=True))
+    return tuple(zip((f"{entry.name} ({entry.label})" for entry in entries), texts, strict=True))
 
 
 # The paragraphs to paste

@@ -459,8 +459,7 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
         codes, scale_gaps = low, gaps[n_low:]
     # At least 3, and three times the gaps of the scale; one number alone shows no scale.
     is_wide = widest >= max(3 * max(scale_gaps, default=widest), 3)
-    is_half_the_range = 2 * widest >= values[-1] - values[0]
-    return codes if is_wide and is_half_the_range and len(codes) <= 2 else []
+    return codes if is_wide and 2 * widest >= values[-1] - values[0] and len(codes) <= 2 else []
 
 
 def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:

@@ -168,8 +168,7 @@ def labels_of(rng, units, right):
 
 def study(rng, before=0.5, after=0.9):
     """40 units before the trial, and 60 under each wording; a grader labelled some."""
-    early = [f"u{n:03}" for n in range(40)]
-    arms_of = ((early, 0.1, "r"), (OLD, before, "r"), (NEW, after, "r-2"))
+    arms_of = (([f"u{n:03}" for n in range(40)], 0.1, "r"), (OLD, before, "r"), (NEW, after, "r-2"))
     parts = [labels_of(rng, units, right).assign(rubric=name) for units, right, name in arms_of]
     graded = labels_of(rng, [*OLD, *NEW], 0.9).query("rater_id == 'ann'")
     grades = [graded.assign(rubric=name, rater_id="g", rater_kind="model") for name in ("r", "r-2")]

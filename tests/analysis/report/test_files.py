@@ -194,8 +194,7 @@ def test_hostile_text_stays_text(hostile_analysis, written):
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert len(blocks) > 5
     for block in blocks:
-        widths = {len(re.split(r"(?<!\\)\|", line)) for line in block.splitlines()}
-        assert len(widths) == 1, block
+        assert len({len(re.split(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1, block
     assert told_in(out)["study"]["name"] == evil
 
 

@@ -177,8 +177,7 @@ def test_the_first_cut_that_cannot_be_ruled_out_ends_the_sequence():
     wrong = np.zeros(2130, dtype=bool)
     assert cut_of(wrong) == pytest.approx(1 / 2130)  # all
     wrong[100:130] = True
-    every = np.ones(2130, dtype=bool)
-    assert CutTest(np.arange(2130), 0.05, LEVEL).passes(every, wrong)
+    assert CutTest(np.arange(2130), 0.05, LEVEL).passes(np.ones(2130, dtype=bool), wrong)
     assert math.isnan(cut_of(np.roll(wrong, 300)))  # the first cut keeps 533
     assert math.isnan(cut_of(wrong))
     assert (1 - cut_of(np.arange(400) >= 200)) * 400 == pytest.approx(200, abs=20)
@@ -224,8 +223,7 @@ def test_how_many_more_would_do():
     often_wrong = guaranteed_cut(sure, np.arange(40) % 5 == 0, np.arange(40), 0.95, LEVEL)
     assert often_wrong.growth == math.inf
     # One wrong in twenty of the surest quarter, one in ten allowed.
-    wrong = np.arange(80) == 5
-    seldom = guaranteed_cut(np.linspace(1, 0, 80), wrong, np.arange(80), 0.9, LEVEL)
+    seldom = guaranteed_cut(np.linspace(1, 0, 80), np.arange(80) == 5, np.arange(80), 0.9, LEVEL)
     assert math.isnan(seldom.cut)
     kept = math.ceil(80 * seldom.growth / 4)
     passing = [k for k in range(kept) if stats.binomtest(k, kept, 0.1, "less").pvalue <= LEVEL]

@@ -7,8 +7,10 @@ plainly wrong with a grader is said, and whose labels it repeats.
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from evenhand.analysis import RESULTS_KEY, Scale, analyse
+from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.planning import ScaleScenario
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.verdicts.comparison import _furthest_labels
@@ -254,10 +256,20 @@ def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     make.assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
+def test_human_agreement_has_no_lower_bound_for_fewer_differences():
+    lows = []
+    for differences in range(0, 14, 2):
+        ben = "21" * (differences // 2) + "12" * (30 - differences // 2)
+        found = make.analyse_labels({"ann": "12" * 30, "ben": ben, "g": "12" * 30}, TWO)
+        lows.append(make.row_of(found, "people_kappa", "humans", "g")["low"])
+    assert lows == sorted(lows, reverse=True)
+    # By Clopper & Pearson, as chance agreement is a half.
+    assert lows[2] == pytest.approx(1 - 2 * stats.beta.ppf(1 - level_of_look(1), 5, 56))
+
+
 def test_two_graders_with_the_same_labels(truth, people):
     grader = [FIVE.categories[code] for code in truth]
-    found = make.analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"])
-    one, other = found.verdicts
+    one, other = make.analyse_labels(people | {"g": grader, "k": grader}, FIVE, ["g", "k"]).verdicts
     assert "Every label is the same as that of g." in other["sentence"]
     assert one["verdict"] == other["verdict"]
 
