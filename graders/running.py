@@ -698,7 +698,8 @@ class LiveRun(GraderRun):
             spent = Decimal(str(usage.get("cost_usd", reserved)))
             reply = self.reservations.record_usage(reply, requested_limit)
         except GraderFailure as failure:
-            spent = reserved if failure.may_be_billed else Decimal(0)
+            is_lost = failure.may_be_billed
+            spent = reserved if is_lost else Decimal(0)
             if spent:  # for a reply that never came; later runs within the budget count it too
                 facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             raise

@@ -248,8 +248,7 @@ class RubricParser:
         key = self._key_by_word[word.casefold()]
         others = [other for other in self._field_words if self._key_by_word[other] != key]
         rivals = [other for other in others if word not in other]  # not "incorrect" for "correct"
-        rival = rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)"
-        if re.search(rival, sentence, re.IGNORECASE):
+        if re.search(rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)", sentence, re.IGNORECASE):
             return False  # "Pass: it would fail"
         is_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
         if re.match(r"\W*\d", rest):  # a count of faults, or else a score

@@ -424,7 +424,8 @@ def text_blocks(
         text = in_words(values[name])
         if block and block.kind == "conversation":
             with suppress(ValueError):  # other texts are shown as they are
-                text = transcript(turns_of(values[name]))
+                turns = turns_of(values[name])
+                text = transcript(turns)
         elif block and block.kind == "image":
             image = image_of(values[name])
             image = image if image and image.is_bare else None  # as a study keeps images

@@ -450,8 +450,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
             'such as [{"item": "a", "annotations": {"ann": "yes"}}]'
         )
     longest = max(containers, key=lambda key: len(containers[key]))  # {"data": [{}], "info": []}
-    lengths = [len(part) for part in containers.values()]
-    if lengths.count(len(containers[longest])) > 1:
+    if [len(part) for part in containers.values()].count(len(containers[longest])) > 1:
         several = one_line(", ".join(containers))[:_QUOTED]
         keys = "".join(f'["{key}"]' for key in f"{path}.{longest}".split(".") if key)
         query, file = shlex.quote(one_line(f".{keys}")), shlex.quote(file_name)
