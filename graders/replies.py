@@ -650,8 +650,6 @@ def _storable(value: Any) -> Any:
 
 MAX_RAW_CHARS = 20_000  # characters kept of a reply that could not be read
 
-ASKED_AGAIN = "asked_again"  # marks an unreadable attempt after which the same run asked again
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

@@ -61,7 +61,7 @@ from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.prompts.units import AttackedQuestion, Question
-from evenhand.study.store.grades import CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
+from evenhand.study.store.grades import ASKED_AGAIN, CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
 from evenhand.study.store.logs.decisions import ProposalAttempt, note_proposals, proposals_of
 from evenhand.study.store.logs.replies import (
     BatchJournal,
@@ -631,7 +631,7 @@ class LiveRun(GraderRun):
             open_part = self._job.unanswered_part(question, reply)
             facts["finished_at"] = utc_now()
             if open_part == question:  # the reply answered nothing: do not count it
-                facts[replies.ASKED_AGAIN] = True
+                facts[ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
             records = self._job.records_of_reply(question, reply, facts)
@@ -1512,7 +1512,7 @@ class Rounds:
     def count(self, attempts: Iterable[AnyAttempt], summary: GraderSummary) -> None:
         """Count stored attempts in a grader's summary, except those that were asked again."""
         for attempt in attempts:
-            if attempt.provenance.get(replies.ASKED_AGAIN):
+            if attempt.provenance.get(ASKED_AGAIN):
                 continue
             if attempt.unscored_reason:
                 summary.unscored[attempt.unscored_reason] += 1

@@ -318,8 +318,7 @@ class Rubric(Texts):
             yield f"`variables` lists {min(unused)!r}, which no text uses"
         if not self.blocks and not any(name.startswith("response") for name in shown):
             yield "`variables` names no response to be rated"
-        shows_sides = any(name.endswith(("_a", "_b")) for name in shown)
-        if self.has_sides != shows_sides:
+        if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):
             yield (
                 "a rubric on pairs shows prompt_a, response_a, prompt_b, response_b; "
                 "one on responses shows prompt, response"

@@ -642,8 +642,7 @@ def _new_store_name(folder: Path, present: str, to: str) -> str:
         raise InputError("--to names the place where the study's store is already")
     is_name = Path(location).name == location and location[:1] not in ("", ".")
     is_file = is_name and not (folder / location).is_dir()
-    is_postgresql = location.startswith("postgresql+psycopg://")
-    if not (is_postgresql or is_file):
+    if not (location.startswith("postgresql+psycopg://") or is_file):
         raise InputError(
             "--to takes the URL of a PostgreSQL database, or the name of a file in the study's "
             "folder, such as study.db"

@@ -311,6 +311,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
+    # No share that varies is 0 or 1 here, so that none has to lie a unit inside.
     return share, *bounds_from_variance(share, variance, math.inf, clusters, alpha)
 
 

@@ -41,6 +41,7 @@ from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import RubricLoad, workload
 from evenhand.study.prompts import items as item_tables
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
+from evenhand.study.prompts.units import swap_side
 from evenhand.study.settings import study_toml
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import fold, folded, shortened
@@ -640,7 +641,7 @@ def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     changed_items = [item for item, text in shown if text not in file_texts[item]]
     tables = study.store.responses(), file_items.responses
     old, new = ({(r.pair_id, str(r.side), str(r.response)) for r in t.itertuples()} for t in tables)
-    exchanged = {(item, {"a": "b", "b": "a"}[side], text) for item, side, text in new - old} & old
+    exchanged = {(item, swap_side(side), text) for item, side, text in new - old} & old
     changed_items += sorted(str(item) for item, _, _ in exchanged)
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])

@@ -97,7 +97,7 @@ def presented_values(
     if rubric.unit == "comparison" and "prompt_a" in cells:  # both sides answer one prompt
         values |= {"prompt": cells["prompt_a"]}
     if order == "ba":
-        values = {name: values.get(_swap_side(name), cell) for name, cell in values.items()}
+        values = {name: values.get(swap_side(name), cell) for name, cell in values.items()}
     return {name: values[name] for name in rubric.variables if name in values}
 
 
@@ -117,10 +117,10 @@ def _cells_of_side(row: Mapping[Any, str], side: str) -> dict[str, str]:
     return {short_name: row[name] for name, short_name in short_names.items() if name in row}
 
 
-def _swap_side(name: str) -> str:
+def swap_side(name: str) -> str:
     """Return a column's name with the side swapped, if it has a side.
 
-    >>> _swap_side("prompt_a_group"), _swap_side("response_b"), _swap_side("topic_name")
+    >>> swap_side("prompt_a_group"), swap_side("response_b"), swap_side("topic_name")
     ('prompt_b_group', 'response_a', 'topic_name')
     """
     swapped = {"a": "b", "b": "a"}

@@ -9,6 +9,7 @@ TRIED_MARK = "#text-"
 CUT_SHORT = "truncated_by_budget"  # the reply ended at a limit of tokens set by the budget
 TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
 """Reasons for no label that do not depend on the item: the next run asks again."""
+ASKED_AGAIN = "asked_again"  # marks an unreadable attempt after which the same run asked again
 
 
 def utc_now() -> str:

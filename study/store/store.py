@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.store.database import Database, EventLog, append
-from evenhand.study.store.grades import TRANSIENT_REASONS, TRIED_MARK, GradeAttempt
+from evenhand.study.store.grades import ASKED_AGAIN, TRANSIENT_REASONS, TRIED_MARK, GradeAttempt
 from evenhand.study.store.schema import (
     SHOWN,
     answer_details,
@@ -178,7 +178,7 @@ class Store(Database):
             grades.c.rubric == rubric,
             grades.c.rubric_hash.in_(rubric_hashes),
             grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
-            grades.c.provenance["asked_again"].as_boolean().is_not(True),
+            grades.c.provenance[ASKED_AGAIN].as_boolean().is_not(True),
         )
         if labelled_only:
             other = grades.alias()
@@ -188,8 +188,8 @@ class Store(Database):
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """Return the `ratings` table: the current label or grade of every key, all raters. Current
-        is the latest one under a text that `accepted` (rubric -> hashes) names; where a key has
-        none, the latest under an older text, so that nothing is hidden.
+        is the latest one under a text that `accepted` (rubric -> hashes) names, a failed request
+        only if there is nothing else; where a key has none, the latest under an older text.
         """
         rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
@@ -207,7 +207,7 @@ class Store(Database):
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
         accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
         is_accepted = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
-        # The last row of a key counts: accepted ones come last, after failed requests among them.
+        # The last row of a key counts: if possible of an accepted text, and no failed request.
         rank = 2 * is_accepted + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
         frame = frame.loc[rank.sort_values(kind="stable").index]
         frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()

@@ -342,12 +342,13 @@ def _melted(
         )
     ratings = table.melt(unit_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
     ratings = ratings.rename(columns={_LABEL: "label"})
-    is_rating = ratings["label"].notna() if blanks else texts(ratings["label"]) != ""
-    # A column without any stays: a grader that gave no label is judged, too.
-    ratings = ratings[is_rating | ~ratings[_COLUMN].isin(ratings.loc[is_rating, _COLUMN])]
-    ratings["label"] = texts(ratings["label"])
     ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
     ratings["rater_kind"] = ratings["rater_id"].map(kinds)
+    is_rating = ratings["label"].notna() if blanks else texts(ratings["label"]) != ""
+    is_blank_column = ~ratings[_COLUMN].isin(ratings.loc[is_rating, _COLUMN])
+    # A grader that gave no label at all is judged, too.
+    ratings = ratings[is_rating | (is_blank_column & (ratings["rater_kind"] == "model"))]
+    ratings["label"] = texts(ratings["label"])
     if grid is not None:
         ratings["rubric"] = ratings[_COLUMN].map(lambda column: pair_of[column].rubric)
     return ratings

@@ -256,7 +256,7 @@ def test_a_copy_of_one_of_two_leaves_nobody_to_compare_with(people):
     make.assert_verdict(verdict, "inconclusive", "only one other annotator labelled")
 
 
-def test_human_agreement_has_no_lower_bound_for_fewer_differences():
+def test_fewer_differences_never_lower_the_bound_of_human_agreement():
     lows = []
     for differences in range(0, 14, 2):
         ben = "21" * (differences // 2) + "12" * (30 - differences // 2)
