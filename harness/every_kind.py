@@ -96,3 +96,39 @@ def analysed_study() -> Analysis:
         groups=["topic"], rater_slices=["party"], leanings={"left": ["pro"], "right": ["con"]},
         min_clusters=5, looks=3, margin=0.2, why=True,
     )  # fmt: skip
+
+
+def selected_study() -> Analysis:
+    """Analyse more items, as of a file: each is a cluster, without weights. `ben` is the reference
+    and labels some twice, `cy` labels only what `ann` gave the first label of the rubric, and two
+    more people mostly label as `ann` does. Graders judge in both orders; texts have lengths, and
+    one subject is of a grader's family.
+    """
+    ratings, units = tables(160)
+    rng = np.random.default_rng(11)
+    first_labels = {scale.name: scale.categories[0] for scale in SCALES}
+    by_ann = ratings["rater_id"] == "ann"
+    items = pd.MultiIndex.from_frame(ratings[["rubric", "unit_id"]])
+    by_cy = items.isin(items[by_ann & (ratings["label"] == ratings["rubric"].map(first_labels))])
+    ratings = ratings[by_cy | (ratings["rater_id"] != "cy")]
+    parts = [ratings]
+    for rater in ("dee", "eve"):
+        like_ann = ratings[ratings["rater_id"] == "ann"].assign(rater_id=rater)
+        other = like_ann.groupby("rubric")["label"].shift(7)
+        is_other = (rng.random(len(like_ann)) < 0.3) & other.notna()
+        parts.append(like_ann.assign(label=like_ann["label"].mask(is_other, other)))
+    again = ratings[(ratings["rater_id"] == "ben") & (rng.random(len(ratings)) < 0.3)]
+    is_of_two = ratings["rubric"].isin(["fair", "better"])
+    swapped = ratings[is_of_two & ratings["rater_id"].isin(GRADERS)]
+    favoured = swapped["label"].mask(rng.random(len(swapped)) < 0.2, "A")
+    parts += [again.assign(draw=1), swapped.assign(label=favoured, order="ba")]
+    names = {"sure": "openai:gpt-5", "m1": "gpt-4o", "m2": "claude-opus-5", "m3": "llama-4"}
+    units = units.drop(columns=["inclusion_probability", "wording"])
+    for name in ("response_words", "response_a_words", "response_b_words"):
+        units[name] = rng.integers(20, 400, len(units))
+    return analyse(
+        pd.concat(parts).fillna({"draw": 0}).astype({"draw": int}).replace(names),
+        units.replace(names), SCALES, resamples=40, cluster="unit", reference="ben",
+        scope="like_these", across_rubrics="holm", ordered="quadratic", min_clusters=5,
+        margin_share=0.2, max_gross=0.5, groups=["topic"], confidence_target=0.6,
+    )  # fmt: skip
