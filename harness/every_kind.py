@@ -5,11 +5,15 @@ number, pairs, comparisons, sets, thresholds, leanings, costs, parties of annota
 from __future__ import annotations
 
 import json
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 
-from evenhand.analysis import Analysis, Scale, StudyFacts, analyse
+from evenhand.analysis import Analysis, Scale, StudyFacts, analyse, planning
+from evenhand.analysis.verdicts import versions
+from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
+from evenhand.study.tables.ratings import validate_ratings
 
 PEOPLE, GRADERS = ("ann", "ben", "cy"), ("sure", "weak")
 FIVE = ("1", "2", "3", "4", "5")
@@ -132,3 +136,38 @@ def selected_study() -> Analysis:
         scope="like_these", across_rubrics="holm", ordered="quadratic", min_clusters=5,
         margin_share=0.2, max_gross=0.5, groups=["topic"], confidence_target=0.6,
     )  # fmt: skip
+
+
+def plans_and_versions() -> tuple[dict[str, float], dict[str, str]]:
+    """Figures of plans, and figures and sentences on one grader compared with the other, by name.
+
+    They are the drift from `sure` to `weak` on five rubrics, and whether either improves on the
+    other.
+    """
+    yes_no = planning.Scenario(0.8, 0.3, overlap=0.8, strictness=0.2)
+    points = planning.ScaleScenario(1, 5, 0.7, 2.5, strictness=0.2)
+    figures = {"kappa of points": planning.half_width("kappa", 90, points)}
+    for name, items in product(("kappa", "alpha", "rate", "threshold"), (30, 90)):
+        figures[f"{name} of {items}"] = planning.half_width(name, items, yes_no)
+    for name, scenario in {"yes or no": yes_no, "points": points}.items():
+        for scope, chances in planning.pass_chances(60, scenario, [2, 4]).items():
+            figures |= {f"{name}, {scope}, {k} people": chance for k, chance in chances.items()}
+
+    ratings, units = tables()
+    ratings, rule = validate_ratings(ratings), DecisionSettings(min_clusters=5)
+    settings, sentences = AnalysisSettings(resamples=40, margin=0.2), {}
+    for scale in SCALES[:5]:
+        labels = versions.paired_labels(ratings[ratings["rubric"] == scale.name], units, scale)
+        drift = versions.drift_of(labels, versions.Versions(*GRADERS), settings, rule)
+        sentences[f"{scale.name}: drift"] = drift.sentence
+        for row, key in product(drift.rows, ("estimate", "low", "high")):
+            figures[f"{scale.name}: {row['statistic']}, {row['rater_a']}, {key}"] = row[key]
+        for old, new in permutations(GRADERS):
+            gain = versions.prove(labels, old, new, rule, look=2)
+            sentences[f"{scale.name}: {new} in place of {old}"] = gain.sentence
+            chance = versions.chance_of_proof(labels, old, new, 80, 0.02)
+            figures[f"{scale.name}: chance that {new} is shown to be better"] = chance
+        figures[f"{scale.name}: provable gain"] = versions.provable_gain(labels, 40, 0.02)
+        if too_few := versions.too_few_errors(labels, "sure", 9, 0.02):
+            figures[f"{scale.name}: most errors"] = too_few.most
+    return figures, sentences

@@ -831,11 +831,13 @@ def _library(out: Path) -> None:
     analysed.results.to_csv(out / "analyse.csv", index=False)
     _write_facts(out / "analyse.json", analysed.verdicts, analysed.notes)
 
-    from harness.every_kind import analysed_study
+    from harness.every_kind import analysed_study, plans_and_versions, selected_study
 
-    every_kind = analysed_study()
-    every_kind.results.to_csv(out / "every-kind.csv", index=False)
-    _write_facts(out / "every-kind.json", every_kind.verdicts, every_kind.notes)
+    for name, study in {"every-kind": analysed_study(), "selected": selected_study()}.items():
+        study.results.to_csv(out / f"{name}.csv", index=False)
+        _write_facts(out / f"{name}.json", study.verdicts, study.notes)
+    figures, sentences = plans_and_versions()
+    _write_facts(out / "plans-and-versions.json", [figures], [*sentences.values()])
 
 
 def _write_facts(path: Path, verdicts: Sequence[object], notes: Sequence[str]) -> None:

@@ -65,10 +65,6 @@ def roles(study: Study) -> dict[str, str]:
     return {name: account.role for name, account in access.accounts(study.store).items()}
 
 
-def submissions(visit: Visit) -> None:
-    visit.upload("submissions.file", "s.csv", LISTED)
-
-
 LISTED = b"Participant id,Status\nunknown,RETURNED\n"
 OPEN = [("", "open"), ("anna", "open"), ("bob", "open"), ("eve", "open")]
 PASSWORD = "a long enough one"
@@ -83,7 +79,8 @@ PEOPLE: list[Step] = [
     ("Recruitment", [{"places.name": " ann "}, None, "places"], reason_of_ann, "returned"),
     ("Recruitment", [{"places.name": "ann", "places.act": 3}, None, "places"], reason_of_ann, ""),
     ("Recruitment", [{"places.name": "nobody"}, None, "places"], reason_of_ann, ""),
-    ("Recruitment", [submissions, "submissions"], reason_of_ann, ""),
+    ("Recruitment", [lambda v: v.upload("submissions.file", "s.csv", LISTED), "submissions"],
+        reason_of_ann, ""),
     ("Recruitment", ["Pause the study"], is_paused, True),
     ("Progress", [None], is_paused, True),
     ("Recruitment", ["Resume the study"], is_paused, False),
@@ -103,8 +100,7 @@ def config_of(*places: str) -> Callable[[Study], Any]:
     """Read settings of study.toml as it is now."""
 
     def read(study: Study) -> Any:
-        config = read_config(study.folder)
-        return [attrgetter(place)(config) for place in places]
+        return [attrgetter(place)(read_config(study.folder)) for place in places]
 
     return read
 

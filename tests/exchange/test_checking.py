@@ -9,7 +9,6 @@ import pytest
 
 import evenhand as eh
 from evenhand.exchange.readers.reading import read_export
-from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.load import from_file
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -27,10 +26,6 @@ NAMED = {
 """Files that do not say who is a person, and what says it."""
 FEW = ("--resamples", "10")
 WORDS = {"y": "yes", "n": "no"}
-
-
-def cells(export: Export, columns: str = "unit_id rubric rater_id rater_kind label") -> list:
-    return export.table[columns.split()].to_numpy().tolist()
 
 
 def lines(*raters: str) -> str:
@@ -93,7 +88,12 @@ def test_the_same_scores_as_csv_and_parquet(file: str, tmp_path: Path) -> None:
     table = table.map(lambda each: json.dumps(each) if isinstance(each, dict | list) else each)
     table.to_csv(tmp_path / "scores.csv", index=False)
     people = [
-        {tuple(row) for row in cells(read_export(path), "unit_id rubric rater_id label")}
+        {
+            *map(
+                tuple,
+                read_export(path).table[["unit_id", "rubric", "rater_id", "label"]].to_numpy(),
+            )
+        }
         for path in (FILES / file, tmp_path / "scores.csv")
     ]
     assert {row for row in people[0] if row[2] in ("1", "2", "ann", "ben")} <= people[1]

@@ -209,8 +209,7 @@ def test_a_group_of_harder_units_alone_is_not_called_different(rng):
     ratings, units = study(rng, {"left": 0.0, "right": 0.0}, 120)
     ratings = ratings[ratings["rater_id"] != "cleo"]
     wide = ratings.pivot(index="unit_id", columns="rater_id", values="label")
-    left = wide.index.isin(units.loc[units["source"] == "left", "unit_id"])
-    wide.loc[left, :] = "n"
+    wide.loc[wide.index.isin(units.loc[units["source"] == "left", "unit_id"]), :] = "n"
     wide.loc[(wide["ann"] == "y") & (rng.random(240) < 0.4), "g"] = "n"
     ratings = wide.stack().rename("label").reset_index()
     ratings["rater_kind"] = np.where(ratings["rater_id"] == "g", "model", "human")

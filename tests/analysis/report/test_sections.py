@@ -87,8 +87,7 @@ def source_of(units: int, graders: int = 1, person: str = "") -> RubricFigures:
     """Graders that state a probability q where q times 4, up to 1, would be right, and a person
     who says `person`, or else y with that chance.
     """
-    rng = np.random.default_rng(5)
-    chance, luck = rng.random((2, units))
+    chance, luck = np.random.default_rng(5).random((2, units))
     chance **= 2
     said = np.where(luck < 1 / (1 + np.exp(-14 * (chance - 0.5))), "y", "n")
     names = [f"g{grader:02}" for grader in range(graders)]
@@ -128,8 +127,7 @@ def test_a_shifted_grader_peaks_below_its_default(shifted):
 def test_a_grader_that_understates_lies_above_the_line(shifted):
     [chart] = reliability_diagrams(shifted)
     points = data_of(chart)
-    steps = {each["estimate"]: each["units"] for each in points}
-    assert sum(steps.values()) == 400
+    assert sum({each["estimate"]: each["units"] for each in points}.values()) == 400
     assert all(0 <= each["stated"] <= 0.25 for each in points)
     assert [each["estimate"] for each in points] == sorted(each["estimate"] for each in points)
     above = [each for each in points if each["stated"] > 0.15 and each["stated_high"] < 1]

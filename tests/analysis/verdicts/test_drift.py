@@ -326,8 +326,7 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     assert verdict["holds_for"] == "binary"
     assert verdict["reason"].startswith("binary label at threshold 0.2")
     (key,) = verdict["kappas"]
-    rows = found.results.set_index(list(RESULTS_KEY))
-    assert rows.loc[tuple(key), "estimate"] > 0.9
+    assert found.results.set_index(list(RESULTS_KEY)).loc[tuple(key), "estimate"] > 0.9
     assert key[-1] == "held_out"
 
 

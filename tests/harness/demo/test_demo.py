@@ -177,8 +177,7 @@ def test_hedging_and_refusal_show_in_the_text(texts: pd.DataFrame) -> None:
     offering = texts["response"].str.contains("What I can|Instead, I can")
     assert offering[texts["refusal"] == "4"].all()
     assert not offering[texts["refusal"] == "5"].any()
-    listed = texts["response"].str.contains("\n- ")
-    assert (listed == (texts["refusal"] == "2")).all()
+    assert (texts["response"].str.contains("\n- ") == (texts["refusal"] == "2")).all()
 
 
 @pytest.mark.journey
