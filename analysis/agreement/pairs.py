@@ -246,7 +246,7 @@ class MeanOverTables:
 
     @property
     def undefined(self) -> float:
-        """Share of undefined values, of the resampled values of the tables that the mean is over."""
+        """Share of undefined values among the resampled values of the tables in the mean."""
         n_values = self._n_defined[0] * (len(self._n_defined) - 1)  # tables times resamples
         return 1.0 - float(self._n_defined[1:].sum() / n_values) if n_values else 0.0
 
