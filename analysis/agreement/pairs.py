@@ -39,29 +39,23 @@ from evenhand.analysis.statistics import Remark, Remarks, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import About, View
 
-Pairs = Sequence[tuple[int, int]]
-"""Pairs of raters, by their columns."""
+Pairs = Sequence[tuple[int, int]]  # of raters, by their columns
 PairStatistics = Mapping[str, c.PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
 """Most raters of whom every pair has rows; if there are more, only pairs of graders have rows."""
-MIN_SHARED_UNITS = 30
-"""Fewest units on which a grader is compared with people."""
+MIN_SHARED_UNITS = 30  # fewest units on which a grader is compared with people
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
 """The kappas that verdicts may use."""
 OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
 """Statistics of two raters whose mean over the tables of a group is reported."""
-CHUNK_CELLS = 1_000_000
-"""Approximate number of cells of tables in memory at once."""
-INDIVIDUAL_SHARE = 0.5
-"""Lowest share of the units that a rater with individual tables has labelled."""
+CHUNK_CELLS = 1_000_000  # approximate number of cells of tables in memory at once
+INDIVIDUAL_SHARE = 0.5  # lowest share of the units that a rater with individual tables has labelled
 MAX_INDIVIDUAL = 150
-"""Most raters with individual tables. If there are more, all share one table: the number of pairs
-grows with the square, and the mean over so many pairs equals the pooled statistic to two decimals.
-"""
-_LARGEST_SCALE = 5040
-"""Largest factor that makes weights whole numbers; if it would be larger, they stay fractions."""
+"""Most raters with individual tables; if there are more, all share one: the number of pairs grows
+with the square, and the mean over so many equals the pooled statistic to two decimals."""
+_LARGEST_SCALE = 5040  # largest factor that makes weights whole; else they stay fractions
 
 
 class CategoryMeasurement:
@@ -150,9 +144,7 @@ class CategoryMeasurement:
         return np.asarray((first[:, :, None] * shares[:, None]).reshape(cluster_tables.shape))
 
     def square_tables(self, tables: Array) -> Array:
-        """Return the cells that sum to the weight of the pairs of labels, (..., q, q): all of them,
-        unlike those of numbers, which hold other sums as well.
-        """
+        """Return the cells that sum to the weight of the pairs of labels, (..., q, q): here all."""
         return tables
 
     def kappa_sums(self, tables: Array) -> Array:
@@ -308,21 +300,16 @@ def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Labels of several `raters` (columns) on some `units` (a mask), and these raters' tables.
-
-    `individual` are the raters with individual tables, `pooled` those who share one. `mass`
-    (clusters,) is the weight of each cluster in the data. Tables have the weights of labels or of
-    pairs of labels times `label_scale` or `pair_scale`, which make them whole, for faster sums.
-    """
+    """Labels of several raters on some units, and these raters' tables."""
 
     coded: Coded
-    raters: tuple[int, ...]
+    raters: tuple[int, ...]  # columns: first `individual`, then `pooled`
     units: Mask
-    individual: tuple[int, ...]
-    pooled: tuple[int, ...]
-    mass: Numbers
-    label_scale: float = 1.0
-    pair_scale: float = 1.0
+    individual: tuple[int, ...]  # raters with individual tables
+    pooled: tuple[int, ...]  # raters who share tables
+    mass: Numbers  # weight of each cluster in the data, (clusters,)
+    label_scale: float = 1.0  # makes the weights of labels in tables whole, for faster sums
+    pair_scale: float = 1.0  # the same for the weights of pairs of labels
 
     @classmethod
     def of(
@@ -515,9 +502,7 @@ def _scale_to_whole(divisors: Codes) -> float:
 
 
 def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the positions of all pairs of labels of the same unit, by the distance of positions;
-    `unit` (labels,) is the unit of each label, in ascending order.
-    """
+    """Yield the positions of all pairs of labels of one unit, from sorted units (labels,)."""
     for distance in range(1, len(unit)):
         first = np.flatnonzero(unit[distance:] == unit[:-distance])
         if not len(first):  # no unit has labels that are so far apart, or further
@@ -568,9 +553,7 @@ def means_with(
 def means_of(
     overlap: Overlap, chunks: Iterator[Numbers], resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over tables in every resample; `chunks` yield cluster
-    tables (clusters, cells, tables), some tables at a time.
-    """
+    """Return the mean of each statistic over the cluster tables in `chunks`, in every resample."""
     measurement, pooled = measurement_of(overlap.coded), bool(overlap.pooled)
     means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
     for cluster_tables in chunks:

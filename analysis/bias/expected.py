@@ -26,9 +26,8 @@ of the grader's affirmative calls is compared with the share expected of a grade
 
 Strictness is not bias: a stricter grader loses fewer affirmative calls where responses are good
 than where they are mediocre. Low sharpness is not bias either: such a grader finds smaller
-differences everywhere. So the question is whether the grader's calls shift with the property among
-units with the same score by humans: differential item functioning (Holland & Thayer 1988; by
-regression, Zumbo 1999).
+differences everywhere. So the question is whether calls shift with the property among units with
+the same score by humans: differential item functioning (Holland & Thayer 1988; Zumbo 1999).
 
 The score of a unit is tau, the share of humans who would affirm it. A grader without bias affirms
 it with the probability
@@ -49,8 +48,7 @@ with humans within strata.
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less: labels cannot tell, so the shift is estimated under either
-assumption.
+quality of long texts varies less. Labels cannot tell, so the shift is estimated in both cases.
 """
 
 from __future__ import annotations
@@ -66,19 +64,16 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, fav
 from evenhand.analysis.statistics import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
-MIN_TWICE = 30
-"""Fewest units with labels of two humans to estimate sharpness; else it is assumed to be 1."""
+MIN_TWICE = 30  # fewest units with labels of two humans to estimate sharpness; else it is set to 1
 SHARPNESS_ASSUMED = Remark("sharpness_assumed", (MIN_TWICE,))
-PARTS = 5
-"""Number of equal parts into which a property with many values, such as a length, is divided."""
-_STEPS, _TOLERANCE, _NUDGE = 40, 1e-6, 1e-5
-"""Newton's method: largest number of steps, precision, increment for numerical derivatives."""
+PARTS = 5  # equal parts into which a property with many values, such as a length, is divided
+_STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
+"""Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
 
 
 class HumanSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples. Or a single unit's terms of these sums,
-    (units,).
+    strata): row 0 is the data, the others are resamples.
 
     The digit is the smallest number of humans who labelled the units that are summed over. `n` is
     the number of these units, `one` sums the mean of humans' calls on each, `two` and `three` the
@@ -265,8 +260,7 @@ def excess_calls(
 
 _MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0  # of b, and of a in either direction
 _SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
-_MAX_STEP_A, _MAX_STEP_B = 0.7, 0.5
-"""Newton's method: largest change of strictness and of sharpness in a step."""
+_MAX_STEP_A, _MAX_STEP_B = 0.7, 0.5  # Newton's method: largest change of each in a step
 
 
 class _Curves(NamedTuple):
@@ -586,9 +580,6 @@ def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | 
     return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 
-_ANGLE_STEPS = 30
-
-
 def _angle(z: Array, covariance: Array) -> Array:
     """Return the arcsine of the correlation of two standard normal variables, by Newton's method,
     from the covariance of two calls, each of which is 1 if one of the variables is below `z`.
@@ -771,8 +762,8 @@ class Shifts:
         cache: dict[tuple[bytes | bool, ...], HumanCalls] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
-        # Without the lowest value: every call is at least that.
-        self.thresholds = np.unique(calls.values[~np.isnan(calls.values)])[1:]
+        values = np.unique(calls.values[~np.isnan(calls.values)])
+        self.thresholds = values[1:]  # every call is at least the lowest value
         self._cache = {} if cache is None else cache
         arrays = (calls.humans, calls.clusters, x, self.thresholds)
         self._key: tuple[bytes | bool, ...] = (noisy, *(array.tobytes() for array in arrays))
@@ -783,7 +774,11 @@ class Shifts:
         shared = ~np.isnan(graded) & by_humans & ~np.isnan(self.x)
         if not shared.any():
             return None
-        humans = self._human_calls(shared)
+        key = (*self._key, shared.tobytes())
+        if key not in self._cache:
+            of_units = self.calls.humans[shared], self.calls.clusters[shared], self.x[shared]
+            self._cache[key] = HumanCalls(*of_units, self.resamples, self.thresholds, self.noisy)
+        humans = self._cache[key]
         values, if_noisy = np.zeros((2, len(self.resamples)))
         is_noisy, reason = self.noisy and humans.has_pairs, "no_variation"
         for threshold, at_threshold in zip(self.thresholds, humans.at_thresholds, strict=True):
@@ -802,16 +797,6 @@ class Shifts:
         counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(values, counts, note, reason, if_noisy if is_noisy else None)
 
-    def _human_calls(self, shared: Mask) -> HumanCalls:
-        """Return humans' calls on the `shared` units, from the cache if they are there."""
-        key = (*self._key, shared.tobytes())
-        if key not in self._cache:
-            values, clusters = self.calls.humans[shared], self.calls.clusters[shared]
-            self._cache[key] = HumanCalls(
-                values, clusters, self.x[shared], self.resamples, self.thresholds, self.noisy
-            )
-        return self._cache[key]
-
 
 class _AtThreshold(NamedTuple):
     """Humans' calls, 1 at or above one threshold, else 0."""
@@ -824,10 +809,7 @@ class _AtThreshold(NamedTuple):
 
 
 class HumanCalls:
-    """Humans' calls on units that a grader called, by part of x; sums are (rows, parts).
-
-    `values` are the calls (units, humans); `clusters` and `x` are those of the units (units,).
-    """
+    """Humans' calls, `values` (units, humans), on units that a grader called; sums by part of x."""
 
     def __init__(
         self,
@@ -856,8 +838,8 @@ class HumanCalls:
         for threshold in thresholds:
             products = _call_products(np.where(np.isnan(values), np.nan, values >= threshold))
             mean = products.one1
-            *totals, products_with_x = self._sums(*products, mean * x)
-            sums = HumanSums(*totals)
+            *sums_in_order, products_with_x = self._sums(*products, mean * x)
+            sums = HumanSums(*sums_in_order)
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
                 noise = Noise.along(sums, self._x_mean) if noisy else None
@@ -869,14 +851,9 @@ class HumanCalls:
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
         grader, products, products_with_x = self._sums(calls, calls * humans.mean, calls * self._x)
-        noise = humans.noise if noisy else None
+        n, noise = humans.sums.n1, humans.noise if noisy else None
         excess = excess_calls(
-            humans.sums.n1,
-            grader,
-            products,
-            humans.scores,
-            fit_sharpness=self.has_pairs,
-            noise=noise,
+            n, grader, products, humans.scores, fit_sharpness=self.has_pairs, noise=noise
         )
         # The slope adds up products of x and the excess, within and between parts. Within parts,
         # expected calls are linear in humans' calls, and in x if noise changes strictness.

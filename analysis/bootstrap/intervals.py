@@ -42,17 +42,13 @@ from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
 
 LEVEL = 0.95
-Z = 1.959963984540054
-"""Standard errors that a normal interval at `LEVEL` reaches on either side."""
-MIN_CLUSTERS = 5
-"""Fewer clusters than this give no interval: their resamples do not show the spread."""
+Z = 1.959963984540054  # standard errors that a normal interval at `LEVEL` reaches on either side
+MIN_CLUSTERS = 5  # fewer give no interval: their resamples do not show the spread
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 """Shares of undefined resamples above which there is a warning, and no interval."""
-_ROUNDING = 1e-12
-"""Largest width, or variance, that counts as none, because of rounding errors."""
+_ROUNDING = 1e-12  # largest width, or variance, that counts as none, because of rounding errors
 _TAIL = (1.0 - LEVEL) / 2.0
-_MIN_FREEDOM = 2.0
-"""Fewest degrees of freedom of Student's quantile."""
+_MIN_FREEDOM = 2.0  # fewest degrees of freedom of Student's quantile
 _MANY_CARRIERS = 30.0
 """Number of carriers from which the score bound is not computed: it differs from Wilson's by at
 most a twenty-fifth of the interval."""
@@ -60,27 +56,17 @@ most a twenty-fifth of the interval."""
 
 @dataclass(frozen=True)
 class Deciding:
-    """Level of the bounds that decide a verdict, and what they are compared with.
+    """Level of the bounds that decide a verdict, and what they are compared with."""
 
-    - `alpha`: one-sided level of the bounds; 0 if earlier looks spent the error, NaN for no bounds.
-    - `look`: number of this interim analysis, from 1; `next_alpha`: level at the next one.
-    - `comparisons`: number of comparisons whose bounds hold together.
-    - `margin`: how far a grader's kappa may lie below that of people; NaN without a margin.
-    - `margin_share`: the margin as a share of people's kappa; 0 if it is a fixed number.
-    - `people`: number of people who labelled, if a bound is for a population of people.
-    - `from_people`: share of that bound's variance that comes from the choice of people.
-    - `bar`: value that the statistic itself must clear; NaN for none.
-    """
-
-    alpha: float = math.nan
-    look: int = 1
-    comparisons: int = 1
-    next_alpha: float = 0.0
-    margin: float = math.nan
-    margin_share: float = 0.0
-    people: int = 0
-    from_people: float = 0.0
-    bar: float = math.nan
+    alpha: float = math.nan  # one-sided level; 0 if earlier looks spent the error, NaN: no bounds
+    look: int = 1  # number of this interim analysis, from 1
+    comparisons: int = 1  # number of comparisons whose bounds hold together
+    next_alpha: float = 0.0  # level at the next interim analysis
+    margin: float = math.nan  # how far a grader's kappa may lie below that of people; NaN: none
+    margin_share: float = 0.0  # the margin as a share of people's kappa; 0 if it is a fixed number
+    people: int = 0  # number of people who labelled, if a bound is for a population of people
+    from_people: float = 0.0  # share of that bound's variance that comes from the choice of people
+    bar: float = math.nan  # value that the statistic itself must clear; NaN: none
 
     @property
     def limits(self) -> tuple[float, ...]:
@@ -206,14 +192,11 @@ def percentile_bounds(replicates: Array, tail: float = _TAIL) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Chance:
-    """Shares of the categories (q,) in the humans' labels, from which the disagreement expected by
-    chance is computed. `ordered` are the weights of the deciding kappa, None for labels without an
-    order; `values` are the categories' values if labels are numbers.
-    """
+    """Humans' use of the categories, from which the disagreement expected by chance follows."""
 
-    shares: Array
-    ordered: OrderedWeights | None = None
-    values: tuple[float, ...] = ()
+    shares: Array  # of the categories in the humans' labels, (q,)
+    ordered: OrderedWeights | None = None  # weights of the deciding kappa; None: labels unordered
+    values: tuple[float, ...] = ()  # of the categories, if labels are numbers
 
     def disagreement(self, name: str) -> float:
         """Return 1 - pe for a statistic, from the raters' pooled shares; for AC and
@@ -255,13 +238,9 @@ def widened(
 ) -> Interval:
     """Return an interval without width, widened as far as the number of clusters allows. Intervals
     with a width are returned unchanged, as are those of a "place", such as a median, which may have
-    no width. Without a `kind` there are no bounds; else, with c = 1 / `chance_disagreement`, the
-    statistic ranges
-
-        "coefficient"        from 1 - c to 1
-        "difference"         from the estimate - c to the estimate + c
-        "share", "unit"      from 0 to 1
-        other kinds          from -1 to 1
+    no width. The `kind` gives the statistic's range; None, for an unknown range, gives no bounds.
+    With c = 1 / `chance_disagreement`, a "coefficient" is from 1 - c to 1, a "difference" from c
+    below to c above the estimate, a "share" or "unit" from 0 to 1, any other from -1 to 1.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
@@ -322,12 +301,10 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """What bounds a share corrected by prediction-powered inference, from its labelled clusters:
-    distances from the share to its score bounds, inf for none, so that Wilson's hold, and carriers.
-    """
+    """What bounds a share corrected by prediction-powered inference, from its labelled clusters."""
 
-    below: float  # distance down to the lower score bound
-    above: float  # distance up to the upper score bound
+    below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
+    above: float  # distance up to the upper score bound; likewise
     carriers: float  # their effective number (see the module); of a mean, that of all clusters
 
 
@@ -364,13 +341,11 @@ def bounds_from_variance(
 
 
 def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> tuple[Array, Array]:
-    """Return clusters of equal size and of two kinds, which stand in for the real ones when a score
-    bound is computed: their share has this value and `variance`, and the skewness of a binomial
-    share. By kind, `cases` (2,) is the share of a cluster's units that has the outcome, and `times`
-    (2,) the number of such clusters.
+    """Return clusters of equal size, of two kinds, that take the place of the real ones: they have
+    this share and `variance`, and the skewness of a binomial share. By kind, `cases` (2,) is the
+    share of a cluster's units with the outcome, and `times` (2,) the number of clusters.
 
-    If clusters of equal size cannot vary as much, because the real ones differ in size, there are
-    fewer of them.
+    If clusters of equal size cannot vary as much as the real ones do, there are fewer of them.
 
     A tenth of all units are cases: five of fifty clusters only, or with a tenth of that variance:
 
@@ -397,9 +372,8 @@ def wilson(
 ) -> tuple[float, float]:
     """Return Wilson's bounds (1927) of a share of n, each of which misses in `alpha` of samples.
 
-    n need not be whole. With the number of clusters that have the rarer outcome, `carriers`, the
-    quantile is Student's. Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to
-    0.1611 for 0 of 20.
+    n need not be whole. With an effective number of `carriers`, the quantile is Student's. Newcombe
+    (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to 0.1611 for 0 of 20.
 
     >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
     [0.2553, 0.3662, 0.0, 0.1611]
@@ -426,9 +400,8 @@ def ratio_bounds(
     From the share in the data, walk down and up through samples in which it is lower or higher; a
     bound is the first share that the data contradict (`analysis.bootstrap.bounds`). These samples
     are the data with other weights, *tilted* exponentially by each cluster's influence on the share
-    (Efron 1981). Their clusters, the *support* (3 x kinds,), are every kind as it is, without cases
-    and with cases only. The latter two were not observed and weigh half a cluster in all
-    (`PSEUDO`).
+    (Efron 1981). Their clusters, the *support* (3 x kinds,), are each kind as it is, without cases,
+    and with cases only. The latter two were not observed and weigh `PSEUDO` clusters in all.
     """
     n_clusters, total_size = float(times.sum()), float(times @ sizes)
     numerators = cases - subtracted

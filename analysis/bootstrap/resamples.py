@@ -42,6 +42,7 @@ from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
 
 DrawCounts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
+Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 
 MAX_LEFT_OUT = 1000
@@ -53,25 +54,19 @@ MANY_CLUSTERS, GROUPS = 1_000_000, 10_000
 
 _BLOCK = 250
 """Resamples drawn together, a *block*: limits memory, and fixes each resample's random stream."""
-_KEEP_BYTES = 1_000_000_000
-"""Largest size of the draw counts that are kept in memory."""
+_KEEP_BYTES = 1_000_000_000  # largest size of the draw counts that are kept in memory
 _FLOAT_CELLS = 5_000_000
 """Largest number of draw counts (rows x types; 20 MB, and 40 MB more for sums that are not whole
 numbers) that are kept as floating point: to convert them takes longer than a small product."""
-_CACHED_CELLS = 500_000
-"""Draw counts converted to floating point at a time: they stay in the processor's cache."""
-_MULTIPLIED_TOGETHER = 5_000
-"""Clusters whose draw counts are multiplied by their patterns at a time: limits memory."""
-_DRAWN_TOGETHER = 32_768
-"""Clusters drawn at a time."""
-_MULTINOMIAL_COST = 8
-"""Time of numpy's multinomial for a category, as a multiple of the time to draw a unit."""
+_CACHED_CELLS = 500_000  # draw counts made floating point at a time: stay in the processor's cache
+_MULTIPLIED_TOGETHER = 5_000  # clusters multiplied by their patterns at a time: limits memory
+_DRAWN_TOGETHER = 32_768  # clusters drawn at a time
+_MULTINOMIAL_COST = 8  # time of numpy's multinomial for a category, in times to draw a cluster
 _WIDE_PRODUCT = 17
 """Number of columns from which one product for all resamples is faster than one for each block."""
 _WORTH_THREADS = 20_000_000
 """Number of operations from which threads are faster. Eight multiplications count as one."""
-_EXACT_FLOAT32 = 2**24
-"""Limit below which all whole numbers are exact in float32."""
+_EXACT_FLOAT32 = 2**24  # limit below which all whole numbers are exact in float32
 
 
 class Units(NamedTuple):
@@ -168,7 +163,7 @@ class Resamples:
         is_whole = flat.size > 0 and np.array_equal(flat, np.rint(flat))
         largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
         dtype: type[np.floating[Any]] = np.float32 if largest < _EXACT_FLOAT32 else np.float64
-        sums: npt.NDArray[np.floating[Any]] = np.ascontiguousarray(flat, dtype=dtype)
+        sums: Floats = np.ascontiguousarray(flat, dtype=dtype)
         draw_counts, n_columns = self._floats(dtype), sums.shape[1]
         out = np.empty((len(self), n_columns), order="F")
 
@@ -212,15 +207,11 @@ class Resamples:
         return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
 
     def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums by type (types, k), and the number of clusters that have each, for a test
-        that gives every cluster's sum a random sign.
-        """
+        """Return sums (types, k) to which a test gives random signs, and the frequency of each."""
         return sums, self.frequency
 
     def omitted_sums(self, sums: Array) -> Array:
-        """Return what each row of the jackknife leaves out, (jackknife rows, ...): the total, over
-        the clusters left out, of the sums by type (types, ...).
-        """
+        """Return the totals (jackknife rows, ...) of sums (types, ...) over clusters left out."""
         flat = self._omissions @ sums.reshape(len(sums), -1)
         return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
 
@@ -247,9 +238,7 @@ class Resamples:
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
     def units(self, clusters: Codes) -> Units:
-        """Return the units of `clusters`: of [0, 1] with frequencies 1 and 3, the positions [0, 1],
-        the clusters [0, 1] and the frequencies [1, 3].
-        """
+        """Return the units in `clusters`, each with the frequency of its cluster's type."""
         return Units(np.arange(len(clusters)), clusters, self.frequency[clusters])
 
     def _keep_blocks(self, blocks: list[DrawCounts]) -> None:
@@ -323,9 +312,7 @@ def ratio(part: Array, whole: Array) -> Array:
     return np.asarray(part / np.where(np.abs(whole) > 1e-12, whole, np.nan))
 
 
-def _product(
-    draw_counts: Numbers, sums: npt.NDArray[np.floating[Any]]
-) -> npt.NDArray[np.floating[Any]]:
+def _product(draw_counts: Numbers, sums: Floats) -> Floats:
     """Return draw_counts @ sums, converting to floating point in pieces that fit the cache."""
     out = np.zeros((len(draw_counts), sums.shape[1]), dtype=sums.dtype)
     step = max(1, _CACHED_CELLS // max(1, len(draw_counts)))

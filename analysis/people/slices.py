@@ -45,8 +45,8 @@ def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     """Add agreement of humans, of graders with them, and the difference of the two, for one view of
     the labels: `observed_agreement`, the deciding kappa, alpha at the scale's level, and `CEILING`.
 
-    The functions that compute these add other rows as well, and set neither `at` nor notes. So they
-    write to other `ResultRows`, from which the main figures are copied to those of the view.
+    The functions that compute these add other rows, too, and set neither `at` nor notes: they write
+    to other `ResultRows`, from which the main figures are copied to those of the view.
     """
     coded, kappa = view.coded, pairwise.deciding_kappa(view.coded)
     levels = pairwise.measurement_of(coded).alpha_levels
@@ -162,10 +162,9 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
     """Return what `significance.max_t` tests: a grader's hits in the groups of a column.
 
     A hit is 1 if the grader repeats the majority's category on a unit, else 0. Its outcome is the
-    hit minus the share of hits among all compared units of that category, and its mass 1 over the
-    number of these units. So all categories count equally, as in balanced accuracy: a group with
-    more units of a harder category, or none of an easier one, is no different. Units are permuted
-    within categories.
+    hit minus the share of hits in that category, and its mass 1 over the category's units. So all
+    categories count equally, as in balanced accuracy: a group with more units of a harder category,
+    or none of an easier one, is no different. Units are permuted within categories.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))  # (units, graders) each
@@ -249,11 +248,10 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 # ---- Publics -------------------------------------------------------------------------------------
 SIDE_KAPPA = "side_kappa"
-MIN_GAIN = 0.1
-"""Least gain of kappa within sides over that across them that is of practical interest."""
-_PERMUTATIONS, _MIN_PERMUTATIONS, _MAX_PAIRS = 499, 99, 50_000_000
-"""Permutations of the test. If these times the pairs of people are more than `_MAX_PAIRS`, there
-are fewer permutations, down to the smallest number."""
+MIN_GAIN = 0.1  # least gain of kappa within sides over that across them of practical interest
+_PERMUTATIONS, _MAX_PAIRS = 499, 50_000_000
+"""Permutations of the test. If there are more than `_MAX_PAIRS` of these times the pairs of people,
+there are fewer permutations, but at least 99."""
 
 
 def publics_of(
@@ -284,8 +282,7 @@ def publics_of(
     if not sides_by_column or not len(codes):
         return publics
     among = _DistancesAmong.of(codes, coded)
-    n_affordable = _MAX_PAIRS // max(among.sums.nnz, 1)
-    n_permutations = int(np.clip(n_affordable, _MIN_PERMUTATIONS, _PERMUTATIONS))
+    n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
     while sides_by_column and among.chance > 0:  # 0: all labels are equal
         orders = _orders(stratum, n_permutations, seed)
         name, gain, public = _most_explaining(among, sides_by_column, orders)
@@ -302,8 +299,7 @@ def _most_explaining(
     among: _DistancesAmong, sides_by_column: dict[str, Codes], orders: Codes
 ) -> tuple[str, float, RaterColumn]:
     """Return the column that explains labels best, its gain of kappa beyond chance, and its p value
-    and kappas. `orders` (orders, people) are those of people whose sides are permuted: the first is
-    that of the data.
+    and kappas, from `orders` (orders, people) of the people: first the data's, then permuted ones.
     """
     sides = sides_by_column.values()
     distances = np.array([[among.by_sides(side[order]) for side in sides] for order in orders])
@@ -331,15 +327,13 @@ def add_side_kappa_rows(view: RubricView) -> None:
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
 
 
-_STEPS = 20
-"""Steps of their range that numbers are rounded to: many different ones would need much memory."""
+_STEPS = 20  # of their range that numbers are rounded to: many different ones need much memory
 
 
 class _DistancesAmong(NamedTuple):
     """Distances of people's labels of the same unit, minus the mean distance on the unit.
 
-    A pair of labels on a unit with m labels has the weight 1 / (m - 1), so that a unit counts as
-    often as it has labels.
+    A pair of labels of a unit with m labels has the weight 1 / (m - 1): all labels count equally.
     """
 
     sums: Any  # weighted sums of the distances for every two people, sparse (people, people)
@@ -384,8 +378,7 @@ class _DistancesAmong(NamedTuple):
         return cls(sums, pairs, mean, float(totals @ distances @ totals) / float(totals.sum()) ** 2)
 
     def by_sides(self, side: Codes) -> tuple[float, float]:
-        """Return the mean distance of two labels of one side, and that of labels of two sides, from
-        people's `side` (people,).
+        """Return the mean distances of labels within and across sides, by `side` (people,).
 
         Two sides with the shares s and t of the people have the weight s t across. One side has the
         weight s (1 - s) within, its total across, so that a noisier side raises both means equally.
@@ -403,9 +396,7 @@ class _DistancesAmong(NamedTuple):
 
 
 def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
-    """Return orders of people (1 + permutations, people): first that of the data, then random ones
-    that permute people within each `stratum` (people,).
-    """
+    """Return orders (1 + permutations, people): the data's, and random ones within each stratum."""
     rng = np.random.default_rng(seed)
     orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
     for order in orders[1:]:  # the positions of a stratum get its people, in random order
