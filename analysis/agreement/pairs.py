@@ -158,9 +158,7 @@ def measurement_of(coded: Coded) -> CategoryMeasurement | NumberMeasurement:
 
 
 def deciding_kappa(coded: Coded) -> str:
-    """Return the name of the kappa that verdicts use: unweighted for nominal labels, else with the
-    weights of the scale, which are linear by default.
-    """
+    """Return the kappa that verdicts use: unweighted for nominal labels, else weighted."""
     return "cohen_kappa" if coded.level == "nominal" else f"weighted_kappa_{coded.ordered}"
 
 

@@ -35,15 +35,15 @@ it with the probability
     h(tau) = Phi(a + b Phi^-1(tau)),
 
 where `a` is the grader's strictness and `b` its sharpness; both are estimated. tau is not observed,
-and conditioning on the labels of two or three humans in its place leaves much of the confounding
-(Shealy & Stout 1993). But products of the labels of *different* humans are unbiased for powers of
-tau (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the moments of
-tau. Labels of two humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these
-moments, and the expected calls have a closed form (Owen 1956). Labels of three humans also give the
-third moment. Its difference from that of the normal distribution, times the third divided
-difference of a function of tau at four nodes, corrects the function's mean; this is exact for
-cubics. `a` and `b` are chosen so that the expected calls have the grader's mean, and its covariance
-with humans within strata.
+and conditioning on a few labels instead leaves much of the confounding (Shealy & Stout 1993). But
+products of the labels of *different* humans are unbiased for powers of tau (Hausman, Newey,
+Ichimura & Powell 1991), so the labels of a stratum identify the moments of tau. Labels of two
+humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these moments, and the
+expected calls have a closed form (Owen 1956). Labels of three humans also give the third moment.
+Its difference from that of the normal distribution, times the third divided difference of a
+function of tau at four nodes, corrects the function's mean; this is exact for cubics. `a` and `b`
+are chosen so that the expected calls have the grader's mean and covariance with humans within
+strata.
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
@@ -297,9 +297,8 @@ class _Curves(NamedTuple):
         center, variance, strictness = self.center, self.sd**2, self.strictness_factor * a
         grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
         grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
-        # 1 - rho^2, as (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v for a variance v.
-        conditional_variance = human_variance + b**2 * variance
-        conditional_variance /= grader_variance * human_variance
+        # For a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
+        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
         nodes = strictness[:, None] + b * self.nodes
         return _Expected(
             curves=self,
@@ -308,7 +307,7 @@ class _Curves(NamedTuple):
             grader_probit=(strictness + b * center) / grader_sd,
             human_probit=center / human_sd,
             rho=b * variance / (grader_sd * human_sd),
-            conditional_sd=np.sqrt(conditional_variance),
+            conditional_sd=np.sqrt(one_minus_rho2),
             probit_by_a=1.0 / grader_sd,
             probit_by_b=(center - strictness * b * variance) / (grader_sd * grader_variance),
             rho_by_b=variance / (human_sd * grader_sd * grader_variance),
@@ -426,8 +425,7 @@ class _Curves(NamedTuple):
             if len(remaining) < len(active):
                 active, curves = active[remaining], curves.of_rows(remaining)
                 a, b = a[remaining], b[remaining]
-        # Ways 2 and 3.
-        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
+        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))  # ways 2 and 3
         curves = self.of_rows(unmatched)
         best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b

@@ -296,7 +296,7 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
-    # The number of units only moves a share of 0 or 1 inside; a share that varies is neither here.
+    # Infinite units: they only matter for a share of 0 or 1, and one that varies is neither here.
     return share, *bounds_from_variance(share, variance, math.inf, clusters, alpha)
 
 
@@ -426,7 +426,7 @@ def ratio_bounds(
     tilted_influence = residuals / tilted_mean_size[..., None]
     # `first_contradicted` walks down only: the upper bound is the lower one of the negative share.
     effective_clusters = total_size**2 / float(times @ sizes**2)
-    stretch = np.array(math.sqrt(n_clusters / (n_clusters - 1.0)))
+    stretch = np.array(math.sqrt(n_clusters / (n_clusters - 1.0)))  # see `Sample`
     sample = Sample(sign * share, n_clusters, effective_clusters, stretch)
     walk = weights, sign * tilted_share, sign[..., None] * tilted_influence
     low, negative_high = first_contradicted(*walk, sample, alpha)

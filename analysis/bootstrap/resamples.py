@@ -2,9 +2,9 @@
 
 A resample draws as many clusters as there are, with replacement, and is fully described by its
 *draw counts*: the number of times that each cluster was drawn. Every statistic is a function of
-sums over clusters, so that resampling is one product *draw counts x per-cluster sums*
-(`Resamples.totals`), and differences between statistics are paired. Row 0 of every result is the
-data; rows of the jackknife are the data without one cluster each.
+sums of *features*, numbers that add up over units and clusters. So resampling is one product *draw
+counts x per-cluster sums* (`Resamples.totals`), and differences between statistics are paired. Row
+0 of every result is the data; rows of the jackknife are the data without one cluster each.
 
 A *type* is a cluster of the data, or several identical ones. Four arrays describe types:
 
@@ -62,10 +62,8 @@ _CACHED_CELLS = 500_000  # draw counts made floating point at a time: stay in th
 _MULTIPLIED_TOGETHER = 5_000  # clusters multiplied by their patterns at a time: limits memory
 _DRAWN_TOGETHER = 32_768  # clusters drawn at a time
 _MULTINOMIAL_COST = 8  # time of numpy's multinomial for a category, in times to draw a cluster
-_WIDE_PRODUCT = 17
-"""Number of columns from which one product for all resamples is faster than one for each block."""
-_WORTH_THREADS = 20_000_000
-"""Number of operations from which threads are faster. Eight multiplications count as one."""
+_WIDE_PRODUCT = 17  # columns from which one product for all resamples is faster than one a block
+_WORTH_THREADS = 20_000_000  # operations from which threads are faster; 8 multiplications are one
 _EXACT_FLOAT32 = 2**24  # limit below which all whole numbers are exact in float32
 
 
@@ -226,9 +224,7 @@ class Resamples:
         return int(self.mass[np.unique(clusters[chosen])].sum())
 
     def left_out(self, clusters: Codes) -> Resamples:
-        """Return the jackknife, without resamples, of the types that occur in `clusters`: of
-        [0, 2, 2], the rows are both clusters, cluster 2 alone, and cluster 0 alone.
-        """
+        """Return the jackknife, without resamples, of the types that occur in `clusters`."""
         counted = np.where(np.bincount(clusters, minlength=self.n_types) > 0, self.frequency, 0)
         return Resamples(counted, weight=self.weight, jackknife=True)
 
@@ -356,8 +352,7 @@ class PatternResamples(Resamples):
     """
 
     def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
-        # `keep` at the end, as it needs `draws`.
-        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)
+        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # kept below
         self._cells, self._members, self._draws = cells, members, draws
         if draws._omissions is not None:
             self._omissions = (draws._omissions @ members).tocsr()
@@ -422,9 +417,7 @@ class PatternResamples(Resamples):
         return self._counts[key]
 
     def units(self, patterns: Codes) -> Units:
-        """Return the units in the data with one of these distinct `patterns`: for three units of
-        cluster 5, the positions [0, 0, 0], the clusters [5, 5, 5] and the frequencies [1, 1, 1].
-        """
+        """Return all units in the data with one of these distinct `patterns`, with frequency 1."""
         cells = self._cells[:, patterns].tocoo()  # numbers of units, (clusters, patterns)
         positions, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
         return Units(positions, cluster, np.ones(len(positions), dtype=np.int64))
@@ -442,7 +435,7 @@ class PatternResamples(Resamples):
         return PatternResamples(self._cells[:, patterns], self._members[:, patterns], self._draws)
 
     def _draw(self, block: int) -> DrawCounts:
-        """Return the frequency of each pattern in a block of resamples, (rows, patterns)."""
+        """Return the number of units with each pattern in a block, (rows, patterns)."""
         draw_counts, patterns = self._draws._block(block), self._members.T.tocsc()
         out = np.zeros((self.n_types, len(draw_counts)), dtype=np.int64)
         for start in range(0, draw_counts.shape[1], _MULTIPLIED_TOGETHER):

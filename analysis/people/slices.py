@@ -338,8 +338,8 @@ class _DistancesAmong(NamedTuple):
 
     sums: Any  # weighted sums of the distances for every two people, sparse (people, people)
     pairs: Any  # summed weights of these pairs of labels, sparse (people, people)
-    mean: float  # distance of two labels of a unit, as it is
-    chance: float  # mean distance of any two labels
+    mean: float  # of the distances of two labels of a unit
+    chance: float  # mean of the distances of any two labels
 
     @classmethod
     def of(cls, codes: Labels, coded: Coded) -> _DistancesAmong:
