@@ -388,7 +388,7 @@ class Overlap:
         return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
     def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
-        """Return the weights of labels of these units (n,), codes (n, raters); None if all are 1.
+        """Return scaled weights of labels of these units (n,), codes (n, raters); None if all 1.
 
         A label of a unit with m labels weighs 1 / m. If the third label was given because the first
         two differ (`tie_breaks`), only the first two count. Which two these were is unknown: each
@@ -405,7 +405,7 @@ class Overlap:
         return np.where(n_labels > 2, tie_break_weight, weight)
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Return weights of pairs of labels of these units, codes (n, pairs); None if all are 1.
+        """Return scaled weights of pairs of labels of these units, codes (n, pairs); None if all 1.
 
         A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
