@@ -129,7 +129,7 @@ class Writer:
         counts = units if isinstance(units, tuple) else self.count(units)
         if isinstance(figure, np.ndarray):
             interval = self.resamples.interval(
-                figure, counts[1], reason=reason or "no_variation", undefined=undefined
+                figure, counts[1], reason=reason or "no_variation", min_undefined_share=undefined
             )
             if entry_for(statistic).kind == "share":
                 interval = share_interval(interval, figure[1:], *counts, reach)

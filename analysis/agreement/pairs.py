@@ -2,8 +2,10 @@
 
 `CategoryMeasurement` counts and compares labels that are categories, `NumberMeasurement`
 (`analysis.agreement.numbers`) labels that are numbers. `pair_tables` gives the tables of pairs of
-raters, `Overlap` the tables of a set of raters, and `KappaMeans` the mean kappa over these. Arrays
-(rows, ...) have the data in row 0, and then its resamples.
+raters, `Overlap` the tables of a set of raters, and `KappaMeans` the mean kappa over these. Tables
+are counted by cluster (identical clusters once, see `Resamples`), as *cluster tables* (clusters,
+cells, tables), and then summed over the clusters of each resample. Arrays (rows, ...) have the data
+in row 0, and then its resamples.
 
 If raters label different units, every unit still counts once: a unit with m labels spreads its
 weight evenly over its m (m - 1) / 2 pairs of labels, or over its m pairs of a label with a further
@@ -37,29 +39,23 @@ from evenhand.analysis.statistics import Remark, Remarks, entry_for, join_notes
 from evenhand.analysis.types import Array, Codes, Integers, Mask, Numbers
 from evenhand.analysis.writer import About, View
 
-Pairs = Sequence[tuple[int, int]]
-"""Pairs of raters, by their columns."""
+Pairs = Sequence[tuple[int, int]]  # of raters, by their columns
 PairStatistics = Mapping[str, c.PairStatistic]
 T = TypeVar("T")
 
 MAX_LISTED_RATERS = 12
 """Most raters of whom every pair has rows; if there are more, only pairs of graders have rows."""
-MIN_SHARED_UNITS = 30
-"""Fewest units on which a grader is compared with people."""
+MIN_SHARED_UNITS = 30  # fewest units on which a grader is compared with people
 DECIDING_KAPPAS = ("cohen_kappa", "weighted_kappa_linear", "weighted_kappa_quadratic")
 """The kappas that verdicts may use."""
 OVER_PAIRS = (*DECIDING_KAPPAS, "scott_pi")
 """Statistics of two raters whose mean over the tables of a group is reported."""
-CHUNK_CELLS = 1_000_000
-"""Approximate number of cells of tables in memory at once."""
-INDIVIDUAL_SHARE = 0.5
-"""Lowest share of the units that a rater with individual tables has labelled."""
+CHUNK_CELLS = 1_000_000  # approximate number of cells of tables in memory at once
+INDIVIDUAL_SHARE = 0.5  # lowest share of the units that a rater with individual tables has labelled
 MAX_INDIVIDUAL = 150
-"""Most raters with individual tables. If there are more, all share one table: the number of pairs
-grows with the square, and the mean over so many pairs equals the pooled statistic to two decimals.
-"""
-_LARGEST_SCALE = 5040
-"""Largest factor that makes weights whole numbers; if it would be larger, they stay fractions."""
+"""Most raters with individual tables; if there are more, all share one: the number of pairs grows
+with the square, and the mean over so many equals the pooled statistic to two decimals."""
+_LARGEST_SCALE = 5040  # largest factor that makes weights whole; else they stay fractions
 
 
 class CategoryMeasurement:
@@ -124,7 +120,7 @@ class CategoryMeasurement:
     def cluster_tables(
         self, cluster: Codes, first: Integers, second: Integers, mass: Numbers, weight: Array | None
     ) -> Numbers:
-        """Return the cells (clusters, cells, pairs) of each cluster's tables of two raters.
+        """Return each cluster's tables of pairs of raters, (clusters, cells, pairs).
 
         `first` and `second` (units, pairs) are the raters' codes, -1 missing. `weight`
         (units, pairs) are the weights of the pairs of labels, None if all are 1. `cluster` (units,)
@@ -139,16 +135,16 @@ class CategoryMeasurement:
         counts = np.bincount(cell, weights, minlength=missing_cell + 1)
         return counts[:-1].reshape(len(mass), q * q, n_pairs)  # without `missing_cell`
 
-    def expected_cells(self, features: Numbers, shares: Array) -> Array:
-        """Return the expected cells (clusters, cells, tables), from the actual cells `features`, if
-        the second rater chose categories with probabilities `shares` (q,) regardless of the unit.
+    def expected_cells(self, cluster_tables: Numbers, shares: Array) -> Array:
+        """Return the expected cells of cluster tables (clusters, cells, tables) if the second rater
+        chose categories with probabilities `shares` (q,) regardless of the unit.
         """
-        n, _, tables = features.shape
-        first = features.reshape(n, self.coded.q, self.coded.q, tables).sum(axis=2)
-        return np.asarray((first[:, :, None] * shares[:, None]).reshape(features.shape))
+        n, _, n_tables = cluster_tables.shape
+        first = cluster_tables.reshape(n, self.coded.q, self.coded.q, n_tables).sum(axis=2)
+        return np.asarray((first[:, :, None] * shares[:, None]).reshape(cluster_tables.shape))
 
     def square_tables(self, tables: Array) -> Array:
-        """Return square tables whose cells sum to the weight of the pairs of labels: `tables`."""
+        """Return the cells that sum to the weight of the pairs of labels, (..., q, q): here all."""
         return tables
 
     def kappa_sums(self, tables: Array) -> Array:
@@ -162,9 +158,7 @@ def measurement_of(coded: Coded) -> CategoryMeasurement | NumberMeasurement:
 
 
 def deciding_kappa(coded: Coded) -> str:
-    """Return the name of the kappa that verdicts use: unweighted for nominal labels, else with the
-    weights of the scale, which are linear by default.
-    """
+    """Return the kappa that verdicts use: unweighted for nominal labels, else weighted."""
     return "cohen_kappa" if coded.level == "nominal" else f"weighted_kappa_{coded.ordered}"
 
 
@@ -173,21 +167,22 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
     (rows, pairs, cells). Callers pass few enough `pairs` for memory.
     """
     measurement = measurement_of(coded)
-    # A row per distinct cluster. Pairs come last: sums over cells then run along contiguous pairs.
-    features = np.empty((resamples.n_types, measurement.n_cells, len(pairs)))
+    # Pairs come last: sums over cells then run along contiguous pairs.
+    cluster_tables = np.empty((resamples.n_types, measurement.n_cells, len(pairs)))
     step = max(1, CHUNK_CELLS // max(1, len(coded.codes)))
     for start in range(0, len(pairs), step):
         chunk = slice(start, start + step)
         first, second = (coded.codes[:, list(rater)] for rater in zip(*pairs[chunk], strict=True))
-        clusters, mass = coded.clusters, resamples.mass
-        features[:, :, chunk] = measurement.cluster_tables(clusters, first, second, mass, None)
-    return _as_tables(measurement.shape, resamples.totals(features))
+        cluster_tables[:, :, chunk] = measurement.cluster_tables(
+            coded.clusters, first, second, resamples.mass, None
+        )
+    return _as_tables(measurement.shape, resamples.totals(cluster_tables))
 
 
-def _as_tables(shape: tuple[int, ...], totals: Numbers) -> Array:
-    """Return sums (rows, cells, tables) as tables of this shape, (rows, tables, *shape)."""
-    rows, _, tables = totals.shape
-    return np.asarray(np.moveaxis(totals.reshape(rows, *shape, tables), -1, 1))
+def _as_tables(shape: tuple[int, ...], cells: Numbers) -> Array:
+    """Return cells (rows, cells, tables) as tables of this shape, (rows, tables, *shape)."""
+    rows, _, n_tables = cells.shape
+    return np.asarray(np.moveaxis(cells.reshape(rows, *shape, n_tables), -1, 1))
 
 
 def data_table(coded: Coded, a: int, b: int, resamples: Resamples) -> Array:
@@ -214,19 +209,19 @@ def pairs_that_meet(coded: Coded, raters: Sequence[int]) -> Pairs:
 
 class MeanOverTables:
     """Mean of a statistic over tables of raters, weighted by their sizes, added chunk by chunk.
-    Tables for which it is undefined in the data are left out; `n_undefined` is their number.
+    Tables for which it is undefined in the data are left out; `n_left_out` is their number.
     `pooled` is True if raters share a table.
     """
 
     def __init__(self, rows: int, *, pooled: bool = False) -> None:
         self._total, self._size, self._n_defined = np.zeros((3, rows))
-        self.n_undefined, self.pooled = 0, pooled
+        self.n_left_out, self.pooled = 0, pooled
 
     def add(self, values: Array, sizes: Array | None = None) -> None:
         """Add replicates (rows, tables) of more tables, by default with equal `sizes`."""
         is_defined = ~np.isnan(values[0])
         is_empty = np.zeros_like(is_defined) if sizes is None else sizes[0] == 0
-        self.n_undefined += int((~is_defined & ~is_empty).sum())  # empty ones are left out silently
+        self.n_left_out += int((~is_defined & ~is_empty).sum())  # empty tables are not counted
         replicates = values[:, is_defined]
         has_value = ~np.isnan(replicates)
         size = has_value * (1.0 if sizes is None else sizes[:, is_defined])
@@ -241,7 +236,7 @@ class MeanOverTables:
 
     @property
     def undefined(self) -> float:
-        """Share of the tables' resampled values that were undefined and left out."""
+        """Share of undefined values among the resampled values of the tables in the mean."""
         n_values = self._n_defined[0] * (len(self._n_defined) - 1)  # tables times resamples
         return 1.0 - float(self._n_defined[1:].sum() / n_values) if n_values else 0.0
 
@@ -262,9 +257,9 @@ class MeanOverTables:
     def note(self) -> Remarks:
         """Remarks on the tables that the mean is over and those for which it is undefined."""
         undefined = ""
-        if self.n_undefined:
-            n_all = self.n_undefined + self.n_tables
-            undefined = f"undefined for {self.n_undefined} of {n_all} pairs of raters"
+        if self.n_left_out:
+            n_all = self.n_left_out + self.n_tables
+            undefined = f"undefined for {self.n_left_out} of {n_all} pairs of raters"
         pooled = Remark("pooled_pairs") if self.pooled else ""
         return join_notes(pooled, self.pairs_in_words, undefined)
 
@@ -303,21 +298,16 @@ def _pair_alpha(tables: Array, level: str, values: tuple[float, ...]) -> Array:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Labels of several `raters` (columns) on some `units` (a mask), and these raters' tables.
-
-    `individual` are the raters with individual tables, `pooled` those who share one. `mass`
-    (clusters,) is the weight of each cluster in the data. `label_scale` and `pair_scale` are
-    factors that make the weights of labels and of pairs of labels whole, for faster sums.
-    """
+    """Labels of several raters on some units, and these raters' tables."""
 
     coded: Coded
-    raters: tuple[int, ...]
+    raters: tuple[int, ...]  # columns: first `individual`, then `pooled`
     units: Mask
-    individual: tuple[int, ...]
-    pooled: tuple[int, ...]
-    mass: Numbers
-    label_scale: float = 1.0
-    pair_scale: float = 1.0
+    individual: tuple[int, ...]  # raters with individual tables
+    pooled: tuple[int, ...]  # raters who share tables
+    mass: Numbers  # weight of each cluster in the data, (clusters,)
+    label_scale: float = 1.0  # makes the weights of labels in tables whole, for faster sums
+    pair_scale: float = 1.0  # the same for the weights of pairs of labels
 
     @classmethod
     def of(
@@ -336,8 +326,8 @@ class Overlap:
         is_individual = is_present & (rater_mass >= INDIVIDUAL_SHARE * unit_mass[has_label].sum())
         if is_individual.sum() > MAX_INDIVIDUAL:
             is_individual[:] = False
-        if (is_present & ~is_individual).sum() == 1:  # one rater alone cannot share a table
-            is_individual = is_present
+        if (is_present & ~is_individual).sum() == 1:
+            is_individual = is_present  # the only one left has nobody to share a table with
         columns = np.asarray(raters, dtype=np.intp)
         individual = tuple(columns[is_individual].tolist())
         pooled = tuple(columns[is_present & ~is_individual].tolist())
@@ -385,7 +375,8 @@ class Overlap:
         for i, j in label_pairs(unit):
             weight = self._pair_weights(unit[i], codes[i], codes[j])
             half = np.full(codes[i].shape, 0.5) if weight is None else weight / 2.0
-            for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):  # equal margins
+            # A half in either order of the two labels: the margins of the table are then equal.
+            for first, second in ((codes[i], codes[j]), (codes[j], codes[i])):
                 pooled_table += self._cluster_tables(unit[i], first, second, half)
         yield pooled_table
 
@@ -397,7 +388,7 @@ class Overlap:
         return self._measurement.cluster_tables(clusters, first, second, self.mass, weight)
 
     def _label_weights(self, unit: Codes, codes: Codes) -> Array | None:
-        """Return the weights of labels of these units (n,), codes (n, raters); None if all are 1.
+        """Return scaled weights of labels of these units (n,), codes (n, raters); None if all 1.
 
         A label of a unit with m labels weighs 1 / m. If the third label was given because the first
         two differ (`tie_breaks`), only the first two count. Which two these were is unknown: each
@@ -410,11 +401,11 @@ class Overlap:
             return None if self._is_unweighted else weight
         n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
         n_differing = n_labels - self._label_counts[unit[:, None], codes]
-        share = n_differing / np.maximum(2.0 * n_pairs, 1.0)  # d / (2 D), of the unit's weight
-        return np.where(n_labels > 2, weight * n_labels * share, weight)  # times m: undoes 1 / m
+        tie_break_weight = self.label_scale * (n_differing / np.maximum(2.0 * n_pairs, 1.0))
+        return np.where(n_labels > 2, tie_break_weight, weight)
 
     def _pair_weights(self, unit: Codes, first: Codes, second: Codes) -> Array | None:
-        """Return weights of pairs of labels of these units, codes (n, pairs); None if all are 1.
+        """Return scaled weights of pairs of labels of these units, codes (n, pairs); None if all 1.
 
         A pair of a unit with m labels weighs 2 / (m (m - 1)). If third labels were given because
         the first two differ, only the D differing pairs count, 1 / D each (see `_label_weights`).
@@ -424,9 +415,8 @@ class Overlap:
         if not self.coded.tie_breaks:
             return None if self._is_unweighted else weight
         n_labels, n_pairs = self.n_labels[unit][:, None], self._n_differing_pairs[unit][:, None]
-        share = (first != second) / np.maximum(n_pairs, 1.0)
-        unit_weight = weight * (n_labels * (n_labels - 1) / 2.0)  # of all pairs of a unit
-        return np.where(n_labels > 2, unit_weight * share, weight)
+        tie_break_weight = self.pair_scale * ((first != second) / np.maximum(n_pairs, 1.0))
+        return np.where(n_labels > 2, tie_break_weight, weight)
 
     def sums_with_rater(self, codes: Integers) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of the tables with a further rater's `codes`
@@ -444,8 +434,8 @@ class Overlap:
         """Return the sums (clusters, tables, 2 + 2q) of tables (clusters, cells, tables)."""
         measurement = self._measurement
         sums = [np.zeros((len(self.mass), 0, 2 + 2 * len(measurement.distances)))]
-        for features in chunks:
-            tables = _as_tables(measurement.shape, features).astype(float)
+        for cluster_tables in chunks:
+            tables = _as_tables(measurement.shape, cluster_tables).astype(float)
             sums.append(measurement.kappa_sums(tables))
         return np.concatenate(sums, axis=1)
 
@@ -457,8 +447,9 @@ class Overlap:
         return replace(self, coded=coded, units=self.units[chosen], mass=mass)
 
     def without(self, rater: int) -> Overlap:
-        """Return the overlap without a rater's labels, on the units that keep two labels; one label
-        is enough if there are already units with a single label.
+        """Return the overlap without a rater's labels, on the units that keep two labels, so that
+        they still have a pair. If some units have a single label even now, because raters are only
+        compared with a grader, one label is enough.
         """
         codes = self.coded.codes.copy()
         codes[:, rater] = -1
@@ -509,9 +500,7 @@ def _scale_to_whole(divisors: Codes) -> float:
 
 
 def label_pairs(unit: Codes) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the positions of all pairs of labels of the same unit, by the distance of positions;
-    `unit` (labels,) is the unit of each label, in ascending order.
-    """
+    """Yield the positions of all pairs of labels of one unit, from sorted units (labels,)."""
     for distance in range(1, len(unit)):
         first = np.flatnonzero(unit[distance:] == unit[:-distance])
         if not len(first):  # no unit has labels that are so far apart, or further
@@ -562,13 +551,12 @@ def means_with(
 def means_of(
     overlap: Overlap, chunks: Iterator[Numbers], resamples: Resamples, statistics: PairStatistics
 ) -> dict[str, MeanOverTables]:
-    """Return the mean of each statistic over tables in every resample; `chunks` yield some tables
-    at a time, as sums (clusters, cells, tables).
-    """
+    """Return the mean of each statistic over the cluster tables in `chunks`, in every resample."""
     measurement, pooled = measurement_of(overlap.coded), bool(overlap.pooled)
     means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
-    for features in chunks:
-        tables = _as_tables(measurement.shape, resamples.totals(features))
+    for cluster_tables in chunks:
+        tables = _as_tables(measurement.shape, resamples.totals(cluster_tables))
+        # The scale of weights is still in both: statistics and their mean are the same with it.
         sizes = measurement.square_tables(tables).sum((-2, -1))
         for name, statistic in statistics.items():
             means[name].add(statistic(tables), sizes)
@@ -594,7 +582,7 @@ def compared_units(
 
 def add_pair_rows(view: View, prefix: str = "") -> None:
     """Add rows for every pair of listed raters that share units. With a `prefix` of the statistics'
-    names, labels are verdicts on pairs of responses, with rows of agreement and kappa only.
+    names, labels are verdicts on pairs of responses, and only agreement and kappa have rows.
     """
     coded, raters, measurement = view.coded, view.coded.raters, measurement_of(view.coded)
     statistics = _chosen_statistics(measurement.statistics(), prefix)
@@ -617,13 +605,15 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
 def _chosen_statistics(
     statistics: PairStatistics, prefix: str, names: Sequence[str] = ()
 ) -> dict[str, c.PairStatistic]:
-    """Return the statistics in `names`, or all; with a `prefix`, agreement and kappa only."""
+    """Return agreement and kappa if there is a `prefix`, else the statistics in `names`, or all."""
     chosen = ("observed_agreement", "cohen_kappa") if prefix else (names or tuple(statistics))
     return {name: statistics[name] for name in chosen if name in statistics}
 
 
 def add_humans_rows(view: View, prefix: str = "", names: Sequence[str] = ()) -> None:
-    """Add rows of each grader with humans, as means over the humans: all statistics, or `names`."""
+    """Add rows of each grader with humans, as means over the humans: all statistics, or `names`.
+    A `prefix` is that of `add_pair_rows`, and is not combined with `names`.
+    """
     coded, resamples = view.coded, view.resamples
     statistics = _chosen_statistics(measurement_of(coded).statistics(), prefix, names)
     for grader in coded.members("model"):

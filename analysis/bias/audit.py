@@ -75,7 +75,7 @@ class AuditRows:
     out: Writer
     suffix: str = ""  # of the rows' statistics: "", or HELD_OUT
     _tests: list[_Test] = field(default_factory=list)
-    people_cache: dict[tuple[bytes | bool, ...], expected.PeopleCalls] = field(default_factory=dict)
+    people_cache: dict[tuple[bytes | bool, ...], expected.HumanCalls] = field(default_factory=dict)
     """People's calls on the units that a grader called, by the keys of `Shifts`."""
 
     def add(
@@ -239,10 +239,10 @@ def add_shift_rows(
     """
     resamples, cache = audit.out.resamples, audit.people_cache
     shifts = [
-        expected.Shifts(calls, item.x, resamples, noisy=item.noisy, people_cache=cache)
+        expected.Shifts(calls, item.x, resamples, noisy=item.noisy, cache=cache)
         for item in properties
     ]
-    called_by_people = ~np.isnan(calls.people).all(axis=1)
+    called_by_people = ~np.isnan(calls.humans).all(axis=1)
     for grader in calls.graders if graders is None else graders:
         for item, shifts_with in zip(properties, shifts, strict=True):
             shift = shifts_with.of(grader)
@@ -394,7 +394,7 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     that favour the first side minus the share that favour the second; on all units, by the columns
     `DIRECTION_COLUMNS`, by subject and by group.
     """
-    people, favours = calls.people, []
+    people, favours = calls.humans, []
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
     for sign in (1.0, -1.0):  # calls for side a are 1, for side b -1
         mean_human = ratio(np.maximum(np.nan_to_num(people) * sign, 0.0).sum(axis=1), n_people)

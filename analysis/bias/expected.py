@@ -12,11 +12,11 @@ difference would show a bias of any grader that errs more than humans: if one si
 often, the grader misses more of the calls for that side. So the humans' mean call is multiplied by
 the grader's *sharpness*,
 
-    r = cov(grader, person) / cov(person, another person),
+    r = cov(grader, human) / cov(human, another human),
 
 both over the units that two humans labelled. If a rater's errors depend only on the unit's latent
-truth T, the expected call is q + s T. Then cov(grader, person) = s_g s_p var(T), the covariance of
-two humans is s_p^2 var(T), and r = s_g / s_p. The grader's mean call minus r times that of humans
+truth T, the expected call is q + s T. Then cov(grader, human) = s_g s_h var(T), the covariance of
+two humans is s_h^2 var(T), and r = s_g / s_h. The grader's mean call minus r times that of humans
 is then 0 for any s_g: for a grader exchangeable with humans (r = 1), for one that guesses (r = 0),
 and in between. This is Spearman's (1904) correction for attenuation, applied to a slope.
 
@@ -26,9 +26,8 @@ of the grader's affirmative calls is compared with the share expected of a grade
 
 Strictness is not bias: a stricter grader loses fewer affirmative calls where responses are good
 than where they are mediocre. Low sharpness is not bias either: such a grader finds smaller
-differences everywhere. So the question is whether the grader's calls shift with the property among
-units with the same score by humans: differential item functioning (Holland & Thayer 1988; by
-regression, Zumbo 1999).
+differences everywhere. So the question is whether calls shift with the property among units with
+the same score by humans: differential item functioning (Holland & Thayer 1988; Zumbo 1999).
 
 The score of a unit is tau, the share of humans who would affirm it. A grader without bias affirms
 it with the probability
@@ -36,21 +35,20 @@ it with the probability
     h(tau) = Phi(a + b Phi^-1(tau)),
 
 where `a` is the grader's strictness and `b` its sharpness; both are estimated. tau is not observed,
-and conditioning on the labels of two or three humans in its place leaves much of the confounding
-(Shealy & Stout 1993). But products of the labels of *different* humans are unbiased for powers of
-tau (Hausman, Newey, Ichimura & Powell 1991), so the labels of a stratum identify the moments of
-tau. Labels of two humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these
-moments, and the expected calls have a closed form (Owen 1956). Labels of three humans also give the
-third moment. Its difference from that of the normal distribution, times the third divided
-difference of a function of tau at four nodes, corrects the function's mean; this is exact for
-cubics. `a` and `b` are chosen so that the expected calls have the grader's mean, and its covariance
-with humans within strata.
+and conditioning on a few labels instead leaves much of the confounding (Shealy & Stout 1993). But
+products of the labels of *different* humans are unbiased for powers of tau (Hausman, Newey,
+Ichimura & Powell 1991), so the labels of a stratum identify the moments of tau. Labels of two
+humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these moments, and the
+expected calls have a closed form (Owen 1956). Labels of three humans also give the third moment.
+Its difference from that of the normal distribution, times the third divided difference of a
+function of tau at four nodes, corrects the function's mean; this is exact for cubics. `a` and `b`
+are chosen so that the expected calls have the grader's mean and covariance with humans within
+strata.
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
 bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
-quality of long texts varies less: labels cannot tell, so the shift is estimated under either
-assumption.
+quality of long texts varies less. Labels cannot tell, so the shift is estimated in both cases.
 """
 
 from __future__ import annotations
@@ -66,73 +64,59 @@ from evenhand.analysis.labels.matrix import BINARY, BINARY_ALL, LabelMatrix, fav
 from evenhand.analysis.statistics import Note, Remark
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)  # of an integral from -1 to 1
-_THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0
-"""Nodes and weights of the integral from 0 to 1 in `_third_of_normal`."""
-_POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
-"""Weight, in units per stratum, of the variance that all strata imply: small for two strata, large
-if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
-_MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0  # of b, and of a in either direction
+MIN_TWICE = 30  # fewest units with labels of two humans to estimate sharpness; else it is set to 1
+SHARPNESS_ASSUMED = Remark("sharpness_assumed", (MIN_TWICE,))
+PARTS = 5  # equal parts into which a property with many values, such as a length, is divided
 _STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
 """Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
-_MAX_STEP_A, _MAX_STEP_B, _LOG_STEP = 0.7, 0.5, 0.5
-"""Newton's method: largest change of strictness, sharpness, and log noise or spread in a step."""
-_MAX_NOISE, _MAX_SPREAD = 1.0, 2.0
-"""Bounds of log noise for each standard deviation of a property, and of log spread."""
-_SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
-_MIN_FITTING = 0.05
-"""Smallest share of resamples that a sharpness must fit, if none fits the data. With fewer, the
-misfit is not chance (a one-sided test at 5%): the grader follows humans beyond their agreement, or
-tau has another distribution. The shift is then undefined; else the nearest sharpness is used."""
 
 
-class PeopleSums(NamedTuple):
+class HumanSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples. Or the values of single units, (units,).
+    strata): row 0 is the data, the others are resamples.
 
-    `n` is the number of units, `person` the sum of the mean human's calls. Over the units that two
-    humans or more labelled, `n2` and `person2` are the same, and `two2` is the sum of the products
-    of two humans' calls. `n3`, `person3`, `two3`, and `three3` for products of three humans' calls,
-    are over the units that three or more labelled.
+    The digit is the smallest number of humans who labelled the units that are summed over. `n` is
+    the number of these units, `one` sums the mean of humans' calls on each, `two` and `three` the
+    mean product of the calls of two and three different humans.
     """
 
-    n: Array
-    person: Array
+    n1: Array
+    one1: Array
     n2: Array
-    person2: Array
+    one2: Array
     two2: Array
     n3: Array
-    person3: Array
+    one3: Array
     two3: Array
     three3: Array
 
 
+_POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
+"""Weight, in units per stratum, of the moments that all strata imply: small for two strata, large
+if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
+
+
 class ScoreDistribution(NamedTuple):
-    """Distribution of tau in every stratum, (rows, strata).
+    """Distribution of tau by stratum. NaN in rows where humans agree no better than chance."""
 
-    `mean` and `variance` are its moments; Phi^-1(tau) is normal with mean `center` and standard
-    deviation `sd`. The `nodes` of Phi^-1(tau) with their `weight`, (rows, strata, nodes), correct
-    for the third moment. NaN in rows where humans agree no better than chance.
-    """
-
-    mean: Array
-    variance: Array
-    center: Array
-    sd: Array
-    nodes: Array
-    weight: Array
+    mean: Array  # of tau, (rows, strata)
+    variance: Array  # of tau
+    center: Array  # mean of Phi^-1(tau), which is normal
+    sd: Array  # standard deviation of Phi^-1(tau)
+    nodes: Array  # values of Phi^-1(tau) that correct for the third moment, (rows, strata, nodes)
+    weight: Array  # of the nodes
 
     @classmethod
-    def constant(cls, sums: PeopleSums) -> ScoreDistribution:
+    def constant(cls, sums: HumanSums) -> ScoreDistribution:
         """Return the distribution for equal tau in a stratum; for few units with two labels."""
-        mean = _person_mean(sums)
+        mean = _human_mean(sums)
         zero, no_nodes = np.zeros_like(mean), np.zeros((*mean.shape, 0))
         return cls(mean, zero, ndtri(mean), zero, no_nodes, no_nodes)
 
     @classmethod
-    def of(cls, sums: PeopleSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
+    def of(cls, sums: HumanSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
         """Fit the first two moments, or three if `third`; with `noise`, its variances are used."""
-        mean = _person_mean(sums)
+        mean = _human_mean(sums)
         pooled_units = _POOLED_OF_TWO if mean.shape[1] <= 2 else _POOLED_OF_MANY
         variance = _variance(sums, mean, pooled_units, noise)
         probit_mean = ndtri(mean)
@@ -143,42 +127,46 @@ class ScoreDistribution(NamedTuple):
         if not third:
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
-        normal_third = _third_of_normal(probit_mean, angle)
-        # The third moment of tau (from the central one of units with three labels, and `mean` and
-        # `variance`) minus the normal distribution's. This excess is averaged with what all strata
+        # The third moment of tau, from the central one of units with three labels, and from `mean`
+        # and `variance`. Its excess over the normal distribution's is averaged with what all strata
         # imply: the same multiple of sd^3 in each.
-        m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.person3, sums.two3, sums.three3))
+        m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.one3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
+        normal_third = _third_of_normal(probit_mean, angle)
         excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
         scale = variance**1.5
         pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = pooled[:, None] * scale
-        excess = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
+        averaged = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
         nodes = _four_nodes(mean, variance, normal_third)
         # A node's differences from the other nodes, and 1 from itself, which leaves the product.
         differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
-        weight = excess[..., None] / differences.prod(axis=-1)  # of the third divided difference
+        weight = averaged[..., None] / differences.prod(axis=-1)  # of the third divided difference
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
 
-class Noise(NamedTuple):
-    """Noise of all raters as exp(g x) of a property x, fitted to the annotators' calls.
+_LOG_STEP, _MAX_NOISE, _MAX_SPREAD = 0.5, 1.0, 2.0
+"""Largest change of k and g in a step of `Noise.along`, and largest absolute values of g and k, for
+a property that is scaled to the standard deviation 1."""
 
-    If quality varies equally in all strata, Phi^-1(tau) has the standard deviation exp(k - g x).
-    `covariance` is the resulting covariance of two annotators' calls, `strictness` is exp(-g x), to
-    which strictness in units of noise is proportional; both (rows, strata). `rise` is g, (rows, 1).
+
+class Noise(NamedTuple):
+    """Noise of all raters as exp(g x) of a property x, fitted to the humans' calls.
+
+    If quality varies equally in all strata, with the standard deviation exp(k), that of Phi^-1(tau)
+    is exp(k - g x), as its unit is the noise.
     """
 
-    covariance: Array
-    strictness: Array
-    rise: Array
+    covariance: Array  # of two humans' calls, as fitted, (rows, strata)
+    strictness_factor: Array  # exp(-g x): strictness in units of noise as a multiple of `a`
+    rise: Array  # g, (rows, 1)
 
     @classmethod
-    def along(cls, sums: PeopleSums, x: Array) -> Noise:
+    def along(cls, sums: HumanSums, x: Array) -> Noise:
         """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata;
         `x` (rows, strata) is the property's mean in each stratum.
         """
-        mean, covariance = _person_mean(sums), _covariance(sums)
+        mean, covariance = _human_mean(sums), _covariance(sums)
         probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
         total = weight.sum(axis=1)
         x = x - ratio((weight * x).sum(axis=1), total)[:, None]
@@ -188,7 +176,7 @@ class Noise(NamedTuple):
         for step in range(_STEPS + 1):
             probit_variance = np.exp(2.0 * (k - g * x))
             correlation = probit_variance / (1.0 + probit_variance)
-            fitted = _excess(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
+            fitted = _covariance_at(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
             if step == _STEPS:
                 break
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
@@ -210,17 +198,18 @@ class Noise(NamedTuple):
 
 
 class ExcessCalls(NamedTuple):
-    """Excess of the grader's calls over the expected calls, each (rows, strata).
+    """Excess of the grader's calls over the expected calls by stratum."""
 
-    `share` is the share of affirmative calls minus the expected share. `slope` is the slope of
-    expected calls on humans' score within a stratum, `strictness_slope` their slope on the
-    logarithm of strictness, if that changes with noise. `fits` is False if no sharpness fits.
-    """
+    share: Array  # of affirmative calls, minus the expected share, (rows, strata)
+    slope: Array  # of expected calls on humans' score within a stratum, (rows, strata)
+    strictness_slope: Array | None  # of expected calls on log strictness, if noise changes that
+    fits: bool  # False if no sharpness fits
 
-    share: Array
-    slope: Array
-    strictness_slope: Array | None
-    fits: bool
+
+_MIN_FITTING = 0.05
+"""Smallest share of resamples that a sharpness must fit, if none fits the data. With fewer, the
+misfit is not chance (a one-sided test at 5%): the grader follows humans beyond their agreement, or
+tau has another distribution. The shift is then undefined; else the nearest sharpness is used."""
 
 
 def excess_calls(
@@ -236,16 +225,16 @@ def excess_calls(
     strata. NaN in rows without a solution, and in all rows if no sharpness fits the data.
 
     Of the `n` units that the grader and a human labelled, `grader` sums the grader's calls, and
-    `products` sums their products with the mean human's, each (rows, strata). Sharpness is that of
-    humans unless `fit_sharpness`. With `noise`, strictness changes with it.
+    `products` sums their products with the mean of humans' calls, each (rows, strata). Sharpness is
+    that of humans unless `fit_sharpness`. With `noise`, strictness changes with it.
     """
     share = ratio(grader, n)
     stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
-    covariance_with_people = ratio(products, n) - share * scores.mean
+    stratum_covariances = ratio(products, n) - share * scores.mean
     mean = (stratum_shares * share).sum(axis=1)
-    covariance = (stratum_shares * covariance_with_people).sum(axis=1)
-    strictness = np.ones_like(share) if noise is None else noise.strictness
-    curves = _Curves.of_people(scores, stratum_shares, strictness, mean, covariance)
+    covariance = (stratum_shares * stratum_covariances).sum(axis=1)
+    factor = np.ones_like(share) if noise is None else noise.strictness_factor
+    curves = _Curves.of_scores(scores, stratum_shares, factor, mean, covariance)
     if fit_sharpness:
         a, b, fits = curves.fitted()
     else:
@@ -269,34 +258,34 @@ def excess_calls(
     return ExcessCalls(excess, slope, strictness_slope, fits=True)
 
 
-class _Curves(NamedTuple):
-    """Expected calls of a grader as a function of its strictness and sharpness.
+_MAX_SHARPNESS, _MAX_STRICTNESS = 4.0, 8.0  # of b, and of a in either direction
+_SHARPNESS_GRID = np.linspace(0.0, _MAX_SHARPNESS, 41)
+_MAX_STEP_A, _MAX_STEP_B = 0.7, 0.5  # Newton's method: largest change of each in a step
 
-    Arrays are those of `ScoreDistribution` with the rows last, so that numpy sums long lines:
-    (strata, rows), `nodes` and `weight` (strata, nodes, rows). `deviation` is tau at the nodes
-    minus its mean, `shares` are the strata's shares of the units, `relative` is the strictness in
-    a stratum as a multiple of `a`. `mean` (rows,) is the mean of the grader's calls, `covariance`
-    (rows,) their covariance with humans' calls: `a` and `b` are fitted to these two.
+
+class _Curves(NamedTuple):
+    """Expected calls of a grader as a function of its strictness `a` and sharpness `b`, which are
+    fitted to the grader's `mean` and `covariance`. Rows come last, so that numpy sums long lines.
     """
 
-    shares: Array
-    relative: Array
-    center: Array
+    shares: Array  # of the units that are in each stratum, (strata, rows)
+    strictness_factor: Array  # strictness in a stratum as a multiple of `a`, (strata, rows)
+    center: Array  # like `sd`, `nodes` and `weight`, that of `ScoreDistribution`, (strata, rows)
     sd: Array
-    nodes: Array
+    nodes: Array  # (strata, nodes, rows)
     weight: Array
-    deviation: Array
-    mean: Array
-    covariance: Array
+    deviation: Array  # tau at the nodes minus its mean, (strata, nodes, rows)
+    mean: Array  # of the grader's calls, (rows,)
+    covariance: Array  # of the grader's calls with humans' calls within strata, (rows,)
 
     @classmethod
-    def of_people(
-        cls, people: ScoreDistribution, shares: Array, relative: Array, mean: Array, cov: Array
+    def of_scores(
+        cls, scores: ScoreDistribution, shares: Array, factor: Array, mean: Array, cov: Array
     ) -> _Curves:
         """Return the curves for scores and a grader's moments, from arrays with the rows first."""
-        deviation = ndtr(people.nodes) - people.mean[..., None]
-        scores = (people.center, people.sd, people.nodes, people.weight, deviation)
-        arrays = (shares, relative, *scores, mean, cov)
+        deviation = ndtr(scores.nodes) - scores.mean[..., None]
+        of_tau = (scores.center, scores.sd, scores.nodes, scores.weight, deviation)
+        arrays = (shares, factor, *of_tau, mean, cov)
         return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays))
 
     def of_rows(self, rows: Codes) -> _Curves:
@@ -305,22 +294,23 @@ class _Curves(NamedTuple):
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected calls at strictness `a` and sharpness `b`, each (rows,)."""
-        center, variance, strictness = self.center, self.sd**2, self.relative * a
-        grader_variance, person_variance = 1.0 + b**2 * variance, 1.0 + variance
-        grader_sd, person_sd = np.sqrt(grader_variance), np.sqrt(person_variance)
-        conditional = (person_variance + b**2 * variance) / (grader_variance * person_variance)
+        center, variance, strictness = self.center, self.sd**2, self.strictness_factor * a
+        grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
+        grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
+        # For a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
+        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
         nodes = strictness[:, None] + b * self.nodes
         return _Expected(
             curves=self,
             extra=self.weight * ndtr(nodes),
             extra_by_a=self.weight * _density(nodes),
-            probit=(strictness + b * center) / grader_sd,
-            people=center / person_sd,
-            rho=b * variance / (grader_sd * person_sd),
-            conditional_sd=np.sqrt(conditional),
+            grader_probit=(strictness + b * center) / grader_sd,
+            human_probit=center / human_sd,
+            rho=b * variance / (grader_sd * human_sd),
+            conditional_sd=np.sqrt(one_minus_rho2),
             probit_by_a=1.0 / grader_sd,
             probit_by_b=(center - strictness * b * variance) / (grader_sd * grader_variance),
-            rho_by_b=variance / (person_sd * grader_sd * grader_variance),
+            rho_by_b=variance / (human_sd * grader_sd * grader_variance),
         )
 
     def fitted(self) -> tuple[Array, Array, Mask]:
@@ -399,9 +389,11 @@ class _Curves(NamedTuple):
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Return strictness and sharpness at which the covariance is at its maximum, with the
-        grader's mean matched: the mean's residual and the slopes' determinant are 0, by Newton's
-        method from `a` and `b`. The sharpness is the largest one if the covariance rises up to
-        there, and the start's without convergence.
+        grader's mean matched. Newton's method starts at `a` and `b`, looks for the point where the
+        mean's residual and the slopes' determinant are 0, and ends in one of three ways:
+        1. It converges to a maximum.
+        2. The covariance rises up to the largest sharpness, which is returned.
+        3. Otherwise the sharpness is `b`. As in 2, the strictness then only matches the mean.
         """
         start, best_b = b, b.copy()
         best_a, active, curves = a.copy(), np.arange(len(a)), self
@@ -413,13 +405,13 @@ class _Curves(NamedTuple):
             mean_by_a, mean_by_b, det = slopes.mean_by_a, slopes.mean_by_b, slopes.determinant
             det_by_a = (curves.at(a + _NUDGE, b).slopes().determinant - det) / _NUDGE
             det_by_b = (curves.at(a, b + _NUDGE).slopes().determinant - det) / _NUDGE
-            jacobian = mean_by_a * det_by_b - mean_by_b * det_by_a
-            step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian)
-            step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian)
+            jacobian_det = mean_by_a * det_by_b - mean_by_b * det_by_a
+            step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian_det)
+            step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian_det)
             # At a maximum, unlike a minimum, the slope falls with sharpness. Where it does not, go
             # uphill by a fixed step (`det` has the slope's sign, and steps are subtracted), with
             # the strictness that matches the mean.
-            falls = jacobian < 0.0
+            falls = jacobian_det < 0.0
             step_b = np.where(falls, step_b, -0.25 * np.sign(det))
             step_a = np.where(falls, step_a, _divide(residual - mean_by_b * step_b, mean_by_a))
             a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
@@ -433,8 +425,7 @@ class _Curves(NamedTuple):
             if len(remaining) < len(active):
                 active, curves = active[remaining], curves.of_rows(remaining)
                 a, b = a[remaining], b[remaining]
-        # Match the mean also where the sharpness is the start's (no convergence) or the largest.
-        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))
+        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))  # ways 2 and 3
         curves = self.of_rows(unmatched)
         best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
@@ -470,21 +461,21 @@ class _Slopes(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    """Expected calls at one strictness and sharpness of every row.
+    """Expected calls at one strictness and sharpness of every row, (strata, rows).
 
-    If Phi^-1(tau) is normal, the mean expected call is Phi(probit), and the mean of its product
-    with tau is the probability that two normal variables of correlation rho lie below `probit` and
-    `people`. These are (strata, rows); `conditional_sd` is sqrt(1 - rho^2). The nodes add `extra`,
-    (strata, nodes, rows), to the calls. Names in `_by_a` and `_by_b` are derivatives.
+    If Phi^-1(tau) is normal, the mean expected call is Phi(grader_probit), the mean of tau is
+    Phi(human_probit), and the mean product of both is the probability that two normal variables
+    with the correlation `rho` lie below these probits. The nodes add `extra` to the calls, (strata,
+    nodes, rows). Names in `_by_a` and `_by_b` are derivatives; `probit_by_a` is of the grader's.
     """
 
     curves: _Curves
     extra: Array
     extra_by_a: Array
-    probit: Array
-    people: Array
+    grader_probit: Array
+    human_probit: Array
     rho: Array
-    conditional_sd: Array
+    conditional_sd: Array  # sqrt(1 - rho^2)
     probit_by_a: Array
     probit_by_b: Array
     rho_by_b: Array
@@ -492,17 +483,18 @@ class _Expected(NamedTuple):
     @property
     def mean(self) -> Array:
         """Expected share of affirmative calls, (strata, rows)."""
-        return np.asarray(ndtr(self.probit) + self.extra.sum(axis=1))
+        return np.asarray(ndtr(self.grader_probit) + self.extra.sum(axis=1))
 
     @property
     def covariance(self) -> Array:
-        """Covariance of expected calls with people's score, (strata, rows), by Owen (1956)."""
-        h, k = _nonzero(self.probit), _nonzero(self.people)
-        grader_mean, person_mean = ndtr(h), ndtr(k)
-        product_mean = 0.5 * (grader_mean + person_mean) - 0.5 * (h * k < 0.0)
+        """Covariance of expected calls with tau, (strata, rows), by Owen (1956)."""
+        h, k = _nonzero(self.grader_probit), _nonzero(self.human_probit)
+        grader_mean, human_mean = ndtr(h), ndtr(k)
+        product_mean = 0.5 * (grader_mean + human_mean) - 0.5 * (h * k < 0.0)
         product_mean -= owens_t(h, (k / h - self.rho) / self.conditional_sd)
         product_mean -= owens_t(k, (h / k - self.rho) / self.conditional_sd)
-        return np.asarray(product_mean - grader_mean * person_mean + self._with_people(self.extra))
+        extra = self._covariance_with_tau(self.extra)
+        return np.asarray(product_mean - grader_mean * human_mean + extra)
 
     def residuals(self) -> tuple[Array, Array]:
         """Return the expected mean and covariance minus the grader's, each (rows,)."""
@@ -514,27 +506,28 @@ class _Expected(NamedTuple):
 
     def slope_of_mean(self) -> Array:
         """Return the derivative of the mean by strictness, (rows,)."""
-        normal = _density(self.probit) * self.probit_by_a
-        return self._overall(self.curves.relative * (normal + self.extra_by_a.sum(axis=1)))
+        normal = _density(self.grader_probit) * self.probit_by_a
+        by_strictness = normal + self.extra_by_a.sum(axis=1)
+        return self._overall(self.curves.strictness_factor * by_strictness)
 
     def slopes(self) -> _Slopes:
         """Return the derivatives of mean and covariance by strictness and sharpness."""
-        # The mean product is Phi2(h, k; rho), with the slope phi(h) Phi(conditional) by h, and the
-        # bivariate density by rho (Plackett 1954); the covariance is this minus Phi(h) Phi(k).
-        h, k = self.probit, self.people
-        density, conditional = _density(h), (k - self.rho * h) / self.conditional_sd
-        by_probit = density * (ndtr(conditional) - ndtr(k))
-        by_rho = density * _density(conditional) / self.conditional_sd
+        # The mean product is Phi2(h, k; rho), with the slope phi(h) Phi(conditional_z) by h and the
+        # bivariate density by rho (Plackett 1954). The covariance is this minus Phi(h) Phi(k).
+        h, k = self.grader_probit, self.human_probit
+        density, conditional_z = _density(h), (k - self.rho * h) / self.conditional_sd
+        by_probit = density * (ndtr(conditional_z) - ndtr(k))
+        by_rho = density * _density(conditional_z) / self.conditional_sd
         extra_by_b = self.extra_by_a * self.curves.nodes
-        cov_by_a = by_probit * self.probit_by_a + self._with_people(self.extra_by_a)
+        cov_by_a = by_probit * self.probit_by_a + self._covariance_with_tau(self.extra_by_a)
+        cov_by_a = self.curves.strictness_factor * cov_by_a  # from a stratum's strictness to `a`
         mean_by_b = density * self.probit_by_b + extra_by_b.sum(axis=1)
         cov_by_b = by_probit * self.probit_by_b + by_rho * self.rho_by_b
-        cov_by_b = cov_by_b + self._with_people(extra_by_b)
-        cov_by_a = self.curves.relative * cov_by_a  # strictness in a stratum is `relative` times a
+        cov_by_b = cov_by_b + self._covariance_with_tau(extra_by_b)
         return _Slopes(self.slope_of_mean(), *map(self._overall, (mean_by_b, cov_by_a, cov_by_b)))
 
-    def _with_people(self, calls: Array) -> Array:
-        """Return the covariance of calls at the nodes with people's score, (strata, rows)."""
+    def _covariance_with_tau(self, calls: Array) -> Array:
+        """Return the covariance of calls at the nodes with tau, (strata, rows)."""
         return np.asarray(np.einsum("snr,snr->sr", calls, self.curves.deviation))
 
     def _overall(self, by_stratum: Array) -> Array:
@@ -557,23 +550,23 @@ def _nonzero(values: Array) -> Array:
     return np.where(np.abs(values) < 1e-9, 1e-9, values)
 
 
-def _person_mean(sums: PeopleSums) -> Array:
+def _human_mean(sums: HumanSums) -> Array:
     """Return the mean share of humans' affirmative calls, kept half a unit away from 0 and 1."""
-    least = 0.5 / (sums.n.sum(axis=1, keepdims=True) + 1.0)
-    return np.clip(ratio(sums.person, sums.n), least, 1.0 - least)
+    least = 0.5 / (sums.n1.sum(axis=1, keepdims=True) + 1.0)
+    return np.clip(ratio(sums.one1, sums.n1), least, 1.0 - least)
 
 
-def _covariance(sums: PeopleSums) -> Array:
+def _covariance(sums: HumanSums) -> Array:
     """Return the covariance of two humans' calls within each stratum, (rows, strata)."""
-    mean = np.nan_to_num(ratio(sums.person2, sums.n2))
+    mean = np.nan_to_num(ratio(sums.one2, sums.n2))
     return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
 
 
-def _variance(sums: PeopleSums, mean: Array, pooled_units: float, noise: Noise | None) -> Array:
+def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | None) -> Array:
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `pooled_units` units.
     """
-    p, covariance = np.nan_to_num(ratio(sums.person2, sums.n2)), _covariance(sums)
+    p, covariance = np.nan_to_num(ratio(sums.one2, sums.n2)), _covariance(sums)
     # Covariance as a share of the largest possible, p (1 - p): humans' agreement in all strata.
     overall = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
     overall = np.where(overall > 0, overall, np.nan)[:, None]
@@ -585,14 +578,14 @@ def _variance(sums: PeopleSums, mean: Array, pooled_units: float, noise: Noise |
     return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 
-def _angle(z: Array, excess: Array) -> Array:
-    """Return the arcsine of the correlation of two standard normal variables that are both below
-    `z` with a probability by `excess` higher than if they were independent, by Newton's method.
+def _angle(z: Array, covariance: Array) -> Array:
+    """Return the arcsine of the correlation of two standard normal variables, by Newton's method,
+    from the covariance of two calls, each of which is 1 if one of the variables is below `z`.
     """
     below, square = ndtr(z), z**2
     angle = np.full(z.shape, 0.5)
     for _ in range(_ANGLE_STEPS):
-        residual = _excess(z, below, angle) - excess
+        residual = _covariance_at(z, below, angle) - covariance
         step = np.clip(residual * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
         angle = np.clip(angle - step, 1e-4, 1.55)  # correlations from 0 to 1
         if not (np.abs(step) > _TOLERANCE).any():
@@ -600,9 +593,13 @@ def _angle(z: Array, excess: Array) -> Array:
     return angle
 
 
-def _excess(z: Array, below: Array, angle: Array) -> Array:
-    """Return the excess of `_angle` at an angle (Owen 1956); `below` is Phi(z)."""
+def _covariance_at(z: Array, below: Array, angle: Array) -> Array:
+    """Return the covariance of `_angle` at an angle (Owen 1956); `below` is Phi(z)."""
     return np.asarray(below - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - below**2)
+
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)  # of an integral from -1 to 1
+_THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0  # of one from 0 to 1
 
 
 def _third_of_normal(z: Array, angle: Array) -> Array:
@@ -612,8 +609,8 @@ def _third_of_normal(z: Array, angle: Array) -> Array:
     integral = np.zeros_like(z)
     for theta, weight in zip(_THETAS, _THETA_WEIGHTS, strict=True):
         r = np.sin(theta * angle)
-        third = ndtr(z * np.sqrt((1.0 - r) / ((1.0 + r) * (1.0 + 2.0 * r))))
-        integral += weight * np.exp(-(z**2) / (1.0 + r)) * third
+        third_is_below = ndtr(z * np.sqrt((1.0 - r) / ((1.0 + r) * (1.0 + 2.0 * r))))
+        integral += weight * np.exp(-(z**2) / (1.0 + r)) * third_is_below
     return np.asarray(ndtr(z) ** 3 + 3.0 * angle * integral / (2.0 * np.pi))
 
 
@@ -625,25 +622,23 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
     half = np.sqrt(1.0 + skew**2 / 4.0)
     low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)  # inside 0 to 1
     high = np.clip(mean + np.sqrt(variance) * (skew / 2.0 + half), 0.0, 1.0 - 1e-3)
-    step = 0.1 * (high - low)
-    below, above = np.minimum(step, low / 2.0), np.minimum(step, (1.0 - high) / 2.0)
-    return np.stack([low - below, low + step, high - step, high + above], axis=-1)
+    apart = 0.1 * (high - low)
+    below, above = np.minimum(apart, low / 2.0), np.minimum(apart, (1.0 - high) / 2.0)
+    return np.stack([low - below, low + apart, high - apart, high + above], axis=-1)
 
 
 # ---- Calls, and their shifts ---------------------------------------------------------------------
 class Calls(NamedTuple):
-    """Calls `values` (units, raters), NaN for a missing call, with each unit's cluster and subject.
-    `unit` (units,) is the unit's row in the label matrix; `subset` is that of results on all calls.
-    """
+    """Calls of raters on units, which are rows of the label matrix."""
 
     raters: tuple[str, ...]
-    kinds: tuple[str, ...]
-    values: Array
-    clusters: Codes
+    kinds: tuple[str, ...]  # of the raters, such as "human" or "model"
+    values: Array  # (units, raters), NaN for a missing call
+    clusters: Codes  # of the units, (units,)
     subjects: tuple[str, ...]
-    subject: Codes
-    unit: Codes
-    subset: str
+    subject: Codes  # position of each unit's subject in `subjects`, (units,)
+    unit: Codes  # row of each unit in the label matrix, (units,)
+    subset: str  # that of results on all units: "all", or "all|binary"
 
     @property
     def graders(self) -> tuple[int, ...]:
@@ -651,7 +646,7 @@ class Calls(NamedTuple):
         return tuple(column for column, kind in enumerate(self.kinds) if kind == "model")
 
     @property
-    def people(self) -> Array:
+    def humans(self) -> Array:
         """The humans' calls (units, humans)."""
         return self.values[:, [kind == "human" for kind in self.kinds]]
 
@@ -667,7 +662,7 @@ class Calls(NamedTuple):
         return self._replace(raters=raters, kinds=kinds, values=self.values[:, columns])
 
     def part(self, name: str) -> str:
-        """Return the `subset` of results on a part of the units."""
+        """Return the `subset` of results on a part of the units: "name", or "name|binary"."""
         return name + BINARY if self.subset.endswith(BINARY) else name
 
 
@@ -697,55 +692,45 @@ def _calls(labels: LabelMatrix, values: Array, unit: Codes, subset: str) -> Call
     return Calls(raters, kinds, values, clusters, subjects, subject, unit, subset)
 
 
-MIN_TWICE = 30
-"""Fewest units with labels of two humans to estimate sharpness; else it is assumed to be 1."""
-SHARPNESS_ASSUMED = Remark("sharpness_assumed", (MIN_TWICE,))
-PARTS = 5
-"""Number of equal parts into which a property with many values, such as a length, is divided."""
-
-
 class Shift(NamedTuple):
-    """Shift of calls: replicates `values` (rows,), the data first, and `counts` (units, clusters).
-    `reason` explains an undefined estimate. `if_noisy` (rows,) is the shift if raters' noise
-    changes with the property, None if that was not estimated.
-    """
+    """Shift of calls, with its replicates (rows,), the data first."""
 
     values: Array
-    counts: tuple[int, int]
+    counts: tuple[int, int]  # of units and clusters
     note: Note = ""
-    reason: str = "no_variation"
-    if_noisy: Array | None = None
+    reason: str = "no_variation"  # of an undefined estimate
+    if_noisy: Array | None = None  # values if raters' noise changes with the property, if used
 
 
 def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     """Return the shift towards a side: a grader's mean call minus its sharpness times the mean call
     of humans, on the units that both called; None if there are none.
     """
-    people, grader_calls = calls.people, calls.values[:, grader]
-    has_call = ~np.isnan(people)
-    n_people = has_call.sum(axis=1)
-    shared = (n_people > 0) & ~np.isnan(grader_calls)
+    humans, grader_calls = calls.humans, calls.values[:, grader]
+    has_call = ~np.isnan(humans)
+    n_humans = has_call.sum(axis=1)
+    shared = (n_humans > 0) & ~np.isnan(grader_calls)
     if not shared.any():
         return None
-    total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (people, people**2))
-    person = np.where(shared, ratio(total, n_people.astype(float)), 0.0)  # the mean human's call
-    grader_call, has_two = np.where(shared, grader_calls, 0.0), shared & (n_people >= 2)
+    total, squares = (np.where(has_call, power, 0.0).sum(axis=1) for power in (humans, humans**2))
+    mean_human = np.where(shared, ratio(total, n_humans.astype(float)), 0.0)
+    grader_call, has_two = np.where(shared, grader_calls, 0.0), shared & (n_humans >= 2)
     note: Note = SHARPNESS_ASSUMED
     sharpness = np.ones(len(resamples))
     if resamples.count(calls.clusters, has_two)[0] >= MIN_TWICE:
-        n_pairs = np.where(has_two, n_people * (n_people - 1), 1).astype(float)
-        two_people = (total**2 - squares) / n_pairs  # the mean product of two people's calls
-        values = (grader_call, person, grader_call * person, two_people)
+        n_pairs = np.where(has_two, n_humans * (n_humans - 1), 1).astype(float)
+        two_humans = (total**2 - squares) / n_pairs  # the mean product of two humans' calls
+        values = (grader_call, mean_human, grader_call * mean_human, two_humans)
         sums = resamples.sums(calls.clusters, has_two, *(has_two * value for value in values)).T
-        n, grader_sum, person_sum, product_sum, two_people_sum = sums
-        cov_with_person = ratio(product_sum, n) - ratio(grader_sum, n) * ratio(person_sum, n)
-        cov_of_people = ratio(two_people_sum, n) - ratio(person_sum, n) ** 2
+        n, grader_sum, human_sum, product_sum, two_humans_sum = sums
+        cov_with_human = ratio(product_sum, n) - ratio(grader_sum, n) * ratio(human_sum, n)
+        cov_of_humans = ratio(two_humans_sum, n) - ratio(human_sum, n) ** 2
         # NaN where humans agree no better than chance.
-        sharpness = ratio(cov_with_person, np.where(cov_of_people > 1e-12, cov_of_people, 0.0))
+        sharpness = ratio(cov_with_human, np.where(cov_of_humans > 1e-12, cov_of_humans, 0.0))
         note = ""
-    n, grader_sum, person_sum = resamples.sums(calls.clusters, shared, grader_call, person).T
+    n, grader_sum, human_sum = resamples.sums(calls.clusters, shared, grader_call, mean_human).T
     # If humans favour neither side, the grader's sharpness does not matter.
-    expected = np.where(person_sum == 0, 0.0, sharpness * ratio(person_sum, n))
+    expected = np.where(human_sum == 0, 0.0, sharpness * ratio(human_sum, n))
     reason = "people_agree_by_chance" if np.isnan(sharpness[0]) else "no_variation"
     counts = resamples.count(calls.clusters, shared)
     return Shift(ratio(grader_sum, n) - expected, counts, note, reason)
@@ -755,13 +740,14 @@ class Shifts:
     """Shift of graders' calls with a property x (units,), NaN where unknown, beyond expected calls.
 
     The shift is the least squares slope on x of calls minus expected calls, which is a difference
-    if x is 0 or 1. Within a part, expected calls are linear in those of humans. Calls of more than
-    two values are split into steps: -1, 0 and 1 into *at least 0* and *at least 1*.
+    if x is 0 or 1. Within a part of x (`parts_of`), expected calls are linear in those of humans.
+    Calls of more than two values are split at thresholds: -1, 0 and 1 into *at least 0* and *at
+    least 1*. Each is a call of 1 or 0, and their shifts add up.
 
-    If `noisy`, the noise of all raters may change with x: the variance of people's score may
-    change, and the shift is also estimated with strictness in units of that noise. `people_cache`
-    has the calls of people on the units that a grader called, which are mostly the same for all
-    graders; it may be shared between properties with the same resamples.
+    If `noisy`, the noise of all raters may change with x: the variance of humans' score may change,
+    and the shift is also estimated with strictness in units of that noise. The `cache` has humans'
+    calls on the units that a grader called, which are mostly the same for all graders; properties
+    with the same resamples may share it.
     """
 
     def __init__(
@@ -771,96 +757,110 @@ class Shifts:
         resamples: Resamples,
         *,
         noisy: bool = False,
-        people_cache: dict[tuple[bytes | bool, ...], PeopleCalls] | None = None,
+        cache: dict[tuple[bytes | bool, ...], HumanCalls] | None = None,
     ) -> None:
         self.calls, self.x, self.resamples, self.noisy = calls, x, resamples, noisy
-        self.steps = np.unique(calls.values[~np.isnan(calls.values)])[1:]  # all reach the lowest
-        self._people_cache = {} if people_cache is None else people_cache
-        arrays = (calls.people, calls.clusters, x, self.steps)
+        values = np.unique(calls.values[~np.isnan(calls.values)])
+        self.thresholds = values[1:]  # every call is at least the lowest value
+        self._cache = {} if cache is None else cache
+        arrays = (calls.humans, calls.clusters, x, self.thresholds)
         self._key: tuple[bytes | bool, ...] = (noisy, *(array.tobytes() for array in arrays))
 
     def of(self, grader: int) -> Shift | None:
         """Estimate the shift of one grader; None if no human called a unit that it called."""
-        graded, by_people = self.calls.values[:, grader], ~np.isnan(self.calls.people).all(axis=1)
-        shared = ~np.isnan(graded) & by_people & ~np.isnan(self.x)
+        graded, by_humans = self.calls.values[:, grader], ~np.isnan(self.calls.humans).all(axis=1)
+        shared = ~np.isnan(graded) & by_humans & ~np.isnan(self.x)
         if not shared.any():
             return None
         key = (*self._key, shared.tobytes())
-        people = self._people_cache.get(key) or PeopleCalls(self, shared)
-        self._people_cache[key] = people
-        noise_options = [False, True] if self.noisy and people.has_pairs else [False]
-        totals = np.zeros((len(noise_options), len(self.resamples)))
-        reason, x_varies = "no_variation", people.n_parts > 1
-        for step, people_step in zip(self.steps, people.steps, strict=True):
-            for total, noisy in zip(totals, noise_options, strict=True):
-                slope, fits = people.excess_slope(graded[shared] >= step, people_step, noisy=noisy)
-                if x_varies and np.isnan(people_step.scores.variance[0]).any():
-                    reason = "people_agree_by_chance"
-                elif not fits:
-                    reason = "no_sharpness_fits"
-                total += slope  # in its row of `totals`
-        note = "" if people.has_pairs else SHARPNESS_ASSUMED
+        if key not in self._cache:
+            of_units = self.calls.humans[shared], self.calls.clusters[shared], self.x[shared]
+            self._cache[key] = HumanCalls(*of_units, self.resamples, self.thresholds, self.noisy)
+        humans = self._cache[key]
+        values, if_noisy = np.zeros((2, len(self.resamples)))
+        is_noisy, reason = self.noisy and humans.has_pairs, "no_variation"
+        for threshold, at_threshold in zip(self.thresholds, humans.at_thresholds, strict=True):
+            grader_calls = graded[shared] >= threshold
+            slope, fits = humans.excess_slope(grader_calls, at_threshold, noisy=False)
+            values += slope
+            if is_noisy:
+                slope, fits_noisy = humans.excess_slope(grader_calls, at_threshold, noisy=True)
+                if_noisy += slope
+                fits = fits and fits_noisy
+            if humans.n_parts > 1 and np.isnan(at_threshold.scores.variance[0]).any():
+                reason = "people_agree_by_chance"
+            elif not fits:
+                reason = "no_sharpness_fits"
+        note = "" if humans.has_pairs else SHARPNESS_ASSUMED
         counts = self.resamples.count(self.calls.clusters, shared)
-        return Shift(totals[0], counts, note, reason, totals[1] if len(totals) > 1 else None)
+        return Shift(values, counts, note, reason, if_noisy if is_noisy else None)
 
 
-class _Step(NamedTuple):
-    """Humans' calls, 1 at or above one step, else 0: their `mean` on each unit (units,), `sums`,
-    sums of their products with x, the distribution of tau (`scores`), and `noise` along x, if any.
-    """
+class _AtThreshold(NamedTuple):
+    """Humans' calls, 1 at or above one threshold, else 0."""
 
-    mean: Array
-    sums: PeopleSums
-    products_with_x: Array
+    mean: Array  # of the calls on each unit, (units,)
+    sums: HumanSums
+    products_with_x: Array  # sums of `mean` times x, (rows, parts)
     scores: ScoreDistribution
     noise: Noise | None
 
 
-class PeopleCalls:
-    """Calls of people on units that a grader called, by part of x; sums are (rows, parts)."""
+class HumanCalls:
+    """Humans' calls, `values` (units, humans), on units that a grader called; sums by part of x."""
 
-    def __init__(self, shifts: Shifts, shared: Mask) -> None:
-        people, x = shifts.calls.people[shared], shifts.x[shared]
-        self._x, self._in_part = x, parts_of(x)
-        self._clusters, self._resamples = shifts.calls.clusters[shared], shifts.resamples
-        has_two, has_three = (np.count_nonzero(~np.isnan(people), axis=1) >= n for n in (2, 3))
+    def __init__(
+        self,
+        values: Array,
+        clusters: Codes,
+        x: Array,
+        resamples: Resamples,
+        thresholds: Array,
+        noisy: bool,
+    ) -> None:
+        self._clusters, self._x, self._resamples = clusters, x, resamples
+        self._in_part = parts_of(x)
+        has_two, has_three = (np.count_nonzero(~np.isnan(values), axis=1) >= n for n in (2, 3))
         self.n_parts = self._in_part.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
         # Third moments are used if every part has enough units with three labels.
         fit_third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
-        # The parts' means of x, their distance from the overall mean, and the sums of squares of x
-        # within parts (rows, parts) and overall (rows,), which the slope on x is computed from.
+        # The slope on x needs the parts' means of x, their distance from the overall mean, and the
+        # sums of squares of x within parts (rows, parts) and in total (rows,).
         self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
-        self._mean = ratio(sum_x, self._n)
-        self._distance = self._mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
-        self._within = sum_squares - sum_x * self._mean
-        self._spread = (self._n * self._distance**2 + self._within).sum(axis=1)
-        self.steps = []
-        for step in shifts.steps:
-            products = _call_products(np.where(np.isnan(people), np.nan, people >= step))
-            *totals, products_with_x = self._sums(*products, products.person * x)
-            sums = PeopleSums(*totals)
+        self._x_mean = ratio(sum_x, self._n)
+        self._x_distance = self._x_mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
+        self._x_squares = sum_squares - sum_x * self._x_mean
+        self._all_x_squares = (self._n * self._x_distance**2 + self._x_squares).sum(axis=1)
+        self.at_thresholds = []
+        for threshold in thresholds:
+            products = _call_products(np.where(np.isnan(values), np.nan, values >= threshold))
+            mean = products.one1
+            *sums_in_order, products_with_x = self._sums(*products, mean * x)
+            sums = HumanSums(*sums_in_order)
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
-                noise = Noise.along(sums, self._mean) if shifts.noisy else None
+                noise = Noise.along(sums, self._x_mean) if noisy else None
                 scores = ScoreDistribution.of(sums, fit_third, noise)
-            self.steps.append(_Step(products.person, sums, products_with_x, scores, noise))
+            self.at_thresholds.append(_AtThreshold(mean, sums, products_with_x, scores, noise))
 
-    def excess_slope(self, calls: Mask, step: _Step, *, noisy: bool) -> tuple[Array, bool]:
+    def excess_slope(self, calls: Mask, humans: _AtThreshold, *, noisy: bool) -> tuple[Array, bool]:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
-        grader, products, products_with_x = self._sums(calls, calls * step.mean, calls * self._x)
-        sums, noise = (step.sums.n, grader, products), (step.noise if noisy else None)
-        excess = excess_calls(*sums, step.scores, fit_sharpness=self.has_pairs, noise=noise)
+        grader, products, products_with_x = self._sums(calls, calls * humans.mean, calls * self._x)
+        n, noise = humans.sums.n1, humans.noise if noisy else None
+        excess = excess_calls(
+            n, grader, products, humans.scores, fit_sharpness=self.has_pairs, noise=noise
+        )
         # The slope adds up products of x and the excess, within and between parts. Within parts,
         # expected calls are linear in humans' calls, and in x if noise changes strictness.
-        within = products_with_x - self._mean * grader
-        within -= excess.slope * (step.products_with_x - self._mean * step.sums.person)
+        within = products_with_x - self._x_mean * grader
+        within -= excess.slope * (humans.products_with_x - self._x_mean * humans.sums.one1)
         if noise is not None and excess.strictness_slope is not None:
-            within += noise.rise * excess.strictness_slope * self._within
-        between = (self._n * self._distance * excess.share).sum(axis=1)
-        return ratio(between + within.sum(axis=1), self._spread), excess.fits
+            within += noise.rise * excess.strictness_slope * self._x_squares
+        between = (self._n * self._x_distance * excess.share).sum(axis=1)
+        return ratio(between + within.sum(axis=1), self._all_x_squares), excess.fits
 
     def _sums(self, *columns: Numbers) -> Array:
         """Return the sums of columns (units,) within each part, (columns, rows, parts)."""
@@ -880,29 +880,30 @@ def parts_of(x: Array) -> Mask:
     return np.asarray(x[:, None] == values)
 
 
-def _call_products(people: Array) -> PeopleSums:
-    """Return the products of people's calls of 1 and 0 on each unit, (units,) each. Each person's
-    leniency is subtracted, so that it does not look like a difference of units.
+def _call_products(humans: Array) -> HumanSums:
+    """Return each unit's terms of the sums from humans' calls of 1 and 0 (units, humans). Each
+    human's leniency is subtracted, so that it does not look like a difference of units.
     """
-    has_call = ~np.isnan(people)
+    has_call = ~np.isnan(humans)
     k = has_call.sum(axis=1).astype(float)
-    # Leniency is a person's share of affirmative calls minus the mean share on the same units; 0
-    # for a person who shares fewer than `MIN_TWICE` units with others.
-    shared, leniency = people[k >= 2], np.zeros(people.shape[1])  # units of two or more
+    # Leniency is a human's share of affirmative calls minus the mean share on the same units; 0
+    # for one who shares fewer than `MIN_TWICE` units with others.
+    shared, leniency = humans[k >= 2], np.zeros(humans.shape[1])  # units of two or more
     if len(shared):
         n_shared = (~np.isnan(shared)).sum(axis=0)
-        # Times k / (k - 1), a deviation from the mean of a unit's k people is one from that of the
-        # k - 1 others; times 1 - 1 / people, that is one from the mean of all people.
-        scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / people.shape[1])
+        # A call y deviates from the mean m of a unit's k calls, its own among them, by (k - 1) / k
+        # of y minus the mean of the other calls. If all N humans had called the unit, with others
+        # like these, y would deviate from their mean by (N - 1) / N of that.
+        scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / humans.shape[1])
         deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
         leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
-    calls = np.where(has_call, people - leniency, 0.0)
-    # Sums over different people's products, from sums of powers (Newton's identities).
+    calls = np.where(has_call, humans - leniency, 0.0)
+    # Sums over different humans' products, from sums of powers (Newton's identities).
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
-    mean = first / k
+    one = first / k
     two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
     three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
     n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
     three = np.nan_to_num(three)
-    return PeopleSums(np.ones(len(k)), mean, n2, n2 * mean, two, n3, n3 * mean, n3 * two, three)
+    return HumanSums(np.ones(len(k)), one, n2, n2 * one, two, n3, n3 * one, n3 * two, three)

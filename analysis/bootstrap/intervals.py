@@ -11,14 +11,16 @@ bound of Clopper & Pearson (1934) for 0 of n. The interval extends as far as tha
 each at an end of the statistic's range, could move the statistic: a kappa of 1 falls by that share
 over the disagreement expected by chance, to 1 - share / (1 - pe).
 
-`share_interval` and `share_bounds` return Wilson's interval (1927) of a share of units in clusters,
-on the effective sample size, p (1 - p) over the variance of p between samples of clusters, with
-Student's t in place of the normal quantile (Korn & Graubard 1998). If few clusters have all of the
-rarer outcome, its variance is hardly known: the degrees of freedom are the effective number of
-clusters with the outcome, (sum y)^2 / sum y^2, less one, and at least two. With so few degrees of
-freedom Wilson's interval is needlessly wide, so it is limited by the score bound of the share
-(`analysis.bootstrap.bounds`). Wilson's interval and the score bound need only the share, its
-variance, and the numbers of units and clusters; `two_kinds_of_clusters` makes such equal clusters.
+`share_interval` and `share_bounds` bound a share p of units in clusters. Their common steps
+(`bounds_from_variance`) need only p, its variance, and the numbers of units and clusters:
+
+1. The effective sample size is p (1 - p) over the variance of p between samples of clusters.
+2. Two kinds of equal clusters with the same p and variance take the place of the real ones.
+3. Of these, the *carriers* have units with the rarer outcome. With y such units in a cluster, their
+   effective number is (sum y)^2 / sum y^2. If it is small, the variance of p is hardly known.
+4. The interval is Wilson's (1927) on the effective sample size, with Student's quantile in place of
+   the normal one (Korn & Graubard 1998). Degrees of freedom: the carriers less one, at least two.
+5. With few carriers it is needlessly wide: the score bounds of p (`ratio_bounds`) limit it.
 
 `python -m benchmarks.corrected_rates` shows how often the truth lies outside. Known limitation: if
 rates rise with the size of very unequal clusters, the truth lies above the interval too often.
@@ -40,48 +42,31 @@ from evenhand.analysis.types import Array
 from evenhand.study.settings.analysis import OrderedWeights
 
 LEVEL = 0.95
-Z = 1.959963984540054
-"""Standard errors that a normal interval at `LEVEL` reaches on either side."""
-MIN_CLUSTERS = 5
-"""Fewer clusters than this give no interval: their resamples do not show the spread."""
+Z = 1.959963984540054  # standard errors that a normal interval at `LEVEL` reaches on either side
+MIN_CLUSTERS = 5  # fewer give no interval: their resamples do not show the spread
 WARN_DEGENERATE, MAX_DEGENERATE = 0.01, 0.10
 """Shares of undefined resamples above which there is a warning, and no interval."""
-_ROUNDING = 1e-12
-"""Largest width, or variance, that counts as none, because of rounding errors."""
+_ROUNDING = 1e-12  # largest width, or variance, that counts as none, because of rounding errors
 _TAIL = (1.0 - LEVEL) / 2.0
-_MIN_FREEDOM = 2.0
-"""Fewest degrees of freedom of Student's quantile."""
+_MIN_FREEDOM = 2.0  # fewest degrees of freedom of Student's quantile
 _MANY_CARRIERS = 30.0
-"""Number of clusters with the rarer outcome from which the score bound is not computed: it differs
-from Wilson's by at most a twenty-fifth of the interval."""
-_TILTS = np.geomspace(0.02, 60.0, 32)
-"""Tilts at which nulls are tested, each about the number of standard errors that it moves the
-estimate by: a cluster's weight is multiplied by exp(tilt x influence / (error x clusters))."""
+"""Number of carriers from which the score bound is not computed: it differs from Wilson's by at
+most a twenty-fifth of the interval."""
 
 
 @dataclass(frozen=True)
 class Deciding:
-    """Level of the bounds that decide a verdict, and what they are compared with.
+    """Level of the bounds that decide a verdict, and what they are compared with."""
 
-    - `alpha`: one-sided level of the bounds; 0 if earlier looks spent the error, NaN for no bounds.
-    - `look`: number of this interim analysis, from 1; `next_alpha`: level at the next one.
-    - `comparisons`: number of comparisons whose bounds hold together.
-    - `margin`: how far a grader's kappa may lie below that of people; NaN without a margin.
-    - `margin_share`: the margin as a share of people's kappa; 0 if it is a fixed number.
-    - `people`: number of people who labelled, if a bound is for a population of people.
-    - `from_people`: share of that bound's variance that comes from the choice of people.
-    - `bar`: value that the statistic itself must clear; NaN for none.
-    """
-
-    alpha: float = math.nan
-    look: int = 1
-    comparisons: int = 1
-    next_alpha: float = 0.0
-    margin: float = math.nan
-    margin_share: float = 0.0
-    people: int = 0
-    from_people: float = 0.0
-    bar: float = math.nan
+    alpha: float = math.nan  # one-sided level; 0 if earlier looks spent the error, NaN: no bounds
+    look: int = 1  # number of this interim analysis, from 1
+    comparisons: int = 1  # number of comparisons whose bounds hold together
+    next_alpha: float = 0.0  # level at the next interim analysis
+    margin: float = math.nan  # how far a grader's kappa may lie below that of people; NaN: none
+    margin_share: float = 0.0  # the margin as a share of people's kappa; 0 if it is a fixed number
+    people: int = 0  # number of people who labelled, if a bound is for a population of people
+    from_people: float = 0.0  # share of that bound's variance that comes from the choice of people
+    bar: float = math.nan  # value that the statistic itself must clear; NaN: none
 
     @property
     def limits(self) -> tuple[float, ...]:
@@ -141,13 +126,14 @@ def interval(
     values: Array,
     n_clusters: int,
     *,
-    undefined: float | None = None,
+    min_undefined_share: float | None = None,
     reason: statistics.Reason = "no_variation",
 ) -> Interval:
     """Return the estimate and its 95% interval from replicates (rows,), of which row 0 is the data.
 
-    `undefined` is the share of resampled values that were undefined, if it is more than the share
-    of NaN in `values` (means over pairs of raters); `reason` explains an undefined estimate.
+    The share of undefined resamples is that of NaN in `values`, but at least `min_undefined_share`:
+    a mean over pairs of raters that leaves out some undefined pairs is not NaN. `reason` explains
+    an undefined estimate.
     """
     estimate = float(values[0])
     if np.isnan(estimate):
@@ -158,7 +144,8 @@ def interval(
     if len(replicates) == 0:
         return Interval.point(estimate, statistics.Remark("not_resampled"))
     defined = replicates[~np.isnan(replicates)]
-    undefined_share = max((len(replicates) - len(defined)) / len(replicates), undefined or 0.0)
+    nan_share = (len(replicates) - len(defined)) / len(replicates)
+    undefined_share = max(nan_share, min_undefined_share or 0.0)
     code = "resamples_undefined"
     if undefined_share > MAX_DEGENERATE:
         code = "most_resamples_undefined"
@@ -205,14 +192,11 @@ def percentile_bounds(replicates: Array, tail: float = _TAIL) -> tuple[float, fl
 
 @dataclass(frozen=True)
 class Chance:
-    """Shares of the categories (q,) in the humans' labels, from which the disagreement expected by
-    chance is computed. `ordered` are the weights of the deciding kappa, None for labels without an
-    order; `values` are the categories' values if labels are numbers.
-    """
+    """Humans' use of the categories, from which the disagreement expected by chance follows."""
 
-    shares: Array
-    ordered: OrderedWeights | None = None
-    values: tuple[float, ...] = ()
+    shares: Array  # of the categories in the humans' labels, (q,)
+    ordered: OrderedWeights | None = None  # weights of the deciding kappa; None: labels unordered
+    values: tuple[float, ...] = ()  # of the categories, if labels are numbers
 
     def disagreement(self, name: str) -> float:
         """Return 1 - pe for a statistic, from the raters' pooled shares; for AC and
@@ -252,10 +236,11 @@ def widened(
     kind: statistics.Kind | None,
     chance_disagreement: float = 1.0,
 ) -> Interval:
-    """Return an interval without width, widened as far as the number of clusters allows. Others are
-    returned unchanged, as are those of a "place", such as a median, which may have no width. `kind`
-    gives the statistic's range, which for coefficients and their differences depends on the
-    disagreement expected by chance; None, if the range is not known, gives no bounds.
+    """Return an interval without width, widened as far as the number of clusters allows. Intervals
+    with a width are returned unchanged, as are those of a "place", such as a median, which may have
+    no width. The `kind` gives the statistic's range; None, for an unknown range, gives no bounds.
+    With c = 1 / `chance_disagreement`, a "coefficient" is from 1 - c to 1, a "difference" from c
+    below to c above the estimate, a "share" or "unit" from 0 to 1, any other from -1 to 1.
 
     >>> widened(Interval(1.0, 1.0, 1.0), 60, "coefficient", 0.5).low.__round__(4)
     0.8807
@@ -311,16 +296,16 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
     share = float(part.sum()) / total
     squares = float(((part - share * whole) ** 2).sum()) / total**2
     variance = squares * clusters / max(clusters - 1, 1)
-    # No share that varies is 0 or 1 here, so that none has to lie a unit inside.
+    # Infinite units: they only matter for a share of 0 or 1, and one that varies is neither here.
     return share, *bounds_from_variance(share, variance, math.inf, clusters, alpha)
 
 
 class Reach(NamedTuple):
-    """Limits of the interval of a share corrected by prediction-powered inference."""
+    """What bounds a share corrected by prediction-powered inference, from its labelled clusters."""
 
     below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
-    above: float  # distance up to the upper one
-    carriers: float  # effective number of clusters with the rarer outcome; of a mean, of all
+    above: float  # distance up to the upper score bound; likewise
+    carriers: float  # their effective number (see the module); of a mean, that of all clusters
 
 
 @lru_cache(maxsize=4096)
@@ -332,13 +317,14 @@ def bounds_from_variance(
     alpha: float = ALPHA,
     reach: Reach | None = None,
 ) -> tuple[float, float]:
-    """Return both bounds of a share, each of which misses in `alpha` of samples. `variance` is that
-    of the share between samples of clusters. A corrected share that was clipped to 0 or 1 still
-    varies: it is taken to lie one unit inside.
+    """Return both bounds of a share, each of which misses in `alpha` of samples, by the steps in
+    the module's docstring. `variance` is that of the share between samples of clusters. With a
+    `reach`, its carriers and score bounds are used. A corrected share that was clipped to 0 or 1
+    still varies: it is taken to lie one unit inside.
     """
     if variance < _ROUNDING:
-        different = unseen(n_clusters, alpha)  # all observed clusters are alike
-        return share - different * share, share + different * (1.0 - share)
+        unseen_share = unseen(n_clusters, alpha)  # all observed clusters are alike
+        return share - unseen_share * share, share + unseen_share * (1.0 - share)
     inner_share = min(max(share, 1.0 / n_units), 1.0 - 1.0 / n_units)
     effective_n = inner_share * (1.0 - inner_share) / variance
     if reach is not None:
@@ -355,11 +341,11 @@ def bounds_from_variance(
 
 
 def two_kinds_of_clusters(share: float, variance: float, n_clusters: float) -> tuple[Array, Array]:
-    """Return equal clusters of two kinds whose share has this variance: the share of a cluster that
-    has the outcome, `cases` (2,), and the number of such clusters, `times` (2,).
+    """Return clusters of equal size, of two kinds, that take the place of the real ones: they have
+    this share and `variance`, and the skewness of a binomial share. By kind, `cases` (2,) is the
+    share of a cluster's units with the outcome, and `times` (2,) the number of clusters.
 
-    Their skewness is that of a binomial share with this variance. If equal clusters cannot vary as
-    much, because the real ones differ in size, there are fewer of them.
+    If clusters of equal size cannot vary as much as the real ones do, there are fewer of them.
 
     A tenth of all units are cases: five of fifty clusters only, or with a tenth of that variance:
 
@@ -386,9 +372,8 @@ def wilson(
 ) -> tuple[float, float]:
     """Return Wilson's bounds (1927) of a share of n, each of which misses in `alpha` of samples.
 
-    n need not be whole. With the number of clusters that have the rarer outcome, `carriers`, the
-    quantile is Student's. Newcombe (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to
-    0.1611 for 0 of 20.
+    n need not be whole. With an effective number of `carriers`, the quantile is Student's. Newcombe
+    (1998, Table I) has 0.2553 to 0.3662 for 81 of 263 and 0 to 0.1611 for 0 of 20.
 
     >>> [round(bound, 4) for bound in (*wilson(81 / 263, 263), *wilson(0, 20))]
     [0.2553, 0.3662, 0.0, 0.1611]
@@ -401,43 +386,56 @@ def wilson(
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def ratio_bounds(
-    cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, less: Array | float = 0.0
-) -> tuple[float, float]:
-    """Return score bounds of sum(cases - less) / sum(sizes), each missing in `alpha` of samples.
+_TILTS = np.geomspace(0.02, 60.0, 32)
+"""Steps of `ratio_bounds`: about the numbers of standard errors that they move the share by."""
 
-    `cases`, `sizes` and the subtracted `less` are by kind of cluster (kinds,), and `times` (kinds,)
-    is the number of clusters of each kind. Nulls are exponentially tilted samples (Efron 1981) on a
-    *support* (3 x kinds): each kind of cluster as it is, without cases, and with cases only. The
-    latter two, which were not observed, weigh half a cluster in all (`PSEUDO`).
+
+def ratio_bounds(
+    cases: Array, sizes: Array, times: Array, alpha: float = ALPHA, subtracted: Array | float = 0.0
+) -> tuple[float, float]:
+    """Return score bounds of sum(cases - subtracted) / sum(sizes), each missing in `alpha` of
+    samples. `cases`, `sizes` and `subtracted` are by kind of cluster (kinds,), and `times` (kinds,)
+    is the number of clusters of each kind.
+
+    From the share in the data, walk down and up through samples in which it is lower or higher; a
+    bound is the first share that the data contradict (`analysis.bootstrap.bounds`). These samples
+    are the data with other weights, *tilted* exponentially by each cluster's influence on the share
+    (Efron 1981). Their clusters, the *support* (3 x kinds,), are each kind as it is, without cases,
+    and with cases only. The latter two were not observed and weigh `PSEUDO` clusters in all.
     """
-    clusters, numerator = float(times.sum()), cases - less
-    total = float(times @ sizes)
-    share, mean_size = float(times @ numerator) / total, total / clusters
-    part = np.concatenate([numerator, 0.0 * sizes - less, sizes - less])  # (support,)
-    whole = np.tile(sizes, 3)
-    base = np.concatenate([times, np.tile(times / clusters * PSEUDO / 2.0, 2)])
-    influence = (part - share * whole) / mean_size
-    error = math.sqrt(float(base @ influence**2) / float(base.sum()) / clusters)
-    direction = np.array([-1.0, 1.0])[:, None, None]  # down for the lower bound, up for the upper
-    exponents = direction * (_TILTS[:, None] / (error * clusters)) * influence
-    weights = base * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
+    n_clusters, total_size = float(times.sum()), float(times @ sizes)
+    numerators = cases - subtracted
+    share, mean_size = float(times @ numerators) / total_size, total_size / n_clusters
+    support_numerators = np.concatenate([numerators, 0.0 * sizes - subtracted, sizes - subtracted])
+    support_sizes = np.tile(sizes, 3)
+    support_times = np.concatenate([times, np.tile(times / n_clusters * PSEUDO / 2.0, 2)])
+    # The influence of each cluster of the support on the share, and the share's standard error.
+    influence = (support_numerators - share * support_sizes) / mean_size
+    variance = float(support_times @ influence**2) / float(support_times.sum())
+    error = math.sqrt(variance / n_clusters)
+    # A tilt multiplies a cluster's weight by exp(tilt x influence / (error x clusters)). It is
+    # negative on the way down to the lower bound, positive on the way up to the upper.
+    sign = np.array([1.0, -1.0])[:, None]  # 1: lower bound, -1: upper bound
+    exponents = -sign[..., None] * (_TILTS[:, None] / (error * n_clusters)) * influence
+    weights = support_times * np.exp(exponents - exponents.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)  # (2, tilts, support)
-    size = weights @ whole
-    value = (weights @ part) / size  # (2, tilts)
-    influence = (part - value[..., None] * whole) / size[..., None]
-    effective_clusters = total**2 / float(times @ sizes**2)
-    stretch = np.array(math.sqrt(clusters / (clusters - 1.0)))
-    # `first_contradicted` takes values that fall: for the upper bound, all signs are reversed.
-    sign = -direction  # 1 for the lower bound, -1 for the upper
-    sample = Sample(sign[..., 0] * share, clusters, effective_clusters, stretch)
-    ends = first_contradicted(weights, sign[..., 0] * value, sign * influence, sample, alpha)
-    return float(ends[0]), -float(ends[1])
+    # The share in every tilted sample, (2, tilts), and each cluster's influence on that share.
+    tilted_mean_size = weights @ support_sizes
+    tilted_share = (weights @ support_numerators) / tilted_mean_size
+    residuals = support_numerators - tilted_share[..., None] * support_sizes
+    tilted_influence = residuals / tilted_mean_size[..., None]
+    # `first_contradicted` walks down only: the upper bound is the lower one of the negative share.
+    effective_clusters = total_size**2 / float(times @ sizes**2)
+    stretch = np.array(math.sqrt(n_clusters / (n_clusters - 1.0)))  # see `Sample`
+    sample = Sample(sign * share, n_clusters, effective_clusters, stretch)
+    walk = weights, sign * tilted_share, sign[..., None] * tilted_influence
+    low, negative_high = first_contradicted(*walk, sample, alpha)
+    return float(low), -float(negative_high)
 
 
 def effective_carriers(cases: Array, sizes: Array, times: Array) -> float:
-    """Return the effective number of clusters with the rarer outcome; 0 if there is only one
-    outcome. `cases` and `sizes` are by kind of cluster (kinds,), `times` (kinds,) their numbers.
+    """Return the effective number of carriers (see the module); 0 if there is only one outcome.
+    `cases` and `sizes` are by kind of cluster (kinds,), `times` (kinds,) their numbers.
     """
     numbers = []
     for values in (cases, sizes - cases, sizes):  # with the outcome, without it, and all
@@ -457,7 +455,7 @@ def powered_reach(
     part, so that their squares add up (Donner & Zou 2012).
     """
     labelled_part = float(times @ (cases - graded)) / float(times @ sizes)
-    low, high = ratio_bounds(cases, sizes, times, less=graded)
+    low, high = ratio_bounds(cases, sizes, times, subtracted=graded)
     unlabelled_reach = float(ndtri(1.0 - ALPHA)) * unlabelled
     below = math.hypot(labelled_part - low, unlabelled_reach)
     above = math.hypot(high - labelled_part, unlabelled_reach)

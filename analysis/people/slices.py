@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,19 +44,22 @@ NO_UNITS = Remark("no_pairable_units")
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
     """Add agreement of humans, of graders with them, and the difference of the two, for one view of
     the labels: `observed_agreement`, the deciding kappa, alpha at the scale's level, and `CEILING`.
+
+    The functions that compute these add other rows, too, and set neither `at` nor notes: they write
+    to other `ResultRows`, from which the main figures are copied to those of the view.
     """
     coded, kappa = view.coded, pairwise.deciding_kappa(view.coded)
     levels = pairwise.measurement_of(coded).alpha_levels
     metric = "ordinal" if "ordinal" in levels else levels[0]
     main_names = ("observed_agreement", kappa, f"krippendorff_alpha_{metric}", CEILING)
-    rows = ResultRows(view.rows.rubric, chance=view.rows.chance)  # apart, to add `at` and notes
-    main_view = View.of(rows, coded, view.resamples)
-    # Put into the cache, as the view would compute the means of all kappas, not only of this one.
-    main_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
-    add_group_rows(main_view, ["humans"])
-    pairwise.add_humans_rows(main_view, names=["observed_agreement", kappa])
-    add_ceiling_rows(main_view)
-    for row in rows.rows.values():
+    computed = ResultRows(view.rows.rubric, chance=view.rows.chance)
+    computing_view = View.of(computed, coded, view.resamples)
+    # Without this entry in its cache, the view would compute the means of all kappas.
+    computing_view.cache[pairwise.KappaMeans] = pairwise.KappaMeans(coded, view.resamples, [kappa])
+    add_group_rows(computing_view, ["humans"])
+    pairwise.add_humans_rows(computing_view, names=["observed_agreement", kappa])
+    add_ceiling_rows(computing_view)
+    for row in computed.rows.values():
         if row["statistic"] in main_names:
             interval = Interval(row["estimate"], row["low"], row["high"], row["remarks"])
             counts = row["n_units"], row["n_clusters"]
@@ -79,7 +81,7 @@ def add_slice_rows(view: RubricView) -> None:
 def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add `slice_difference`: a grader's mean agreement with humans over the units of a slice minus
     that over the other units (see `unit_agreement`). All slices, columns and graders of the view
-    are tested together (see `max_t`); the notes have the p values.
+    are tested together (`significance.max_t`); the notes have the p values.
     """
     coded, graders = view.coded, view.coded.members("model")
     agreement, is_compared = np.zeros((2, len(coded.codes), len(graders)))
@@ -144,22 +146,25 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                 units = compared & (column.codes == code)
                 if units.any():
                     table = view.sums(cells * units[:, None]).reshape(-1, q, q)
-                    part = view.on(coded.part(f"{column.name}={value}"))
-                    add = partial(part.add, units=units, reason=NO_UNITS, a="humans", b=name)
-                    add(BALANCED, accuracy(table), note=pairwise.few_units_note(view.count(units)))
-                    groups.append((add, table, column_notes[code][k]))  # for the differences
+                    part, counts = view.on(coded.part(f"{column.name}={value}")), view.count(units)
+                    about = About(a="humans", b=name, note=pairwise.few_units_note(counts))
+                    part.add(BALANCED, accuracy(table), counts, reason=NO_UNITS, **about)
+                    groups.append((part, counts, table, column_notes[code][k]))
             if len(groups) < 2:
-                continue
-            for add, table, note in groups:
-                add("group_difference", accuracy(table) - accuracy(whole - table), note=note)
+                continue  # no other group to compare with
+            for part, counts, table, note in groups:
+                difference = accuracy(table) - accuracy(whole - table)
+                about = About(a="humans", b=name, note=note)
+                part.add("group_difference", difference, counts, reason=NO_UNITS, **about)
 
 
 def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
-    """Return the outcomes that `max_t` tests: 1 where a grader repeats the majority's category on a
-    unit, else 0, minus the share of the category's units in all groups on which it does so.
+    """Return what `significance.max_t` tests: a grader's hits in the groups of a column.
 
-    All categories count equally, as in balanced accuracy: a group with more units of a harder
-    category, or none of an easier one, is no different. Units are permuted within categories.
+    A hit is 1 if the grader repeats the majority's category on a unit, else 0. Its outcome is the
+    hit minus the share of hits in that category, and its mass 1 over the category's units. So all
+    categories count equally, as in balanced accuracy: a group with more units of a harder category,
+    or none of an easier one, is no different. Units are permuted within categories.
     """
     coded, graders = view.coded, list(view.coded.members("model"))
     outcome, mass = np.zeros((2, len(reference), len(graders)))  # (units, graders) each
@@ -172,7 +177,7 @@ def _hits_above_mean(view: View, column: UnitColumn, reference: Codes) -> Parts:
         cells[units] = np.hstack([one_hot * is_hit[:, None], one_hot])
         n_hits, n_units = np.split(view.sums(cells)[0], 2)  # row 0: in the data
         outcome[units, k] = is_hit - ratio(n_hits, n_units)[categories]
-        mass[units, k] = 1.0 / n_units[categories]  # 1 in sum over each category
+        mass[units, k] = 1.0 / n_units[categories]
     return view.parts(outcome, mass, column.codes, reference)  # strata: the categories
 
 
@@ -243,12 +248,10 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 # ---- Publics -------------------------------------------------------------------------------------
 SIDE_KAPPA = "side_kappa"
-MIN_GAIN = 0.1
-"""Least gain of kappa within sides over that across them that is of practical interest."""
-_PERMUTATIONS, _STEPS = 499, 20
-"""Permutations of the test, and steps that numbers are rounded to for distances among people."""
-_MAX_PAIRS = 50_000_000
-"""Most pairs of people times permutations; more pairs get fewer permutations, but at least 99."""
+MIN_GAIN = 0.1  # least gain of kappa within sides over that across them of practical interest
+_PERMUTATIONS, _MAX_PAIRS = 499, 50_000_000
+"""Permutations of the test. If there are more than `_MAX_PAIRS` of these times the pairs of people,
+there are fewer permutations, but at least 99."""
 
 
 def publics_of(
@@ -281,25 +284,35 @@ def publics_of(
     among = _DistancesAmong.of(codes, coded)
     n_permutations = int(np.clip(_MAX_PAIRS // max(among.sums.nnz, 1), 99, _PERMUTATIONS))
     while sides_by_column and among.chance > 0:  # 0: all labels are equal
-        # (orders, columns, 2): within and across sides. What follows, up to `score`, is (orders,
-        # columns), or (columns,) without orders. The first order is that of the data.
-        sides, orders = sides_by_column.values(), _orders(stratum, n_permutations, seed)
-        distances = np.array([[among.by_sides(side[order]) for side in sides] for order in orders])
-        gain = (distances[..., 1] - distances[..., 0]) / among.chance  # in kappa
-        gain -= gain[1:].mean(axis=0)  # beyond the permutations' mean, still in kappa
-        spread = gain[1:].std(axis=0)  # among the permutations: all orders but the first
-        score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
-        best = int(score[0].argmax())
-        p = float((score.max(axis=1) >= score[0, best]).mean())
-        if p > level or gain[0, best] < MIN_GAIN:
+        orders = _orders(stratum, n_permutations, seed)
+        name, gain, public = _most_explaining(among, sides_by_column, orders)
+        if public.p > level or gain < MIN_GAIN:
             break
-        name = list(sides_by_column)[best]
-        kappas = 1.0 - (distances[0, best] + among.mean) / among.chance  # within, across
-        publics[name] = RaterColumn(p, *kappas.tolist())
+        publics[name] = public
         # Other columns are then permuted within the sides of this one.
         stratum_and_side = np.stack([stratum, sides_by_column.pop(name)])
         stratum = np.unique(stratum_and_side, axis=1, return_inverse=True)[1].reshape(-1)
     return publics
+
+
+def _most_explaining(
+    among: _DistancesAmong, sides_by_column: dict[str, Codes], orders: Codes
+) -> tuple[str, float, RaterColumn]:
+    """Return the column that explains labels best, its gain of kappa beyond chance, and its p value
+    and kappas, from `orders` (orders, people) of the people: first the data's, then permuted ones.
+    """
+    sides = sides_by_column.values()
+    distances = np.array([[among.by_sides(side[order]) for side in sides] for order in orders])
+    within, across = np.moveaxis(distances, -1, 0)  # (orders, columns)
+    gain = (across - within) / among.chance  # of kappa within sides over that across them
+    gain -= gain[1:].mean(axis=0)  # beyond chance: the mean of all orders but the data's
+    spread = gain[1:].std(axis=0)  # (columns,)
+    score = gain / np.where(spread > 1e-12, spread, np.inf)  # 0 for a gain that never varies
+    best = int(score[0].argmax())
+    p = float((score.max(axis=1) >= score[0, best]).mean())  # of the best of all columns
+    # Distances are differences from the mean on their unit, which kappa's are not.
+    kappas = 1.0 - (distances[0, best] + among.mean) / among.chance
+    return list(sides_by_column)[best], float(gain[0, best]), RaterColumn(p, *kappas.tolist())
 
 
 def add_side_kappa_rows(view: RubricView) -> None:
@@ -314,67 +327,66 @@ def add_side_kappa_rows(view: RubricView) -> None:
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{column}={at}", note=note)
 
 
+_STEPS = 20  # of their range that numbers are rounded to: many different ones need much memory
+
+
 class _DistancesAmong(NamedTuple):
-    """Distances of people's labels of the same unit, minus the mean distance on the unit: the
-    `sums` over pairs of labels of every two people, and the numbers of these `pairs`, both sparse
-    (people, people). A pair on a unit with m labels has the weight 1 / (m - 1), so that a unit
-    counts as often as it has labels. `mean` is the mean distance of two labels of a unit, `chance`
-    that of any two labels.
+    """Distances of people's labels of the same unit, minus the mean distance on the unit.
+
+    A pair of labels of a unit with m labels has the weight 1 / (m - 1): all labels count equally.
     """
 
-    sums: Any
-    pairs: Any
-    mean: float
-    chance: float
+    sums: Any  # weighted sums of the distances for every two people, sparse (people, people)
+    pairs: Any  # summed weights of these pairs of labels, sparse (people, people)
+    mean: float  # of the distances of two labels of a unit
+    chance: float  # mean of the distances of any two labels
 
     @classmethod
     def of(cls, codes: Labels, coded: Coded) -> _DistancesAmong:
         """Return the distances among codes (units, people), which are some of those of `coded`."""
         from scipy import sparse
 
-        unit, person = np.nonzero(codes >= 0)
-        m = (codes >= 0).sum(axis=1).astype(float)  # labels of a unit
-        code = codes[unit, person].astype(np.intp)  # of each label, like `unit` and `person`
-        distances = pairwise.measurement_of(coded).distances
-        if coded.is_number:  # rounded to steps of the range: many points would need much memory
+        unit, person = np.nonzero(codes >= 0)  # (labels,) each, like `code`
+        code = codes[unit, person].astype(np.intp)
+        distances = pairwise.measurement_of(coded).distances  # (q, q)
+        if coded.is_number:
             point_of_code, point_values = coded.grid
             code = np.rint(_STEPS * point_values[point_of_code[code]]).astype(np.intp)
             steps = np.arange(_STEPS + 1) / _STEPS
             distances = np.abs(steps[:, None] - steps) ** (2 if coded.ordered == "quadratic" else 1)
         (n, people), q, ones = codes.shape, len(distances), np.ones(len(unit))
+        m = (codes >= 0).sum(axis=1).astype(float)  # labels of each unit, (n,)
         counts = np.bincount(unit * q + code, minlength=n * q).reshape(n, q).astype(float)
         unit_mean = ((counts @ distances) * counts).sum(axis=1) / (m * (m - 1.0))
-        totals = counts.sum(axis=0)
-        weight = sparse.diags_array(1.0 / (m - 1.0))
-        # Rows are units by categories. `labels` has 1 at a person's label, `to_categories` the
-        # label's weighted distance from each category: the product sums distances of two people.
-        # From these sums goes the mean distance on every unit that both people labelled.
+        # For the sums of distances, rows are units by categories, unit * q + code. `labels` has 1
+        # where a person chose the category, `to_categories` the weighted distance of the person's
+        # label from the category: their product adds up the distances of two people's labels.
         labels = sparse.csr_array((ones, (unit * q + code, person)), (n * q, people))
         cells = ((unit * q)[:, None] + np.arange(q)).ravel(), np.repeat(person, q)
         weighted = (distances[code] / (m - 1.0)[unit, None]).ravel()
         to_categories = sparse.csr_array((weighted, cells), (n * q, people))
+        # For what is the same for all labels of a unit, rows are units: 1 where a person labelled.
         labelled = sparse.csr_array((ones, (unit, person)), (n, people))
-        sums = labels.T @ to_categories
-        sums -= labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
-        pairs = labelled.T @ weight @ labelled
+        weight = sparse.diags_array(1.0 / (m - 1.0))
+        unit_means = labelled.T @ (sparse.diags_array(unit_mean) @ weight) @ labelled
+        sums, pairs = labels.T @ to_categories - unit_means, labelled.T @ weight @ labelled
         sums, pairs = (
             sparse.csr_array(matrix - sparse.diags_array(matrix.diagonal()))  # no pair with oneself
             for matrix in (sums, pairs)
         )
-        mean = float(m @ unit_mean) / float(m.sum())
+        totals, mean = counts.sum(axis=0), float(m @ unit_mean) / float(m.sum())
         return cls(sums, pairs, mean, float(totals @ distances @ totals) / float(totals.sum()) ** 2)
 
     def by_sides(self, side: Codes) -> tuple[float, float]:
-        """Return the mean distance of two labels of one side, and that of labels of two sides, from
-        people's `side` (people,).
+        """Return the mean distances of labels within and across sides, by `side` (people,).
 
-        A side with the share s of the people has the weight s (1 - s), two sides the product of
-        their shares, so that a noisier side raises both means equally.
+        Two sides with the shares s and t of the people have the weight s t across. One side has the
+        weight s (1 - s) within, its total across, so that a noisier side raises both means equally.
         """
-        is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)
+        is_member = (side[:, None] == np.arange(side.max() + 1)).astype(float)  # (people, sides)
         share = is_member.mean(axis=0)
         mean = ratio(is_member.T @ (self.sums @ is_member), is_member.T @ (self.pairs @ is_member))
-        weight = np.where(np.isnan(mean), 0.0, np.outer(share, share))
+        weight = np.where(np.isnan(mean), 0.0, np.outer(share, share))  # like `mean` (sides, sides)
         np.fill_diagonal(weight, 0.0)
         across = float(np.nansum(weight * mean) / max(weight.sum(), 1e-300))
         mean_inside = np.diag(mean)
@@ -384,9 +396,7 @@ class _DistancesAmong(NamedTuple):
 
 
 def _orders(stratum: Codes, n_permutations: int, seed: int) -> Codes:
-    """Return orders of people (1 + permutations, people): first that of the data, then random ones
-    that permute people within each `stratum` (people,).
-    """
+    """Return orders (1 + permutations, people): the data's, and random ones within each stratum."""
     rng = np.random.default_rng(seed)
     orders = np.tile(np.arange(len(stratum)), (n_permutations + 1, 1))
     for order in orders[1:]:  # the positions of a stratum get its people, in random order

@@ -345,7 +345,7 @@ def _sums(tau, chance, rng):
     n, mean, two = np.full(tau.shape[:2], tau.shape[2]), people.mean(axis=0), people[0] & people[1]
     features = (calls, mean, calls * mean, mean, two, mean, two, two & people[2])
     grader, person, both, *rest = (each.sum(axis=-1).astype(float) for each in features)
-    return shift.PeopleSums(n, person, n, *rest[:2], n, *rest[2:]), grader, both
+    return shift.HumanSums(n, person, n, *rest[:2], n, *rest[2:]), grader, both
 
 
 def _curves(wide, rng):
@@ -375,7 +375,8 @@ def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
 
     def by_hand(a, b):
-        answers = curves.shares[:, None] * weight * ndtr(curves.relative[:, None] * a + b * at)
+        strictness = curves.strictness_factor[:, None] * a
+        answers = curves.shares[:, None] * weight * ndtr(strictness + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
     found = curves.at(a, b)
@@ -395,7 +396,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     tau = ndtr(spread * rng.normal(size=(1, 5, 500)) + 0.3 * x[:, None])
     sums, *_ = _sums(tau, tau > 0.5, rng)
     found = shift.Noise.along(sums, x[None])
-    mean, two = ((each / sums.n)[0] for each in (sums.person, sums.two2))
+    mean, two = ((each / sums.n1)[0] for each in (sums.one1, sums.two2))
 
     def covariance(k, g):
         square = np.exp(2.0 * (k - g * x))
@@ -411,7 +412,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     assert g == pytest.approx(0.4, abs=0.1)
     assert found.rise[0, 0] == pytest.approx(g, abs=1e-4)
     assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
-    ratios = found.strictness[0] / found.strictness[0, 0]
+    ratios = found.strictness_factor[0] / found.strictness_factor[0, 0]
     assert ratios == pytest.approx(np.exp(-g * (x - x[0])), abs=1e-4)
 
 
@@ -419,14 +420,14 @@ def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     people, grader, both = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
     law = shift.ScoreDistribution.of(people, third=True)
-    level, share = grader.sum(axis=1) / people.n.sum(axis=1), grader / people.n
-    together = (0.5 * (both / people.n - share * law.mean)).sum(axis=1)
-    curves = shift._Curves.of_people(law, np.full((ROWS, 2), 0.5), ONES, level, together)
+    level, share = grader.sum(axis=1) / people.n1.sum(axis=1), grader / people.n1
+    together = (0.5 * (both / people.n1 - share * law.mean)).sum(axis=1)
+    curves = shift._Curves.of_scores(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
     assert np.abs(curves.at(a, b).residuals()).max() < 1e-9
     assert np.median(b) == pytest.approx(0.7, abs=0.1)
-    found = shift.excess_calls(people.n, grader, both, law, fit_sharpness=True)
+    found = shift.excess_calls(people.n1, grader, both, law, fit_sharpness=True)
     assert np.abs(found.share.sum(axis=1)).max() < 1e-9
 
 
@@ -435,9 +436,9 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     people, grader, both = _sums(tau, ndtr(ndtri(tau)), rng)
     law = shift.ScoreDistribution.of(people, third=False)
-    assert shift.excess_calls(people.n, grader, both, law, fit_sharpness=True).fits
+    assert shift.excess_calls(people.n1, grader, both, law, fit_sharpness=True).fits
     # Of three people one is itself.
-    copied = people.person3 / 3.0 + 2.0 / 3.0 * people.two2
-    found = shift.excess_calls(people.n, people.person3, copied, law, fit_sharpness=True)
+    copied = people.one3 / 3.0 + 2.0 / 3.0 * people.two2
+    found = shift.excess_calls(people.n1, people.one3, copied, law, fit_sharpness=True)
     assert not found.fits
     assert np.isnan(found.share).all()

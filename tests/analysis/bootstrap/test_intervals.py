@@ -187,7 +187,7 @@ def test_score_bounds_are_those_of_the_general_walk(k, weight):
     low = lower_bound(statistic, sample, 0.025)
     mirrored = replace(statistic, over=-over), replace(sample, estimate=-estimate)
     expected = [float(low), -float(lower_bound(*mirrored, 0.025))]
-    found = intervals.ratio_bounds(cases, size, np.ones(k), less=less)
+    found = intervals.ratio_bounds(cases, size, np.ones(k), subtracted=less)
     assert found == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
 
 
