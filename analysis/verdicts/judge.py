@@ -136,11 +136,11 @@ def judge(case: VerdictEvidence) -> Verdict:
     decision = _decide(case)
     further_reasons = wording.further_reasons(case, decision.judgement)
     view = case.present if decision.threshold is None else case.tuned
-    kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
+    kappas = [view.kappa, view.bounds.people_kappa] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
     passes = decision.judgement in PASSES  # never a grader that repeats a person's labels
     shorts = [wording.copied_in_words(case) if case.people.copied else decision.short]
-    if passes and view.bounds and not view.bounds.passes_if_wrong:  # if missing labels were wrong
+    if passes and view.bounds and not view.bounds.passes_if_missing_wrong:
         shorts.append(written("short.if_wrong_fails"))
     return {
         **_verdict(case, decision, case.keys, kappas),
@@ -325,7 +325,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
         more, undecided = n_lacking, False
     advice = wording.advice(
         sample.clusters, more, case.noun, undecided=undecided, fault=fault, people=more_people,
-        look=bounds.level.look,
+        look=bounds.deciding.look,
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
     return _inconclusive(case, [*reasons, *advice], more or 0, step)
@@ -333,7 +333,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
 
 def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
     """Decide that no part of the error rate is left to test the grader at this look."""
-    if bounds.level.look:
+    if bounds.deciding.look:
         return _inconclusive(case, [because("looks_used_up")])
     return _inconclusive(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
 
@@ -388,10 +388,10 @@ def _is_informative(case: VerdictEvidence) -> bool:
     above the baselines', and above a share (`min_information`) of human-human kappa.
     """
     bounds, kappa = case.present.bounds, case.present.kappa
-    if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
+    if bounds is None or kappa is None or math.isnan(bounds.people_kappa["estimate"]):
         return False
     best_baseline = case.best_baseline_kappa
-    required = max(best_baseline, case.rule.min_information * bounds.people["estimate"])
+    required = max(best_baseline, case.rule.min_information * bounds.people_kappa["estimate"])
     has_enough_clusters = kappa["n_clusters"] >= case.rule.min_clusters
     return has_enough_clusters and bounds.above_baseline["low"] > required - best_baseline
 

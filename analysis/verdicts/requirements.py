@@ -39,7 +39,7 @@ from evenhand.texts import written
 def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -> Requirements:
     """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
-    people, advantage, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
+    people, advantage, min_kappa = bounds.people_kappa, bounds.above_baseline, case.people.min_kappa
     people_agree = people["low"] > 0 and people["low"] >= min_kappa
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
@@ -59,22 +59,23 @@ def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -
         "people_agree": Requirement(
             requirement.state_of(met=people_agree), why=lambda: people_disagree(case, people),
             is_likely=people["estimate"] >= min_kappa,
-            unsettled=bound_of(people, min_kappa, bounds.level, either_way=True),
+            unsettled=bound_of(people, min_kappa, bounds.deciding, either_way=True),
         ),
         "within_margin": Requirement(
             requirement.state_of(met=difference["low"] > limit, broken=is_below),
             why=could_be_below,
             is_likely=difference["estimate"] > limit,
-            unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
+            unsettled=bound_of(difference, limit, bounds.deciding, known_growth=growth),
         ),
         "above_baselines": Requirement(
             requirement.state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
             why=lambda: [baseline(case, case.present.kappa or advantage, "not_above_baseline")],
-            is_likely=advantage["estimate"] > 0, unsettled=bound_of(advantage, 0.0, bounds.level),
+            is_likely=advantage["estimate"] > 0,
+            unsettled=bound_of(advantage, 0.0, bounds.deciding),
         ),
         **sample,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
-        **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
+        **({"gross": gross_errors_are_rare(case, gross)} if (gross := case.gross_errors) else {}),
     }  # fmt: skip
 
 

@@ -119,13 +119,13 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
         further += _fixable_mistake(case)
     further += _missing_labels(case)
     bounds = view.bounds if judgement in (*PASSES, "inconclusive") else None
-    if bounds and (row := bounds.if_wrong) and not math.isnan(row["low"]):
-        outcome = "holds" if bounds.passes_if_wrong else "fails"  # with missing labels as wrong
+    if bounds and (row := bounds.if_missing_wrong) and not math.isnan(row["low"]):
+        outcome = "holds" if bounds.passes_if_missing_wrong else "fails"
         outcome = "inconclusive" if judgement == "inconclusive" else outcome
         text = written(f"because.if_wrong_{outcome}", figures=figures(case, bounds, row))
         further.append(Reason(text))
-    if case.gross is not None and judgement in PASSES:
-        further.append(gross_errors(case, case.gross))
+    if case.gross_errors is not None and judgement in PASSES:
+        further.append(gross_errors(case, case.gross_errors))
     audit, allowed = case.injection, case.rule.injection
     if audit is not None and not audit.beyond(allowed):
         further += injected(audit, allowed)
@@ -168,7 +168,7 @@ def _has_interval(case: VerdictEvidence) -> bool:
 def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
     """Return a reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
     bounds, row = case.present.bounds, next(iter(case.recoded), None)  # the recoding that is best
-    if bounds is None or row is None or not row["estimate"] >= bounds.people["estimate"] / 2:
+    if bounds is None or row is None or not row["estimate"] >= bounds.people_kappa["estimate"] / 2:
         return []
     recoded_as = statistics.text_of(row["remarks"])
     return [because(_RECODED[row["at"]], reading=recoded_as, kappa=row["estimate"])]
@@ -332,7 +332,7 @@ def advice(
 
 def compared(case: VerdictEvidence, bounds: Bounds) -> str:
     """Return the deciding comparison in words: both kappas, and the figures of `figures`."""
-    row, people = case.deciding_difference(bounds), bounds.people["estimate"]
+    row, people = case.deciding_difference(bounds), bounds.people_kappa["estimate"]
     return figures(case, bounds, row, kappa=people + row["estimate"], people=people)
 
 
@@ -344,7 +344,7 @@ def figures(
     """
     alpha, margin, share = ALPHA, evidence.margin_of(row), 0.0
     if bounds:
-        alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share
+        alpha, share = bounds.deciding.alpha / n_bounds, bounds.deciding.margin_share
         margin = bounds.margin if math.isnan(margin) else margin
     people = "two annotators" if case.people.number == 2 else f"{case.people.number} annotators"
     return written(
