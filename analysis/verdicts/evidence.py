@@ -472,25 +472,21 @@ def shared_level(
 
 def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bounds:
     """Add the rows of a comparison and return them, without the worst case."""
-    alpha, margin, share = level.alpha, comparison.margin, comparison.margin_share
+    alpha, margin = level.alpha, comparison.margin
 
     def add(statistic: str, interval: Interval, note: Note = "", **limits: Any) -> ResultRow:
         """Add a row with bounds at the `level`; `limits` are further fields of `Deciding`."""
         bounds, key = interval.as_deciding(replace(level, **limits)), comparison.view.row_key
         return rows.added(statistic, bounds, comparison.counts, **key, note=note)
 
-    pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     difference = comparison.difference_bounds.interval_or_remark(comparison.difference, alpha)
-    difference_row = add(NON_INFERIORITY, difference, pooled, margin=margin, margin_share=share)
-    like_these_row, like_these = None, _interval_like_these(comparison, difference, alpha)
-    if like_these is not None:
-        people_variance = comparison.people_variance
-        variance = people_variance + standard_error(comparison.difference_influence) ** 2
-        from_people = people_variance / variance if variance > 0 else 0.0
-        like_these_row = add(
-            NON_INFERIORITY_PEOPLE, like_these, people=comparison.n_people, from_people=from_people,
-            bar=-margin,  # a `margin` would repeat its remark in the note of this row
-        )  # fmt: skip
+    at_margin: dict[str, Any] = {"margin": margin, "margin_share": comparison.margin_share}
+    like_these = _over_people(comparison, difference, alpha)
+    variance = comparison.people_variance + standard_error(comparison.difference_influence) ** 2
+    from_people = comparison.people_variance / variance if variance > 0 else 0.0
+    people: dict[str, Any] = {"people": comparison.n_people, "from_people": from_people}
+    people["bar"] = -margin  # a `margin` would repeat its remark in the note of this row
+    pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     lead = comparison.baseline_difference
     above = comparison.baseline_bounds.interval_or_remark(lead, alpha)
     constant = Remark("constant_rater") if comparison.is_constant else ""
@@ -499,7 +495,8 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     people_kappa = _people_kappa(comparison, alpha, rows.heaviest)
     to_pass, sample = _clusters_to_pass(comparison, difference, level), comparison.sample
     return Bounds(  # rows are added in this order
-        difference=difference_row, like_these=like_these_row,
+        difference=add(NON_INFERIORITY, difference, pooled, **at_margin),
+        like_these=add(NON_INFERIORITY_PEOPLE, like_these, **people) if like_these else None,
         above_baseline=add(ABOVE_BASELINE, above, constant, bar=0.0),
         people_kappa=add(PEOPLE_KAPPA, people_kappa, pooled),
         chance=add(CHANCE, Interval.point(comparison.chance_within), margin=margin),
@@ -527,7 +524,7 @@ def _add_worst_case(
     at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
     difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
-        difference = _interval_like_these(worst_case, difference, level.alpha) or difference
+        difference = _over_people(worst_case, difference, level.alpha) or difference
     key = worst_case.view.row_key
     return rows.added(IF_WRONG, difference.as_deciding(at_margin), worst_case.counts, **key)
 
@@ -559,9 +556,7 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
     return Interval(estimate, max(estimate - below, least), min(estimate + above, 1.0))
 
 
-def _interval_like_these(
-    comparison: Comparison, difference: Interval, alpha: float
-) -> Interval | None:
+def _over_people(comparison: Comparison, difference: Interval, alpha: float) -> Interval | None:
     """Widen the interval of the `difference` from these people to people like these; None for fewer
     than three people, and without a level or bounds.
     """
@@ -632,11 +627,8 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     from the interval, half the width of which is a quantile of t times the standard error.
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
-    like_these = {
-        (row["rubric"], row["rater_b"]): row["deciding"]
-        for row in with_people
-        if row["statistic"] == NON_INFERIORITY_PEOPLE
-    }
+    people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
+    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
     pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
@@ -647,11 +639,10 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - deciding.alpha))
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
         share = over_people.from_people  # of the sum of both variances; NaN if not known
-        pilot = Pilot(
+        pilots_of_graders.append(Pilot(
             rubric=rubric, grader=grader, difference=row["estimate"], margin=deciding.margin,
             of_clusters=of_clusters, clusters=row["n_clusters"],
             of_people=of_clusters * share / (1.0 - share), people=over_people.people,
             alpha=deciding.next_alpha,
-        )  # fmt: skip
-        pilots_of_graders.append(pilot)
+        ))  # fmt: skip
     return pilots_of_graders

@@ -439,7 +439,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"
     coverage = row("coverage", 0.8998, 0.95, 0.97, rater_a="")
-    (told,) = wording.unanswered(Answers(coverage), 0.9, "item")
+    (told,) = wording.unanswered_reasons(Answers(coverage), 0.9, "item")
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
