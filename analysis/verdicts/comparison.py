@@ -378,17 +378,11 @@ class Comparator:
         subtracted = (1.0 - margin_share) * people_kappas
         tested_quantity = kappas - subtracted
 
-        # The weight of each cluster: the number of its units times its sampling weight.
-        sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
-        support = Support.of(overlap, jackknife, [grader])
-        unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
         counts_by_label = label_counts(coded, overlap.raters)  # of people, (units, q)
+        unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
         label_totals = unit_weights @ counts_by_label
         label_shares = label_totals / max(label_totals.sum(), 1.0)
-        minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
-        effective = effective_size(sizes) if sizes.any() else 0.0
-        counts = jackknife.count(coded.clusters, units)
         has_two = units & (counts_by_label.sum(axis=1) > 1)
         # Verdicts bound people's kappa by the number of clusters in which they differ, as if every
         # difference were as large. On an ordered scale that is wrong: all clusters then count as
@@ -396,6 +390,14 @@ class Comparator:
         differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
         n_differ = jackknife.count(coded.clusters, differs)[1]
         n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
+
+        # The weight of each cluster: the number of its units times its sampling weight.
+        sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
+        minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
+        effective = effective_size(sizes) if sizes.any() else 0.0
+        counts = jackknife.count(coded.clusters, units)
+
+        support = Support.of(overlap, jackknife, [grader])
         codes = coded.codes[:, grader].astype(np.intp)
         variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(

@@ -15,7 +15,9 @@ name the grader to use, or what to label first. A *look* is an interim analysis 
 
 A verdict follows from requirements (`requirement.Requirement`). Each is *met* if its bound clears a
 limit, *broken* if the other bound lies beyond it, else *open*; and it is *likely* if the estimate
-clears the limit. Those in `agreement` are by the names in `requirements.as_good_as_people`.
+clears the limit. `agreement` are those of `as_good_as_people`, by name: "people_agree" (with one
+another), "within_margin", "above_baselines", "enough_clusters", "enough_minority" (clusters with a
+minority label), "answers" and, on an ordered scale, "gross" (errors).
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ MOST_PEOPLE = 5
 """Largest multiple of the present number of annotators that is advised."""
 ITEMS_AT_RANDOM = 60
 """Number of items to label at random where further labels were given to selected items."""
+_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 
 
 class Verdict(TypedDict):
@@ -218,9 +221,6 @@ def _is_large(agreement: Requirements) -> bool:
     return agreement["enough_clusters"].is_met and agreement["enough_minority"].is_met
 
 
-_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
-
-
 def _inconclusive(
     case: VerdictEvidence,
     reasons: Sequence[Reason] = (),
@@ -294,9 +294,9 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
         return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
-    people = agreement["people_agree"]
-    if not people.is_met and not people.is_likely:
-        return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
+    people_agree = agreement["people_agree"]
+    if not people_agree.is_met and not people_agree.is_likely:
+        return _inconclusive(case, people_agree.why(), step=NextStep(kind="rubric", number=0))
     if requirement.all_met(agreement):
         return _inconclusive(case)
     return _label_more(case, bounds, agreement, fault)

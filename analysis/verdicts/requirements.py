@@ -50,10 +50,10 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     kappa = case.present.kappa or advantage
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    known_growth = None  # of the sample, to show that the grader is within the margin
+    known_growth = None  # factor by which the sample must grow to show that it is within the margin
     if difference is bounds.difference and difference["estimate"] > limit:
-        # The score test has computed it: inf if no number of clusters would do. For people like
-        # these, and for a grader below the margin, `Bound` computes it from the interval.
+        # The score test has computed it; it is inf if no number of clusters would do. For people
+        # like these, and for a grader below the margin, `Bound` computes it from the interval.
         to_pass = bounds.clusters_to_pass
         known_growth = to_pass["estimate"] / difference["n_clusters"] if to_pass else math.inf
 
@@ -231,6 +231,8 @@ MINORITY = "reference_rarer_clusters"  # number of clusters with a minority labe
 EFFECTIVE = "reference_clusters_worth"  # effective number of clusters
 STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
 """All statistics that `add_reference_rows` adds."""
+_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
+"""Names of figures in sentences."""
 
 
 def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, error: float) -> None:
@@ -326,6 +328,7 @@ def judge_against_reference(
     rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
+    # On categories; only if the grader gives none are its binary labels compared as they are.
     views = (rows.evidence.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.evidence.get((case.grader, BINARY_ALL, HELD_OUT))
@@ -361,26 +364,26 @@ def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
     state = requirement.state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(
         state,
-        why=lambda: [_figure(row, noun, "bar_missed" if state == "broken" else "bar_open")],
+        why=lambda: [_figure_reason(row, noun, "bar_missed" if state == "broken" else "bar_open")],
         is_likely=row["estimate"] > bar,
         unsettled=bound_of(row, bar, deciding),
     )
 
 
 def _decide(
-    case: VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
+    case: VerdictEvidence, present: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
-    """Decide on a grader's labels as they are (`view`), else at a `tuned` threshold."""
+    """Decide on a grader's labels as they are (`present`), else at a `tuned` threshold."""
     fields = {**case.fields, "reference": case.rule.reference}
     inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
-    if view is None:
+    if present is None:
         return replace(inconclusive, reasons=[because("few_shared")])
-    if says(view.figures[0]["remarks"], "no_level"):  # only a report is an interim analysis
+    if says(present.figures[0]["remarks"], "no_level"):  # only a report is an interim analysis
         step = NextStep(kind="look", number=0)
         return replace(inconclusive, reasons=[because("not_a_look")], step=step)
-    requirements = dict(_agrees(case, view))
+    requirements = dict(_agrees(case, present))
     if requirement.all_met(requirements):
-        return _pass(case, view)
+        return _pass(case, present)
     advised = case.tuned.advised
     is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
@@ -388,7 +391,7 @@ def _decide(
     answers_first = {"answers": requirements["answers"], **requirements}  # order of the reasons
     if against := requirement.reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fault = view.sample, requirement.likely_fault(requirements)
+    sample, fault = present.sample, requirement.likely_fault(requirements)
     if sample.clusters < case.rule.min_clusters:  # the advice says so: it is no further reason
         del requirements["enough_clusters"]
     more = sample.more_to_settle(case.rule, requirements)
@@ -404,7 +407,7 @@ def _pass(
     value = threshold["estimate"] if threshold else None
     at = f" at threshold {value:.3g}" if value is not None else ""
     head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
-    figures = [_figure(row, case.noun, "bars_cleared") for row in view.figures]
+    figures = [_figure_reason(row, case.noun, "bars_cleared") for row in view.figures]
     if value is not None:
         short = written("short.at_threshold", threshold=value)
         figures = [replace(figure, short=short) for figure in figures]
@@ -413,23 +416,20 @@ def _pass(
     return Decision("agrees_with_reference", head, reasons, holds_for=holds_for, threshold=value)
 
 
-_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-
-
-def _figure(
-    row: ResultRow, noun: str, short: Literal["bars_cleared", "bar_missed", "bar_open"]
+def _figure_reason(
+    row: ResultRow, noun: str, short_name: Literal["bars_cleared", "bar_missed", "bar_open"]
 ) -> Reason:
-    """Return a reason with a figure and its limit; `short` names its words for a table."""
+    """Return a reason with a figure and its limit; `short_name` is of its words for a table."""
     deciding, name = row["deciding"] or Deciding(), _NAMES[row["statistic"]]
     if math.isnan(row["estimate"]):
         text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))
-        short_text = written("short.undefined")
+        short = written("short.undefined")
     else:
         bar = deciding.bar
         estimate, low = (shown_apart(row[end], [bar]) for end in ("estimate", "low"))
         fields = {"name": name, "estimate": estimate, "low": low, "bar": bar}
         interval = wording.interval_of(row["low"], row["high"], bar, alpha=deciding.alpha)
         text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
-        short_text = written(f"short.{short}", **fields)
+        short = written(f"short.{short_name}", **fields)
     text = text[0].upper() + text[1:]
-    return Reason(written("because.reference_figures", figures=text), short_text)
+    return Reason(written("because.reference_figures", figures=text), short)

@@ -25,8 +25,7 @@ from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import texts, written
 
-MOST_PARTS = 3
-"""Most parts of the sample that a sentence names."""
+MOST_PARTS = 3  # of the sample that a sentence names
 Judgement = Literal[
     "can_replace", "can_replace_at_threshold", "agrees_with_reference", "only_with_correction",
     "inconclusive", "disagrees_with_reference", "do_not_use",

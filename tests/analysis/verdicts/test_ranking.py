@@ -429,7 +429,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     (told,) = versions._sentences(SimpleNamespace(**drift, rate_change=None, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
-    told = requirements._figure(kappa, "unit", "bar_open")
+    told = requirements._figure_reason(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
     (figure,) = Source(Analysis([kappa]), ReportContext("")).rubric("r").select("reference_kappa")
