@@ -105,9 +105,9 @@ def with_missing_as_wrong(
     labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
 ) -> GraderView | None:
     """Return the view with every missing label of the grader replaced by the label furthest from
-    the annotators' labels of that unit; None where no label is missing. It takes no part of the
-    error rate: it is the worst case of a comparison that is made anyway. `cluster_weights` are
-    (clusters,).
+    the annotators' labels of that unit; None where no label is missing. The view takes no part of
+    the error rate: it is the worst case of a comparison that is made anyway. `cluster_weights` have
+    the shape (clusters,).
     """
     coded, grader = view.coded, view.grader
     people = list(coded.humans_not_copied(grader))

@@ -85,7 +85,7 @@ class Decision:
 
     judgement: Judgement
     head: str  # its first sentence
-    reasons: Sequence[Reason] = field(default_factory=list)  # with advice on what would decide last
+    reasons: Sequence[Reason] = field(default_factory=list)  # the advice, if any, comes last
     more: int = 0  # number of further clusters that would decide, 0 if unknown
     holds_for: HoldsFor = ""
     threshold: float | None = None  # at which a pass holds, if not for the labels as they are
