@@ -173,7 +173,7 @@ def judged(
     passes = (
         bounds.difference["low"] > -MARGIN
         and bounds.above_baseline["low"] > 0
-        and bounds.people["low"] >= RULE.min_people_kappa
+        and bounds.people_kappa["low"] >= RULE.min_people_kappa
         and bounds.minority_clusters["estimate"] >= RULE.min_rarer
     )
     return int(passes), bounds.difference["estimate"]

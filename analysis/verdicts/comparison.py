@@ -1,10 +1,13 @@
 """Compare a grader with people: estimates, and bounds on them for a verdict.
 
-`grader_views` yields the label views on which a grader is compared: the rubric's categories, or
-binary labels if it gives no categories; and, if it gives probabilities, its binary labels at
-thresholds tuned on other clusters. `Comparator.compare` turns a view into a `Comparison`.
-Grader-human and human-human kappa are computed on the same units with the same weights
-(`analysis.agreement.pairs`); `Support` and `ScoreBounds` bound them.
+1. `grader_views` yields the labels on which each grader is compared, as a `GraderView`.
+2. `Comparator.compare` turns a view into a `Comparison`. Grader-human and human-human kappa are
+   computed on the same units with the same weights (`analysis.agreement.pairs`).
+3. `ScoreBounds` bound these kappas, from a `Support`: the clusters as observed, and the same
+   clusters with other labels that the grader could have given (`analysis.bootstrap.bounds`).
+
+Clusters are left out one at a time (jackknife). Arrays of (rows,) have the value in all data first,
+then the values without each cluster.
 """
 
 from __future__ import annotations
@@ -39,15 +42,12 @@ TUNED_FOR = "kappa"
 
 @dataclass(frozen=True)
 class GraderView:
-    """A view of the labels of the `grader` (column of `coded`), with those of other raters. `at`
-    distinguishes views of one subset: "" for labels as they are, `HELD_OUT` or `UNTUNED`.
-    """
+    """One grader's labels of one kind, such as binary ones, with those of the other raters."""
 
     coded: Coded
-    grader: int
-    at: str = ""
-    shares_level: bool = True
-    """False if it gets no part of the error rate, as another view of the same labels has it."""
+    grader: int  # its column in `coded`
+    at: str = ""  # "" for labels as they are, else `HELD_OUT` or `UNTUNED`
+    shares_level: bool = True  # False if another view has its part of the error rate
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -62,10 +62,11 @@ class GraderView:
 
 
 def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
-    """Yield the views of every grader's labels that verdicts use: of the labels as they are, which
-    are categories, or binary if the grader gives only probabilities; if the threshold of such a
-    grader was tuned, also of its labels before tuning (`UNTUNED`); and, for probabilities that can
-    be tuned, of binary labels at thresholds tuned on other clusters (`HELD_OUT`).
+    """Yield the views of every grader's labels that verdicts use, by what the grader gives:
+
+    - categories, or the rubric has no binary label: the categories;
+    - only probabilities: binary labels at its threshold; if that was tuned, also `UNTUNED`;
+    - probabilities that can be tuned, with or without categories: also `HELD_OUT`.
     """
     binary = labels.on_binary() if labels.has_binary else None
     categories = labels.on_categories()
@@ -79,8 +80,9 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         elif not is_tuned:
             yield GraderView(binary, grader)
         else:
-            # `HELD_OUT` below yields these labels again, whose thresholds are held out already (see
-            # `with_held_out_thresholds`), and takes their part of the level; `UNTUNED` has its own.
+            # `binary` has these labels at held-out thresholds already (`with_held_out_thresholds`).
+            # `HELD_OUT` below repeats them, and takes their part of the error rate. `UNTUNED` keeps
+            # the part that it had before tuning: a comparison that was made still counts as one.
             yield GraderView(binary, grader, shares_level=False)
             has_probability = ~np.isnan(labels.positive[:, grader])
             untuned = labels.scale.untuned_threshold_for(name)
@@ -90,7 +92,7 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         is_tunable = grader in tunable and tuning.has_both_verdicts(labels, grader, majority)
         if binary is None or not is_tunable:
             continue
-        if is_tuned:  # the same labels as above
+        if is_tuned:
             yield GraderView(binary, grader, HELD_OUT)
         else:
             default = labels.scale.threshold_for(name)
@@ -103,10 +105,9 @@ def with_missing_as_wrong(
     labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
 ) -> GraderView | None:
     """Return the view with every missing label of the grader replaced by the label furthest from
-    the annotators' labels of that unit; None where no label is missing.
-
-    `cluster_weights` (clusters,) are the weights of the clusters. The view takes no part of the
-    error rate: it is the worst case of a comparison that is made anyway.
+    the annotators' labels of that unit; None where no label is missing. The view takes no part of
+    the error rate: it is the worst case of a comparison that is made anyway. `cluster_weights` have
+    the shape (clusters,).
     """
     coded, grader = view.coded, view.grader
     people = list(coded.humans_not_copied(grader))
@@ -145,10 +146,90 @@ _MIN_SPREAD = 1e-9
 
 
 @dataclass(frozen=True)
+class Support:
+    """The points whose weights score bounds vary, for one grader's kappa with people, or for the
+    difference of two graders' kappas.
+
+    A *point* is what a row of the jackknife leaves out: a cluster or, of very many clusters, a
+    group of them. First come the observed points. The same points follow, once for each other label
+    that a grader could have given: errors that have not occurred yet.
+    """
+
+    sums: Array
+    """What each point adds to each person's table with a grader, (points, tables, 2 + 2q): its
+    size, the summed distance of labels, both raters' counts of q labels (`bounds.table_sums`)."""
+    weights: Array  # of the points, (points,)
+    distance: Array  # of two labels, (q, q)
+    left_out_by: Codes  # jackknife row, from 0, that leaves out each observed point, (observed,)
+    n_graders: int  # 2: the tables of the first come first, and kappa is theirs minus the second's
+
+    @classmethod
+    def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
+        """Return the support for graders (columns) on the units of their `overlap` with people."""
+        coded, clusters_per_point = overlap.coded, jackknife.clusters_in_row
+        weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
+
+        def table_sums(codes: Codes) -> Array:
+            """Return the sums (rows, tables, 2 + 2q) of a grader's tables by point left out."""
+            return jackknife.omitted_sums(overlap.sums_with_rater(codes) * weight[:, None, None])
+
+        graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
+        graders_sums = [table_sums(codes) for codes in graders_codes]
+        observed = np.concatenate(graders_sums, axis=1)
+        left_out_by = np.flatnonzero(observed.any(axis=(1, 2)))  # points without labels are none
+        unobserved = []
+        step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
+        counts = label_counts(coded, overlap.raters)
+        for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
+            for changed, codes in enumerate(graders_codes):  # one grader's labels become `label`
+                sums = [*graders_sums]
+                sums[changed] = table_sums(np.where(codes >= 0, label, -1))
+                # In a point that is a group, only one of its clusters changes.
+                change = (np.concatenate(sums, axis=1) - observed) / clusters_per_point
+                unobserved.append((observed + change)[left_out_by])
+        n_observed, n_unobserved = len(left_out_by), len(left_out_by) * len(unobserved)
+        # Column 0 is a table's size. Units, and so clusters, count once for each grader.
+        n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
+        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
+        # With m units in a cluster, all unobserved points together weigh half a cluster (`PSEUDO`)
+        # divided by sqrt(m): the geometric mean of half a cluster and of half a unit, 1/m of that.
+        pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
+        weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
+        points = np.concatenate([observed[left_out_by], *unobserved])
+        return cls(points, weights, measurement_of(coded).distances, left_out_by, len(graders))
+
+    def score_bounds(
+        self, values: Array, effective: float, subtracted: Array | None = None
+    ) -> ScoreBounds:
+        """Return the bounds of the statistic `values` (rows,): mean kappa of the tables, or that
+        minus `subtracted` (rows,), such as people's kappa, which the grader's labels cannot change.
+        `effective` is the effective number of clusters.
+        """
+        n_observed, n_points = len(self.left_out_by), len(self.weights)
+        rows = np.concatenate([[0], 1 + self.left_out_by])  # row 0 has all data
+        # `Kappas` needs a mean over points: each point's value is the estimate plus its influence.
+        # With another label of the grader a point has the same value: values repeat, as points do.
+        linear = np.zeros(n_points)
+        if subtracted is not None and n_observed:
+            by_point = subtracted[0] + bounds.influence(subtracted[rows])
+            linear -= np.tile(by_point, n_points // n_observed)
+        statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
+        # Standard errors are computed from the points' influence, a linear approximation. If the
+        # jackknife varies more than that does in the data, they are stretched.
+        in_data = np.where(np.arange(n_points) < n_observed, 1.0 / max(n_observed, 1), 0.0)
+        spread = float(np.sqrt((in_data * statistic.at(in_data)[1] ** 2).sum()))
+        stretch = 1.0
+        if n_observed > 1 and spread > _MIN_SPREAD:
+            stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
+        sample = bounds.Sample(np.array(values[0]), n_observed, effective, np.array(stretch))
+        return ScoreBounds(statistic, sample)
+
+
+@dataclass(frozen=True)
 class ScoreBounds:
     """Score bounds of a mean kappa or a difference of kappas: the values that a test just rejects,
     by the variance under the tested value. `statistic` is a function of the weights of the points
-    of a `Support`; `sample` has its `estimate` in the data, and the numbers of clusters.
+    of a `Support`; `sample` has its estimate in the data, and the numbers of clusters.
     """
 
     statistic: bounds.Kappas
@@ -171,8 +252,8 @@ class ScoreBounds:
         return self.interval(estimate, alpha)
 
     def interval(self, estimate: float, alpha: float) -> Interval:
-        """Return `estimate`, the statistic or the statistic less a constant (such as the kappa of a
-        baseline), with both one-sided bounds of the statistic less the same constant.
+        """Return `estimate` with both one-sided bounds, at the distances of the statistic's bounds.
+        It may be the statistic minus a constant, such as the lead of kappa over a baseline's kappa.
         """
         below, above = self.reach(alpha)
         return Interval(estimate, estimate - below, estimate + above)
@@ -196,7 +277,7 @@ class ScoreBounds:
             return math.inf
 
         def is_enough(factor: float) -> bool:
-            # Observed points weigh 1 (`Support`); unobserved labels weigh less, and do not grow.
+            # Observed points weigh 1 (`Support`); unobserved ones weigh less, and do not grow.
             larger_base = np.where(statistic.base >= 1.0, factor, 1.0) * statistic.base
             clusters, effective = factor * sample.clusters, factor * sample.effective_clusters
             larger_sample = replace(sample, clusters=clusters, effective_clusters=effective)
@@ -216,46 +297,33 @@ class ScoreBounds:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A grader compared with people on one label view.
+    """A grader compared with people on one label view; influences are (clusters,).
 
-    Arrays of (rows,) have the value of all data first, then the values without each cluster;
-    influences are (clusters,). `counts` are numbers of units and clusters, `units` (units,) a mask,
-    `sample` the clusters: all, effective, and with a minority label.
-
-    `difference` is grader-human kappa k minus human-human kappa K, `margin` how far it may lie
-    below 0. `margin_share` is s if the margin is the share s of K, and 0 if it is a fixed number.
-    The *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too; with
-    a fixed margin it is the difference. `difference_influence` and `difference_bounds` belong to
-    it, and `null` is its value at the margin. `kappas` (rows,) are grader-human kappa;
-    `baseline_bounds` bound it, and so its lead over `best_baseline_kappa`.
-    `people_kappa` is the kappa of `n_people` people with one another, `people_differ` the numbers
-    of clusters in which they gave different labels to a unit, and in which only the same.
-    `people_variance` is the variance of the difference over people, NaN for fewer than three or if
-    not requested.
-    `chance_agreement` is that of two raters with people's shares of the labels. `is_constant`: the
-    grader gave one label only; `is_pooled`: some people share a table.
+    With grader-human kappa k, human-human kappa K and a margin that is the share s of K, the
+    *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too. It is the
+    difference k - K if the margin is a fixed number (s = 0).
     """
 
     view: GraderView
-    counts: tuple[int, int]
-    units: Mask
-    sample: ClusterCounts
-    difference: float
-    difference_influence: Array
-    margin: float
-    margin_share: float
-    difference_bounds: ScoreBounds
-    kappas: Array
+    counts: tuple[int, int]  # numbers of the units compared and of their clusters
+    units: Mask  # (units,), the units compared
+    sample: ClusterCounts  # clusters: all, effective, and with a minority label
+    difference: float  # k - K
+    difference_influence: Array  # of the tested quantity
+    margin: float  # how far the difference may lie below 0
+    margin_share: float  # s; 0 for a fixed margin
+    difference_bounds: ScoreBounds  # of the tested quantity
+    kappas: Array  # k, (rows,)
     best_baseline_kappa: float
-    baseline_bounds: ScoreBounds
+    baseline_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
-    people_kappa: float
-    people_differ: tuple[int, int]
-    people_influence: Array
-    people_variance: float
-    chance_agreement: float
-    is_constant: bool
-    is_pooled: bool
+    people_kappa: float  # K
+    people_differ: tuple[int, int]  # clusters with a unit on which people differ, and the others
+    people_influence: Array  # of K
+    people_variance: float  # of the difference, over people; NaN for under three, or not requested
+    chance_agreement: float  # of two raters with people's shares of the labels
+    is_constant: bool  # the grader gave one label only
+    is_pooled: bool  # some people share a table
 
     @property
     def baseline_difference(self) -> float:
@@ -264,9 +332,9 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity at the margin: 0 with a `margin_share`, else -`margin`."""
-        # Tested quantity - difference = `margin_share` x people's kappa: the margin, or 0.
-        return float(self.difference_bounds.sample.estimate) - self.difference - self.margin
+        """Value of the tested quantity if k - K is -`margin`: 0 if that is s K, else -`margin`."""
+        tested_quantity = float(self.difference_bounds.sample.estimate)
+        return tested_quantity - self.difference - self.margin  # the first two differ by s K, or 0
 
     @cached_property
     def chance_within(self) -> float:
@@ -297,139 +365,66 @@ class Comparator:
         key = coded.subset, coded.kinds  # people's labels are the same in all views of a subset
         if key not in self._kappa_means:
             self._kappa_means[key] = KappaMeans(coded, jackknife, [deciding_kappa(coded)])
-        means = with_and_among_humans(self._kappa_means[key], coded, grader, self.min_people)
-        units, grader_mean, people_mean = means
+        units, grader_mean, people_mean = with_and_among_humans(
+            self._kappa_means[key], coded, grader, self.min_people
+        )
         if grader_mean is None:
             return None
         kappas = grader_mean.values
         people_kappas = people_mean.values if people_mean else np.full(len(kappas), np.nan)
-        people_kappa, share = float(people_kappas[0]), self.margin_share
-        if not share and 0 < MAX_MARGIN_SHARE * people_kappa < self.margin:
-            share = MAX_MARGIN_SHARE  # a fixed margin is capped at this share of people's kappa
-        subtracted = (1.0 - share) * people_kappas  # to get the tested quantity (`Comparison`)
+        people_kappa, margin_share = float(people_kappas[0]), self.margin_share
+        if not margin_share and 0 < MAX_MARGIN_SHARE * people_kappa < self.margin:
+            margin_share = MAX_MARGIN_SHARE  # a fixed margin is capped at this share
+        subtracted = (1.0 - margin_share) * people_kappas
+        tested_quantity = kappas - subtracted
+
+        overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
+        counts_by_label = label_counts(coded, overlap.raters)  # of people, (units, q)
+        unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
+        label_totals = unit_weights @ counts_by_label
+        label_shares = label_totals / max(label_totals.sum(), 1.0)
+        has_two = units & (counts_by_label.sum(axis=1) > 1)
+        # Verdicts bound people's kappa by the number of clusters in which they differ, as if every
+        # difference were as large. On an ordered scale that is wrong: all clusters then count as
+        # differing, which makes that bound void.
+        differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
+        n_differ = jackknife.count(coded.clusters, differs)[1]
+        n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
 
         # The weight of each cluster: the number of its units times its sampling weight.
         sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
-        overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
-        support = Support.of(overlap, jackknife, [grader])
-        unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
-        counts_by_label = label_counts(coded, overlap.raters)  # of people, (units, q)
-        label_totals = unit_weights @ counts_by_label
-        label_shares = label_totals / max(label_totals.sum(), 1.0)
         minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)
-        by_two = units & (counts_by_label.sum(axis=1) > 1)
-        # With an order some differences count less: then all clusters are taken to differ.
-        differ = by_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
-        n_differ, n = (jackknife.count(coded.clusters, mask)[1] for mask in (differ, by_two))
+
+        support = Support.of(overlap, jackknife, [grader])
         codes = coded.codes[:, grader].astype(np.intp)
         variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(
-            view=view, counts=counts, units=units, is_pooled=grader_mean.pooled,
+            view=view, counts=counts, units=units,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
-            difference_influence=bounds.influence(kappas - subtracted),
-            difference_bounds=support.score_bounds(kappas - subtracted, effective, subtracted),
-            margin=share * people_kappa if share else self.margin, margin_share=share,
-            kappas=kappas, is_constant=len(np.unique(codes[units])) < 2,
-            best_baseline_kappa=best_baseline_kappa,
+            difference_influence=bounds.influence(tested_quantity),
+            margin=margin_share * people_kappa if margin_share else self.margin,
+            margin_share=margin_share,
+            difference_bounds=support.score_bounds(tested_quantity, effective, subtracted),
+            kappas=kappas, best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_differ=(n_differ, n - n_differ), people_variance=variance,
-            people_influence=bounds.influence(people_kappas),
+            people_differ=(n_differ, n_alike), people_influence=bounds.influence(people_kappas),
+            people_variance=variance,
             chance_agreement=float((label_shares**2).sum()),
+            is_constant=len(np.unique(codes[units])) < 2, is_pooled=grader_mean.pooled,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Support:
-    """Support of the score bounds of one grader's kappa, or of the difference of two graders'. A
-    *point* is what a row of the jackknife leaves out: a cluster or, of very many, a group of them.
-    The observed points come first. The same points follow with every other label that a grader
-    could have given: errors that have not occurred yet. These weigh half a cluster in all
-    (`bounds.PSEUDO`), less if clusters are large.
-
-    `sums` (points, tables, 2 + 2q) are what each point adds to each table with a grader: its size,
-    the summed distance of labels, and both raters' counts of the q labels (`bounds.table_sums`).
-    `weights` (points,) are the points' weights, `distance` (q, q) the distances of labels.
-    `clusters` (observed points,) number the jackknife's rows that leave these out, from 0.
-    """
-
-    sums: Array
-    weights: Array
-    distance: Array
-    clusters: Codes
-    n_graders: int
-
-    @classmethod
-    def of(cls, overlap: Overlap, jackknife: Resamples, graders: Sequence[int]) -> Support:
-        """Return the support for graders on these units; for two, of the first minus the second."""
-        coded, clusters_per_point = overlap.coded, jackknife.clusters_in_row
-        weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
-
-        def table_sums(codes: Codes) -> Array:
-            by_cluster = overlap.sums_with_rater(codes) * weight[:, None, None]
-            return jackknife.omitted_sums(by_cluster)  # a point: the clusters that a row leaves out
-
-        graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
-        graders_sums = [table_sums(codes) for codes in graders_codes]
-        observed = np.concatenate(graders_sums, axis=1)
-        clusters = np.flatnonzero(observed.any(axis=(1, 2)))
-        unobserved = []
-        step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
-        counts = label_counts(coded, overlap.raters)
-        for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
-            for changed, codes in enumerate(graders_codes):  # one grader's labels are changed
-                all_sums = [*graders_sums]
-                all_sums[changed] = table_sums(np.where(codes >= 0, label, -1))
-                mean_change = (np.concatenate(all_sums, axis=1) - observed) / clusters_per_point
-                # Of a group of clusters only one changes.
-                unobserved.append((observed + mean_change)[clusters])
-        n_observed, n_unobserved = len(clusters), len(clusters) * len(unobserved)
-        # Column 0 is a table's size. Units, and so clusters, count once for each grader.
-        n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
-        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
-        # In all, the geometric mean of the weights of half a cluster and of half a unit.
-        pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
-        weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
-        points = np.concatenate([observed[clusters], *unobserved])
-        return cls(points, weights, measurement_of(coded).distances, clusters, len(graders))
-
-    def score_bounds(
-        self, values: Array, effective: float, subtracted: Array | None = None
-    ) -> ScoreBounds:
-        """Return the bounds of the mean kappa of these tables minus `subtracted`, which does not
-        depend on the grader's labels. `values` (rows,) are the difference, `subtracted` (rows,) its
-        second term, for all data and without each cluster; `effective` counts effective clusters.
-        """
-        # Row 0 of the jackknife has all data; `clusters` counts from the row after it.
-        rows, n = np.concatenate([[0], 1 + self.clusters]), len(self.clusters)
-        linear = np.zeros(len(self.weights))  # the points' values, whose mean is added to kappa
-        if subtracted is not None and n:
-            # As a mean over points, `subtracted` is the estimate plus each point's influence. The
-            # points with other labels of the grader repeat the n observed points and their values.
-            by_point = subtracted[0] + bounds.influence(subtracted[rows])
-            linear -= np.tile(by_point, len(self.weights) // n)
-        statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
-        observed = np.where(np.arange(len(self.weights)) < n, 1.0 / max(n, 1), 0.0)
-        point_influence = statistic.at(observed)[1]  # a linear approximation of the jackknife's
-        spread = float(np.sqrt((observed * point_influence**2).sum()))
-        stretch = 1.0  # the jackknife's spread divided by that of the approximation, if above 1
-        if n > 1 and spread > _MIN_SPREAD:
-            stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
-        sample = bounds.Sample(np.array(values[0]), n, effective, np.array(stretch))
-        return ScoreBounds(statistic, sample)
 
 
 def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) -> float:
     """Return the jackknife variance over people of the difference between the grader's kappa, with
     labels `codes` (units,), and people's; NaN for fewer than three people.
 
-    A person with tables of their own is left out by leaving out these tables. For a person who
-    shares a table, its sums are computed again without that person's labels.
+    A person with individual tables is left out by leaving out these. For a person who shares a
+    table, its sums are computed again without that person's labels.
     """
-    pairs = list(combinations(range(len(overlap.individual)), 2))
     if len(overlap.raters) < 3:
         return math.nan
 
@@ -441,14 +436,17 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
-    # The tables in `among` (`Overlap.sums_among`): of each pair in `pairs`; then, if some people
-    # share a table, of each person in `overlap.individual` with them, and last of them alone.
+    # `with_grader` has the table of each person in `overlap.individual`, `among` those of each pair
+    # of them. If some people share a table, it comes last in `with_grader`; in `among` follow the
+    # tables of each person with these people, and last that of these people alone.
+    pairs = list(combinations(range(len(overlap.individual)), 2))
     n_shared = len(among) - len(pairs)
-    for left_out in range(len(overlap.individual)):
-        other_people = np.arange(len(with_grader)) != left_out
-        other_pairs = np.array([left_out not in pair for pair in pairs], dtype=bool)
-        other_tables = np.concatenate([other_pairs, np.arange(n_shared) != left_out])
-        differences.append(_difference(with_grader[other_people], among[other_tables], distance))
+    for person in range(len(overlap.individual)):
+        stays_with_grader = np.arange(len(with_grader)) != person
+        pair_stays = np.array([person not in pair for pair in pairs], dtype=bool)
+        stays_among = np.concatenate([pair_stays, np.arange(n_shared) != person])
+        sums = with_grader[stays_with_grader], among[stays_among]
+        differences.append(_difference(*sums, distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
     for rater in overlap.pooled:
         units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
@@ -472,19 +470,20 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
 
 def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, label: int) -> float:
     """Return the effective number of clusters in which a person gave another label than the most
-    frequent one (the code `label`), as a mean over people. People who share a table count as one,
-    by their majority. `sizes` (clusters,) are the clusters' weights.
+    frequent one (the code `label`), as a mean over people. People who share a table count as one
+    person, who gives such a label to the units where most of them do. `sizes` (clusters,) are the
+    clusters' weights.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
     labelled = codes >= 0
     in_minority = labelled & (codes != label)
     n_individual = len(overlap.individual)
-    masks = list(in_minority[:, :n_individual].T)
+    masks = list(in_minority[:, :n_individual].T)  # of units, by person
     if overlap.pooled:
         n_minority = in_minority[:, n_individual:].sum(axis=1)
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
     minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
-    effective = [effective_size(part) if part.any() else 0.0 for part in minority_sizes]
-    return float(np.mean(effective)) if effective else 0.0  # by person
+    by_person = [effective_size(person) if person.any() else 0.0 for person in minority_sizes]
+    return float(np.mean(by_person)) if by_person else 0.0

@@ -4,6 +4,11 @@ First come the parts of the evidence (`Bounds`, `ViewEvidence`, ...) and the who
 `VerdictEvidence`, which `evidence_on` collects from rows. `add_deciding_rows` adds the rows that
 decide, from comparisons of every grader with people. `pilots` is for planning a study.
 
+A row is identified by its statistic, two raters ("humans" are all people, "" is nobody), the
+`subset` of labels ("all", or `BINARY_ALL` for binary labels) and `at`, for several rows of one
+statistic. `row["deciding"]` has the level of a row's bounds, and what these are compared with: a
+`margin` for differences, a `bar` for other statistics (`Deciding`).
+
 A verdict tests the null hypothesis that the grader lies further below people than the margin.
 Variances are computed under this hypothesis. The level of the bounds is corrected for all looks
 (interim analyses) at the study and for all graders of the rubric (`analysis.bootstrap.bounds`).
@@ -15,7 +20,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
@@ -57,46 +62,40 @@ from evenhand.analysis.verdicts.comparison import (
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
-NON_INFERIORITY = "non_inferiority"
-NON_INFERIORITY_PEOPLE = "non_inferiority_people"
-IF_WRONG = "non_inferiority_unscored_as_disagreement"
-PART = "part_non_inferiority"
-ABOVE_BASELINE = "kappa_above_baseline"
-PEOPLE_KAPPA = "people_kappa"
-MINORITY, EFFECTIVE = "rarer_clusters", "clusters_worth"
-"""Numbers of clusters: with a minority label, and effective. The names of these statistics, like
-that of the setting `min_rarer`, have older words."""
-CHANCE = "chance_within_margin"
-NEEDED = "clusters_to_pass"
+# Statistics. Some names, like that of the setting `min_rarer`, have older words.
+NON_INFERIORITY = "non_inferiority"  # grader-human minus human-human kappa, for these people
+NON_INFERIORITY_PEOPLE = "non_inferiority_people"  # the same, for people like these
+IF_WRONG = "non_inferiority_unscored_as_disagreement"  # one of both, with missing labels as wrong
+PART = "part_non_inferiority"  # the difference in a part of the sample
+ABOVE_BASELINE = "kappa_above_baseline"  # grader-human kappa minus the better baseline's
+PEOPLE_KAPPA = "people_kappa"  # human-human kappa
+MINORITY = "rarer_clusters"  # effective number of clusters with a minority label
+EFFECTIVE = "clusters_worth"  # effective number of clusters
+CHANCE = "chance_within_margin"  # probability that the grader is within the margin
+NEEDED = "clusters_to_pass"  # number of clusters that would show that it is
 STATISTICS = (
     NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA,
     MINORITY, EFFECTIVE, CHANCE, NEEDED,
 )  # fmt: skip
 """All statistics that `add_deciding_rows` adds."""
-AT_THRESHOLD = "can_replace_at_threshold"
+AT_THRESHOLD = "can_replace_at_threshold"  # a verdict
 RECOMMENDED = "threshold_recommended"
 STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"  # `at` of the row over a rubric's wordings
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` adds them.
+    """Rows with the bounds on a grader compared with people, as `add_deciding_rows` adds them."""
 
-    `difference` is grader-human minus human-human kappa for these people, `like_these` for people
-    like these. `above_baseline` is kappa minus the better baseline's, `people` human-human kappa,
-    `chance` the chance that the grader is within the margin, `clusters_to_pass` the number of
-    clusters that would show it, `if_wrong` the deciding difference with missing labels as wrong.
-    """
-
-    difference: ResultRow
-    like_these: ResultRow | None
+    difference: ResultRow  # NON_INFERIORITY
+    like_these: ResultRow | None  # NON_INFERIORITY_PEOPLE; None for fewer than three people
     above_baseline: ResultRow
-    people: ResultRow
+    people_kappa: ResultRow
     minority_clusters: ResultRow
     effective_clusters: ResultRow
     chance: ResultRow
-    clusters_to_pass: ResultRow | None
-    if_wrong: ResultRow | None = None
+    clusters_to_pass: ResultRow | None  # None if it is shown already, or no number would show it
+    if_missing_wrong: ResultRow | None = None  # IF_WRONG; None if no label is missing
 
     @property
     def rows(self) -> tuple[ResultRow | None, ...]:
@@ -110,9 +109,10 @@ class Bounds:
         return ClusterCounts(difference["n_clusters"], effective, minority)
 
     @property
-    def passes_if_wrong(self) -> bool:
+    def passes_if_missing_wrong(self) -> bool:
         """True if the grader would be within the margin with every missing label wrong."""
-        return self.if_wrong is None or self.if_wrong["low"] > -margin_of(self.if_wrong)
+        row = self.if_missing_wrong
+        return row is None or row["low"] > -margin_of(row)
 
     @property
     def margin(self) -> float:
@@ -120,8 +120,8 @@ class Bounds:
         return margin_of(self.difference)
 
     @property
-    def level(self) -> Deciding:
-        """The level of the bounds at this look, and at the next."""
+    def deciding(self) -> Deciding:
+        """The level of the bounds at this look and at the next, and the margin."""
         return self.difference["deciding"] or Deciding()
 
     @property
@@ -132,15 +132,13 @@ class Bounds:
 
 @dataclass(frozen=True)
 class ViewEvidence:
-    """A grader compared with people on one view of its labels: the ceiling difference and the kappa
-    of the results, the deciding `bounds`, biases, and a row for each tested part of the sample.
-    """
+    """A grader compared with people on one view of its labels."""
 
-    difference: ResultRow | None = None
-    kappa: ResultRow | None = None
-    bounds: Bounds | None = None
+    difference: ResultRow | None = None  # the ceiling difference, as it is reported
+    kappa: ResultRow | None = None  # mean kappa with people, as it is reported
+    bounds: Bounds | None = None  # what decides
     biases: tuple[Finding, ...] = ()
-    parts: tuple[ResultRow, ...] = ()
+    parts: tuple[ResultRow, ...] = ()  # `PART`, for each tested part of the sample
 
     @property
     def failing(self) -> list[ResultRow]:
@@ -150,14 +148,11 @@ class ViewEvidence:
 
 @dataclass(frozen=True)
 class TunedEvidence(ViewEvidence):
-    """A grader at thresholds that were tuned on other clusters. `advised` is the row of the
-    threshold that tuning advises, its first remark the kind of advice; `active` that of a tuned
-    threshold in use, at which labels are compared with people if `is_compared`.
-    """
+    """A grader at thresholds that were tuned on other clusters."""
 
-    advised: ResultRow | None = None
-    active: ResultRow | None = None
-    is_compared: bool = False
+    advised: ResultRow | None = None  # threshold that tuning advises; its first remark: the kind
+    active: ResultRow | None = None  # tuned threshold in use
+    is_compared: bool = False  # True if it is in use, and the labels of the main rows depend on it
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
@@ -196,27 +191,22 @@ class TunedEvidence(ViewEvidence):
 
 @dataclass(frozen=True)
 class People:
-    """The people that a grader is compared with.
+    """The people that a grader is compared with."""
 
-    `copied` has the people whose labels the grader repeats, with the share of units, `copied_rows`
-    the rows that show it. `min_kappa` is the human-human kappa below which no grader can be
-    evaluated. `share_units`: some unit has labels of two people. `opposed` reverse or exchange
-    labels. `sides` are rows of `side_kappa`, by columns that divide people into groups that differ.
-    """
-
-    number: int
-    copied: tuple[tuple[str, float], ...] = ()
-    copied_rows: tuple[ResultRow | None, ...] = ()
-    min_kappa: float = 0.0
-    share_units: bool = True
-    opposed: tuple[annotators.Opposed, ...] = ()
+    number: int  # without those in `copied`
+    copied: tuple[tuple[str, float], ...] = ()  # people copied by the grader, the share of units
+    copied_rows: tuple[ResultRow | None, ...] = ()  # which show it
+    min_kappa: float = 0.0  # human-human kappa below which no grader can be evaluated
+    share_units: bool = True  # some unit has labels of two people
+    opposed: tuple[annotators.Opposed, ...] = ()  # who reverse or exchange labels
     sides: tuple[ResultRow, ...] = ()
+    """Kappa within, and then across, sides that differ, by each column that divides people so."""
 
     @classmethod
     def of(
         cls, rows: ResultRows, labels: LabelMatrix, copies: list[Copy], min_kappa: float
     ) -> Self:
-        """Collect the evidence on people; `copies` name the raters whose labels the grader has."""
+        """Collect the evidence on people; `copies` are the grader's copies of raters' labels."""
         names, shares = labels.raters, {copy.duplicate_of: copy.share for copy in copies}
         pairs = ((names[copy.duplicate_of], names[copy.rater]) for copy in copies)
         return cls(
@@ -229,13 +219,18 @@ class People:
             sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
         )
 
+    @property
+    def within_and_across(self) -> list[tuple[ResultRow, ResultRow]]:
+        """The rows of `sides` in pairs, by column."""
+        return list(zip(self.sides[::2], self.sides[1::2], strict=True))
+
 
 @dataclass(frozen=True)
 class Answers:
-    """Share of its units that a grader labelled, and its agreement with people (`scored`)."""
+    """The units that a grader labelled, of those assigned to it."""
 
-    coverage: ResultRow | None = None
-    scored: ResultRow | None = None
+    coverage: ResultRow | None = None  # their share
+    scored: ResultRow | None = None  # agreement with people on them
 
     @property
     def share(self) -> Interval:
@@ -248,36 +243,27 @@ class Answers:
 
 @dataclass(frozen=True)
 class VerdictEvidence:
-    """The evidence on one grader. `noun` is the word for a cluster.
-
-    `present` is on the grader's labels as they are, `tuned` on its binary labels at tuned
-    thresholds. `binary` is the difference on binary labels where the categories decide;
-    `is_binary_only`: the rubric has more categories, but binary labels decide. `wording_unstable`
-    is the stability across the rubric's wordings if it is clearly too low, `injection` the
-    injection audit. `identical_graders` have the same labels. `recoded` are kappas after recoding
-    the labels, the largest first: signs of a fixable mistake. `selective` is the agreement on units
-    with few labels and on units with more, if labels decided which units got more. `gross` is the
-    share of gross errors on an ordered scale, `points` the name of the scale's steps.
-    """
+    """The evidence on one grader."""
 
     rubric: str
     grader: str
-    rule: DecisionSettings
-    noun: str
+    rule: DecisionSettings  # what a grader must meet
+    noun: str  # the word for a cluster
     people: People
     answers: Answers
-    present: ViewEvidence
-    tuned: TunedEvidence
-    binary: ResultRow | None = None
-    is_binary_only: bool = False
-    baselines: tuple[ResultRow, ...] = ()
-    wording_unstable: ResultRow | None = None
+    present: ViewEvidence  # on the labels as they are: categories, or binary labels if it has none
+    tuned: TunedEvidence  # on binary labels at tuned thresholds
+    binary: ResultRow | None = None  # ceiling difference on binary labels, if categories decide
+    is_binary_only: bool = False  # binary labels decide, but the rubric has more categories
+    baselines: tuple[ResultRow, ...] = ()  # their kappas with people
+    wording_unstable: ResultRow | None = None  # stability across wordings, if clearly too low
     injection: Audit | None = None
-    identical_graders: tuple[str, ...] = ()
-    recoded: tuple[ResultRow, ...] = ()
+    identical_graders: tuple[str, ...] = ()  # graders with the same labels
+    recoded: tuple[ResultRow, ...] = ()  # kappas after recoding, largest first: a fixable mistake?
     selective: tuple[ResultRow, ResultRow] | None = None
-    gross: ResultRow | None = None
-    points: str = "points"
+    """Agreement on units with few labels and with more, if labels decided which units got more."""
+    gross_errors: ResultRow | None = None  # their share, on an ordered scale
+    points: str = "points"  # the name of the scale's steps
 
     @property
     def fields(self) -> dict[str, str]:
@@ -318,7 +304,7 @@ class VerdictEvidence:
             *self.baselines, *(bias.row for bias in present.biases),
             *(self.injection.rows(self.rule.injection) if self.injection else ()),
             self.wording_unstable, *present.parts, *tuned.parts, *self.recoded,
-            *(self.selective or ()), self.gross, *self.people.copied_rows,
+            *(self.selective or ()), self.gross_errors, *self.people.copied_rows,
             *(row for person in self.people.opposed for row in (person.as_given, person.recoded)),
             *self.people.sides,
         )  # fmt: skip
@@ -343,7 +329,7 @@ def evidence_on(
     rows: ResultRows, labels: LabelMatrix, grader: str, rule: DecisionSettings, noun: str
 ) -> VerdictEvidence:
     """Collect the evidence on a grader, from the rows of `add_deciding_rows` and of other
-    statistics, on the categories, or on binary labels if the grader gives no category.
+    statistics. Its labels as they are (`present`) are categories, or binary if it gives none.
     """
     kappa, subset = labels.scale.deciding_kappa, "all"
     difference = rows.get(CEILING, "humans", grader)
@@ -370,7 +356,8 @@ def evidence_on(
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    # Where `at` is a number of labels, "1" or "2+", and no class of item, such as "unanimous":
+    # Two rows at numbers of labels, such as "1" and "2+", if labels decided which units got more;
+    # other rows of the statistic are at a class of item, such as "unanimous".
     by_n_labels = (
         [row for row in rows_with(annotators.BY_LABELS, view) if row["at"][0].isdigit()]
         for view in ("all", BINARY_ALL)
@@ -391,7 +378,7 @@ def evidence_on(
         identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
         selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
-        gross=next(iter(rows_with(annotators.GROSS, "all")), None),
+        gross_errors=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )  # fmt: skip
 
@@ -404,7 +391,7 @@ def _min_people_kappa(
     else the minimum in proportion to the agreement expected by chance, if that is less than the 1/2
     of two balanced categories: with more categories, a lower kappa shows as much.
     """
-    chance, min_kappa = rows.chance.get(""), rule.min_people_kappa
+    chance, min_kappa = rows.chance.get(""), rule.min_people_kappa  # "": of the categories
     if is_binary:
         return min_kappa
     if labels.scale.level != "nominal":
@@ -422,24 +409,20 @@ def add_deciding_rows(
     parts: Sequence[UnitColumn] = (),
     error: float = ALPHA,
 ) -> None:
-    """Add the rows that decide verdicts; at = "held_out" for thresholds tuned on other clusters.
-
-    `non_inferiority` is the ceiling difference, `non_inferiority_people` the same for people like
-    these, `non_inferiority_unscored_as_disagreement` the deciding one of both if every missing
-    label were wrong. Further rows are `kappa_above_baseline`, `people_kappa`,
-    `chance_within_margin`, `clusters_to_pass`, `clusters_worth` (the effective number of clusters)
-    and `rarer_clusters` (that of clusters with a minority label). `part_non_inferiority` is the
-    difference in each part of the sample by the columns `parts`. The evidence on each view of a
-    grader's labels is kept in `rows.evidence`.
+    """Add the rows that decide verdicts (`STATISTICS`), at = "held_out" for thresholds tuned on
+    other clusters; `PART` in each part of the sample by the columns `parts`. The evidence on each
+    view of a grader's labels is kept in `rows.evidence`.
 
     `low` and `high` are one-sided bounds, each at the level of the verdict, so that the probability
-    of a wrong pass is at most `error`, over all graders and looks. No draws are used.
+    of a wrong pass is at most `error`, over all graders and looks up to this `look`. They are
+    computed from the jackknife: of `resamples` only the clusters are used, and no draws.
     """
     if not labels.humans:
         return
     # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     jackknife = resamples.left_out(labels.clusters[labelled])
+    cluster_weights = jackknife.mass.astype(float)
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:
@@ -457,18 +440,18 @@ def add_deciding_rows(
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
         view, best_kappa = comparison.view, comparison.best_baseline_kappa
-        if view.at == UNTUNED:  # it only shares the level: nothing is decided on it
+        if view.at == UNTUNED:  # for its part of the level only (see `grader_views`)
             continue
         bounds[view.key] = _add_bounds(rows, comparison, level)
-        worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
+        worst_view = with_missing_as_wrong(labels, view, cluster_weights)
         worst_case = comparator.compare(worst_view, best_kappa) if worst_view else None
         if worst_case is not None:
-            if_wrong = _add_worst_case(rows, worst_case, level, rule)
-            bounds[view.key] = replace(bounds[view.key], if_wrong=if_wrong)
+            row = _add_worst_case(rows, worst_case, level, rule)
+            bounds[view.key] = replace(bounds[view.key], if_missing_wrong=row)
     tested = [view for view in views if view.at != UNTUNED]
     by_view = add_part_rows(rows, tested, comparator, parts, level.alpha, rule.min_rarer)
-    for name, part_rows in by_view.items():
-        rows.evidence[name] = ViewEvidence(bounds=bounds.get(name), parts=part_rows)
+    for key, part_rows in by_view.items():
+        rows.evidence[key] = ViewEvidence(bounds=bounds.get(key), parts=part_rows)
 
 
 def shared_level(
@@ -489,38 +472,38 @@ def shared_level(
 
 def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bounds:
     """Add the rows of a comparison and return them, without the worst case."""
-    margin, people_variance = comparison.margin, comparison.people_variance
+    alpha, margin = level.alpha, comparison.margin
 
-    def add(statistic: str, interval: Interval, deciding: Deciding, note: Note = "") -> ResultRow:
-        key, counts = comparison.view.row_key, comparison.counts
-        return rows.added(statistic, interval.as_deciding(deciding), counts, **key, note=note)
+    def add(statistic: str, interval: Interval, note: Note = "", **limits: Any) -> ResultRow:
+        """Add a row with bounds at the `level`; `limits` are further fields of `Deciding`."""
+        bounds, key = interval.as_deciding(replace(level, **limits)), comparison.view.row_key
+        return rows.added(statistic, bounds, comparison.counts, **key, note=note)
 
-    difference = comparison.difference_bounds.interval_or_remark(comparison.difference, level.alpha)
-    like_these = _interval_like_these(comparison, difference, level.alpha)
-    at_margin = replace(level, margin=margin)
-    variance = people_variance + standard_error(comparison.difference_influence) ** 2
-    from_people = people_variance / variance if variance > 0 else 0.0  # share of the variance
-    # `bar` is the value to clear; unlike `margin` it has no remark in the row's note.
-    over_people = replace(level, people=comparison.n_people, from_people=from_people, bar=-margin)
+    difference = comparison.difference_bounds.interval_or_remark(comparison.difference, alpha)
+    at_margin: dict[str, Any] = {"margin": margin, "margin_share": comparison.margin_share}
+    like_these = _over_people(comparison, difference, alpha)
+    variance = comparison.people_variance + standard_error(comparison.difference_influence) ** 2
+    from_people = comparison.people_variance / variance if variance > 0 else 0.0
+    people: dict[str, Any] = {"people": comparison.n_people, "from_people": from_people}
+    people["bar"] = -margin  # a `margin` would repeat its remark in the note of this row
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
-    constant = Remark("constant_rater") if comparison.is_constant else ""
     lead = comparison.baseline_difference
-    above = comparison.baseline_bounds.interval_or_remark(lead, level.alpha)
+    above = comparison.baseline_bounds.interval_or_remark(lead, alpha)
+    constant = Remark("constant_rater") if comparison.is_constant else ""
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(lead, lead, lead)
-    to_pass = _clusters_to_pass(comparison, difference, level)
-    people = _people_kappa(comparison, level.alpha, rows.heaviest)
-    with_margin_share = replace(at_margin, margin_share=comparison.margin_share)
-    return Bounds(
-        difference=add(NON_INFERIORITY, difference, with_margin_share, pooled),
-        like_these=add(NON_INFERIORITY_PEOPLE, like_these, over_people) if like_these else None,
-        above_baseline=add(ABOVE_BASELINE, above, replace(level, bar=0.0), constant),
-        people=add(PEOPLE_KAPPA, replace(people, high=min(people.high, 1.0)), level, pooled),
-        chance=add(CHANCE, Interval.point(comparison.chance_within), at_margin),
-        clusters_to_pass=add(NEEDED, Interval.point(to_pass), level) if to_pass else None,
-        effective_clusters=add(EFFECTIVE, Interval.point(comparison.sample.effective), level),
-        minority_clusters=add(MINORITY, Interval.point(comparison.sample.minority), level),
-    )
+    people_kappa = _people_kappa(comparison, alpha, rows.heaviest)
+    to_pass, sample = _clusters_to_pass(comparison, difference, level), comparison.sample
+    return Bounds(  # rows are added in this order
+        difference=add(NON_INFERIORITY, difference, pooled, **at_margin),
+        like_these=add(NON_INFERIORITY_PEOPLE, like_these, **people) if like_these else None,
+        above_baseline=add(ABOVE_BASELINE, above, constant, bar=0.0),
+        people_kappa=add(PEOPLE_KAPPA, people_kappa, pooled),
+        chance=add(CHANCE, Interval.point(comparison.chance_within), margin=margin),
+        clusters_to_pass=add(NEEDED, Interval.point(to_pass)) if to_pass else None,
+        effective_clusters=add(EFFECTIVE, Interval.point(sample.effective)),
+        minority_clusters=add(MINORITY, Interval.point(sample.minority)),
+    )  # fmt: skip
 
 
 def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Deciding) -> int | None:
@@ -529,18 +512,19 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    growth = comparison.difference_bounds.growth(comparison.null, level_for_power(level.next_alpha))
+    alpha = level_for_power(level.next_alpha)  # average studies clear it if 80% clear `next_alpha`
+    growth = comparison.difference_bounds.growth(comparison.null, alpha)
     return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 
 def _add_worst_case(
     rows: ResultRows, worst_case: Comparison, level: Deciding, rule: DecisionSettings
 ) -> ResultRow:
-    """Add the row of a comparison with missing labels as wrong, by the scope of the rule."""
+    """Add the row of a comparison with missing labels as wrong, for the people in `rule.scope`."""
     at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
     difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
-        difference = _interval_like_these(worst_case, difference, level.alpha) or difference
+        difference = _over_people(worst_case, difference, level.alpha) or difference
     key = worst_case.view.row_key
     return rows.added(IF_WRONG, difference.as_deciding(at_margin), worst_case.counts, **key)
 
@@ -553,7 +537,7 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
     Pearson 1934, for none of n). All may have the largest weight of a cluster, `heaviest`.
 
     Where people differ in few clusters, Hall's correction goes too far: kappa is also above what it
-    is if they differ in as many clusters as Clopper & Pearson's bound allows.
+    is if they differ in as many clusters as Clopper & Pearson's bound allows: all, if all differ.
     """
     estimate, contributions = comparison.people_kappa, comparison.people_influence
     if math.isnan(estimate):
@@ -564,23 +548,26 @@ def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Inte
         unobserved = 1.0 - alpha ** (heaviest / max(comparison.sample.clusters, 1))
         distance = float(min(unobserved / max(1.0 - comparison.chance_agreement, 1e-9), 2.0))
         remarks = (Remark("nothing_varies"),)
-        return Interval(estimate, estimate - distance, estimate + distance, remarks)
+        return Interval(estimate, estimate - distance, min(estimate + distance, 1.0), remarks)
     below, above = reach(contributions, alpha), reach(-contributions, alpha)
     differ, alike = comparison.people_differ
     share = heaviest * float(betaincinv(differ + 1, alike, 1.0 - alpha)) if alike else 1.0
     least = min(1.0 - share / max(1.0 - comparison.chance_agreement, 1e-9), estimate)
-    return Interval(estimate, max(estimate - below, least), estimate + above)
+    return Interval(estimate, max(estimate - below, least), min(estimate + above, 1.0))
 
 
-def _interval_like_these(comparison: Comparison, these: Interval, alpha: float) -> Interval | None:
-    """Widen the interval of the difference to people like `these`; None for fewer than three."""
-    if math.isnan(comparison.people_variance) or not alpha or math.isnan(these.low):
+def _over_people(comparison: Comparison, difference: Interval, alpha: float) -> Interval | None:
+    """Widen the interval of the `difference` from these people to people like these; None for fewer
+    than three people, and without a level or bounds.
+    """
+    if math.isnan(comparison.people_variance) or not alpha or math.isnan(difference.low):
         return None
-    distances = np.array([these.estimate - these.low, these.high - these.estimate])
+    estimate = difference.estimate
+    distances = np.array([estimate - difference.low, difference.high - estimate])
     people_variance, clusters = comparison.people_variance, comparison.sample.effective
     reaches = reach_over_people(distances, people_variance, comparison.n_people, clusters, alpha)
     below, above = reaches.tolist()
-    return Interval(these.estimate, these.estimate - below, these.estimate + above)
+    return Interval(estimate, estimate - below, estimate + above)
 
 
 def add_part_rows(
@@ -641,22 +628,21 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
     """
     with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
     people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
-    levels = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
+    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
     pilots_of_graders = []
     for row in with_people:
         if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
             continue
-        level = row["deciding"] or Deciding()
+        deciding = row["deciding"] or Deciding()
         rubric, grader = row["rubric"], row["rater_b"]
-        over_people = levels.get((rubric, grader)) or Deciding(from_people=math.nan)  # none: NaN
-        quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - level.alpha))
+        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
+        quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - deciding.alpha))
         of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
-        share = over_people.from_people  # of the sum of both variances
-        pilot = Pilot(
-            rubric=rubric, grader=grader, difference=row["estimate"], margin=level.margin,
+        share = over_people.from_people  # of the sum of both variances; NaN if not known
+        pilots_of_graders.append(Pilot(
+            rubric=rubric, grader=grader, difference=row["estimate"], margin=deciding.margin,
             of_clusters=of_clusters, clusters=row["n_clusters"],
             of_people=of_clusters * share / (1.0 - share), people=over_people.people,
-            alpha=level.next_alpha,
-        )  # fmt: skip
-        pilots_of_graders.append(pilot)
+            alpha=deciding.next_alpha,
+        ))  # fmt: skip
     return pilots_of_graders

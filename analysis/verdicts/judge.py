@@ -15,11 +15,9 @@ name the grader to use, or what to label first. A *look* is an interim analysis 
 
 A verdict follows from requirements (`requirement.Requirement`). Each is *met* if its bound clears a
 limit, *broken* if the other bound lies beyond it, else *open*; and it is *likely* if the estimate
-clears the limit. `present` is the evidence on a grader's labels as they are, `tuned` on
-its binary labels at a threshold tuned on other clusters. In `_decide`, `against` are reasons why
-the grader clearly is not as good as people, `faults` the reasons of broken audits (a bias, a part
-in which it fails, ...), and `missing` is the inconclusive decision, without reasons if all is met.
-Of the people, `copied` have labels that the grader repeats, and `opposed` reverse the scale.
+clears the limit. `agreement` are those of `as_good_as_people`, by name: "people_agree" (with one
+another), "within_margin", "above_baselines", "enough_clusters", "enough_minority" (clusters with a
+minority label), "answers" and, on an ordered scale, "gross" (errors).
 """
 
 from __future__ import annotations
@@ -59,38 +57,28 @@ MOST_PEOPLE = 5
 """Largest multiple of the present number of annotators that is advised."""
 ITEMS_AT_RANDOM = 60
 """Number of items to label at random where further labels were given to selected items."""
+_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 
 
 class Verdict(TypedDict):
-    """A verdict on one grader. `evidence` has the keys (RESULTS_KEY) of the rows it is based on.
-
-    `sentence` has all reasons, `reason` the deciding ones in a few words; `limits` names what no
-    interval covers. `holds_for` is "labels" or "binary" if a pass holds for these only, else "";
-    `threshold` is the threshold at which it holds. `promising`: inconclusive, but a pass by the
-    estimates. `kappas` are the keys of grader-human and human-human kappa on the deciding labels,
-    if known. `more_clusters` is the number of further clusters that would decide, 0 if they are not
-    advised; `next` is the cheapest step to a decision. `chance` is the chance that the grader is
-    within the margin, None where nothing was compared. `failing_parts` are the parts of the sample
-    in which the grader is clearly below people; `rates` are its true positive and true negative
-    rate on the binary label (`people.comparison.rates_of`), empty where there is none.
-    """
+    """A verdict on one grader. Keys of rows have the values of `RESULTS_KEY`."""
 
     rubric: str
     grader: str
     verdict: Judgement
-    sentence: str
-    reason: str
-    limits: str
-    holds_for: wording.HoldsFor
-    threshold: float | None
-    promising: bool
-    kappas: list[list[str]]
-    evidence: list[list[str]]
-    more_clusters: int
-    next: NextStep | None
-    chance: float | None
-    failing_parts: list[str]
-    rates: dict[str, Rate]
+    sentence: str  # with all reasons
+    reason: str  # the deciding reasons in a few words
+    limits: str  # what no interval covers
+    holds_for: wording.HoldsFor  # "labels" or "binary" if a pass holds for these only, else ""
+    threshold: float | None  # at which a pass holds
+    promising: bool  # inconclusive, but a pass by the estimates
+    kappas: list[list[str]]  # keys of grader-human and human-human kappa that decide, if known
+    evidence: list[list[str]]  # keys of the rows that the verdict is based on
+    more_clusters: int  # number of further clusters that would decide, 0 if they are not advised
+    next: NextStep | None  # the cheapest step to a decision
+    chance: float | None  # that the grader is within the margin; None if nothing was compared
+    failing_parts: list[str]  # parts of the sample in which the grader is clearly below people
+    rates: dict[str, Rate]  # true positive and negative rate of the binary label, if there is one
 
 
 def limits_of(verdicts: Iterable[Verdict]) -> list[str]:
@@ -134,18 +122,19 @@ def _verdict(
 def judge(case: VerdictEvidence) -> Verdict:
     """Return the verdict on a grader compared with people, without its rates."""
     decision = _decide(case)
-    further_reasons = wording.further_reasons(case, decision.judgement)
-    view = case.present if decision.threshold is None else case.tuned
-    kappas = [view.kappa, view.bounds.people] if view.bounds and view.kappa else []
+    reasons = [*decision.reasons, *wording.further_reasons(case, decision.judgement)]
+    view = case.present if decision.threshold is None else case.tuned  # that decided
+    kappas = [view.kappa, view.bounds.people_kappa] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
-    passes = decision.judgement in PASSES  # never a grader that repeats a person's labels
-    shorts = [wording.copied_in_words(case) if case.people.copied else decision.short]
-    if passes and view.bounds and not view.bounds.passes_if_wrong:  # if missing labels were wrong
-        shorts.append(written("short.if_wrong_fails"))
+    reason, passes = decision.short, decision.judgement in PASSES
+    if passes and view.bounds and not view.bounds.passes_if_missing_wrong:
+        reason = f"{reason}; {written('short.if_wrong_fails')}"
+    if case.people.copied:  # a grader that repeats a person's labels never passes
+        reason = wording.copied_in_words(case)
     return {
         **_verdict(case, decision, case.keys, kappas),
-        "sentence": replace(decision, reasons=[*decision.reasons, *further_reasons]).text,
-        "reason": "; ".join(shorts), "limits": wording.limits(case),
+        "sentence": replace(decision, reasons=reasons).text,
+        "reason": reason, "limits": wording.limits(case),
         "promising": decision.promising and not case.people.copied,
         "chance": None if math.isnan(chance) else chance,
         "failing_parts": [evidence.part_name(row) for row in case.present.failing],
@@ -153,55 +142,63 @@ def judge(case: VerdictEvidence) -> Verdict:
 
 
 def _decide(case: VerdictEvidence) -> Decision:
-    """Decide on a grader compared with people, in the order of the figure in docs/concepts.md."""
-    present, bounds = case.present, case.present.bounds
+    """Decide on a grader compared with people, in the order of the figure in docs/concepts.md.
+
+    The labels as they are (`present`) are judged by three lists of reasons: `against`, that the
+    grader clearly is not as good as people; `faults`, from audits (a bias, a part in which it
+    fails, ...); and those of `if_inconclusive`, the decision if neither a pass nor a failure is
+    shown, on what is missing. With none the grader passes. Else it may pass `at_threshold`, on its
+    binary labels at a threshold tuned on other clusters.
+    """
+    present, bounds, people = case.present, case.present.bounds, case.people
     answers = verdict_requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
-    agreement = verdict_requirements.as_good_as_people(case, bounds) if bounds else {}  # by name
+    agreement = verdict_requirements.as_good_as_people(case, bounds) if bounds else {}
     audits = verdict_requirements.no_faults(case, present)
     probable_fault = requirement.likely_fault({**audits, **agreement})  # audits' come first
     faults = requirement.reasons(audits, "broken")
-    missing = _missing_evidence(case, agreement, probable_fault)  # no reasons: all is met
     against = _reasons_against(case, agreement)
+    if_inconclusive = _if_inconclusive(case, agreement, probable_fault)
+    agreement_shown = not if_inconclusive.reasons
     n_shared = present.difference["n_units"] if present.difference else 0
-    have_labels = case.people.number > 0 and case.answers.share.estimate > 0  # people and grader
 
-    if have_labels and not n_shared:
+    if people.number > 0 and case.answers.share.estimate > 0 and not n_shared:
         return _inconclusive(case, [*faults, because("no_shared_unit")])
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
         return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
-    # A tuned threshold in use forbids a plain pass: the labels depend on it, so that they may pass
-    # at this threshold only (`tuned` below), by figures on clusters that it was not tuned on.
-    passes = not (missing.reasons or against or faults or case.tuned.is_compared)
-    tuned = _at_threshold(case)
-    passes_tuned = tuned is not None and tuned.judgement in PASSES
-    relabel = NextStep(kind="annotators", number=len(case.people.opposed))  # who reverse the scale
-    if case.people.opposed and (passes or passes_tuned):
-        return _inconclusive(case, [*faults, wording.opposed(case)], step=relabel)
-    if case.people.copied and (passes or passes_tuned):
+    # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
+    # figures on clusters that it was not tuned on.
+    passes = agreement_shown and not (against or faults or case.tuned.is_compared)
+    at_threshold = _at_threshold(case)  # a pass, inconclusive, or None
+    passes_at_threshold = at_threshold is not None and at_threshold.judgement in PASSES
+    relabel = NextStep(kind="annotators", number=len(people.opposed))  # who reverse the scale
+    if people.opposed and (passes or passes_at_threshold):
+        return _inconclusive(case, [*faults, wording.opposed_reason(case)], step=relabel)
+    if people.copied and (passes or passes_at_threshold):
         text = written("because.copy_never_passes", whose=wording.copied_shares(case))
         return _inconclusive(case, [*faults, Reason(text, wording.copied_in_words(case))])
     if passes and bounds is not None:
         return _pass(case, bounds)
-    if tuned is not None and passes_tuned:
-        return tuned
-    if tuned is not None and against:  # `tuned` is inconclusive: its threshold may still pass
-        return replace(tuned, reasons=[*faults, *tuned.reasons])
+    if at_threshold is not None and passes_at_threshold:
+        return at_threshold
+    if at_threshold is not None and against:  # inconclusive: labels at a threshold may still pass
+        return replace(at_threshold, reasons=[*faults, *at_threshold.reasons])
 
     # A grader that fails in a part does not pass, even if more labels would show that it agrees on
     # the whole. Other faults decide only once agreement is shown; until then the verdict is
     # inconclusive, with the faults first among its reasons.
-    falls_short = against or present.failing or (faults and not missing.reasons)
+    falls_short = bool(against or present.failing) or (bool(faults) and agreement_shown)
     if falls_short and _is_informative(case):
         return _only_with_correction(case, [*against, *faults])
     if against:  # not informative, and clearly worse than people
         return Decision("do_not_use", written("verdict.do_not_use", **case.fields), against)
-    promising = bool(agreement) and not probable_fault
-    missing = replace(missing, reasons=[*faults, *missing.reasons], promising=promising)
-    if case.people.opposed:
-        missing = replace(missing, reasons=[*missing.reasons, wording.opposed(case)], step=relabel)
-    return _with_shortfall(case, bounds, agreement, missing) if bounds else missing
+    reasons, promising = [*faults, *if_inconclusive.reasons], bool(agreement) and not probable_fault
+    decision = replace(if_inconclusive, reasons=reasons, promising=promising)
+    if people.opposed:
+        reasons = [*reasons, wording.opposed_reason(case)]
+        decision = replace(decision, reasons=reasons, step=relabel)
+    return _with_shortfall(case, bounds, agreement, decision) if bounds else decision
 
 
 def _with_shortfall(
@@ -210,17 +207,18 @@ def _with_shortfall(
     """Return the decision with another first sentence if by the bounds the grader is below human
     agreement on a sample that is large enough, but perhaps by less than the margin.
     """
-    is_large = agreement["both_kinds"].is_met and agreement["enough_clusters"].is_met
     least_shortfall, margin = -case.deciding_difference(bounds)["high"], bounds.margin
     may_be_within = agreement["within_margin"].state == "open"
-    if not (is_large and may_be_within and 0 < least_shortfall <= margin):
+    if not (_is_large(agreement) and may_be_within and 0 < least_shortfall <= margin):
         return inconclusive
     least, limit = shown_apart(least_shortfall, [0.0, margin]), limit_shown(margin, least_shortfall)
     head = written("verdict.known_below", **case.fields, least=least, margin=limit)
     return replace(inconclusive, head=head)
 
 
-_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
+def _is_large(agreement: Requirements) -> bool:
+    """Return True if the sample is large enough, with enough clusters that have minority labels."""
+    return agreement["enough_clusters"].is_met and agreement["enough_minority"].is_met
 
 
 def _inconclusive(
@@ -239,8 +237,9 @@ def _pass(case: VerdictEvidence, bounds: Bounds) -> Decision:
     """Decide that the grader can replace annotators, as it meets the rule."""
     row = case.deciding_difference(bounds)
     name = "better" if row["low"] > 0 else "nearly_as_well" if row["high"] < 0 else "as_well"
+    figures = wording.comparison_in_words(case, bounds)
     margin = limit_shown(bounds.margin, -row["low"])
-    reason = because(name, "within_margin", figures=wording.compared(case, bounds), margin=margin)
+    reason = because(name, "within_margin", figures=figures, margin=margin)
     if case.is_binary_only:
         head = written("verdict.can_replace_binary", **case.fields)
         short = Reason(reason.sentence, written("short.binary_only"))
@@ -280,10 +279,10 @@ def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
     )  # fmt: skip
 
 
-def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fault: str) -> Decision:
-    """Decide that it is inconclusive, with the reasons why the grader has not passed as it is (none
-    if it meets all requirements of `agreement`), the number of further clusters that would decide,
-    and the cheapest other step. `fault` is what `requirement.likely_fault` returns.
+def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str) -> Decision:
+    """Return the decision that it is inconclusive, with the reasons why agreement as good as
+    people's is not shown (none if it is), the number of further clusters that would decide, and the
+    cheapest other step. `fault` is what `requirement.likely_fault` returns.
     """
     bounds = case.present.bounds
     if case.people.number >= 2 and not case.people.share_units:
@@ -295,9 +294,9 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fault: str
         return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:
         return _too_few_shared(case) or _without_level(case, bounds)
-    people = agreement["people_agree"]
-    if not people.is_met and not people.is_likely:
-        return _inconclusive(case, people.why(), step=NextStep(kind="rubric", number=0))
+    people_agree = agreement["people_agree"]
+    if not people_agree.is_met and not people_agree.is_likely:
+        return _inconclusive(case, people_agree.why(), step=NextStep(kind="rubric", number=0))
     if requirement.all_met(agreement):
         return _inconclusive(case)
     return _label_more(case, bounds, agreement, fault)
@@ -306,26 +305,26 @@ def _missing_evidence(case: VerdictEvidence, agreement: Requirements, fault: str
 def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, fault: str) -> Decision:
     """Advise further clusters with which all `needs` may be met; where clusters would not do,
     further people on the present clusters, who reduce the variance that is between people
-    (`Bound.from_people`). `fault` is as in `_missing_evidence`.
+    (`Bound.from_people`). `fault` is as in `_if_inconclusive`.
     """
     rule, sample = case.rule, bounds.sample(case.deciding_difference(bounds))
     n_lacking = rule.min_clusters - sample.clusters
     other_needs = dict(needs)
-    if n_lacking > 0:  # the advice names the number of clusters
+    if n_lacking > 0:  # the advice says so: it is no further reason
         del other_needs["enough_clusters"]
     reasons = requirement.reasons(other_needs, "open", "broken")
-    more = sample.more_to_settle(rule, other_needs)  # None: over ten times as many (MAX_GROWTH)
-    unsettled = requirement.unsettled(other_needs)
-    growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
-    more_people = None
-    if more is None and growths and max(growths) <= MOST_PEOPLE:
-        more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
     undecided = bool(reasons)  # False if only the number of clusters is too low
-    if more is None and not more_people and n_lacking > 0:  # too few to estimate the number needed
-        more, undecided = n_lacking, False
+    more, more_people = sample.more_to_settle(rule, other_needs), None
+    if more is None:  # over ten times as many (`MAX_GROWTH`): perhaps a few more people would do
+        unsettled = requirement.unsettled(other_needs)
+        growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
+        if growths and max(growths) <= MOST_PEOPLE:
+            more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
+        if not more_people and n_lacking > 0:  # the sample is too small to tell: reach the minimum
+            more, undecided = n_lacking, False
     advice = wording.advice(
-        sample.clusters, more, case.noun, undecided=undecided, fault=fault, people=more_people,
-        look=bounds.level.look,
+        sample.clusters, more, case.noun, undecided=undecided, fault=fault, more_people=more_people,
+        look=bounds.deciding.look,
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
     return _inconclusive(case, [*reasons, *advice], more or 0, step)
@@ -333,7 +332,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
 
 def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
     """Decide that no part of the error rate is left to test the grader at this look."""
-    if bounds.level.look:
+    if bounds.deciding.look:
         return _inconclusive(case, [because("looks_used_up")])
     return _inconclusive(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
 
@@ -367,7 +366,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     if is_broken or not requirement.all_met(verdict_requirements.no_faults(case, tuned)):
         return None
     if requirement.all_met(agreement) and tuned.threshold is not None and tuned.advises("tuned"):
-        threshold, figures = tuned.threshold["estimate"], wording.compared(case, bounds)
+        threshold, figures = tuned.threshold["estimate"], wording.comparison_in_words(case, bounds)
         why = because("tuned", "at_threshold", noun=case.noun, figures=figures, threshold=threshold)
         head = written("verdict.at_threshold", **case.fields, threshold=threshold)
         return Decision(
@@ -376,7 +375,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     row = case.deciding_difference(bounds)
     sample, fault = bounds.sample(row), requirement.likely_fault(agreement)
     more = sample.more_to_settle(case.rule, agreement)
-    figures = wording.figures(case, bounds, row)
+    figures = wording.difference_in_words(case, bounds, row)
     why = because("falls_short_untuned", "tuning_may_help", noun=case.noun, figures=figures)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
     step = NextStep(kind="threshold", number=more) if more else None
@@ -388,11 +387,12 @@ def _is_informative(case: VerdictEvidence) -> bool:
     above the baselines', and above a share (`min_information`) of human-human kappa.
     """
     bounds, kappa = case.present.bounds, case.present.kappa
-    if bounds is None or kappa is None or math.isnan(bounds.people["estimate"]):
+    if bounds is None or kappa is None or math.isnan(bounds.people_kappa["estimate"]):
         return False
     best_baseline = case.best_baseline_kappa
-    required = max(best_baseline, case.rule.min_information * bounds.people["estimate"])
+    required = max(best_baseline, case.rule.min_information * bounds.people_kappa["estimate"])
     has_enough_clusters = kappa["n_clusters"] >= case.rule.min_clusters
+    # The bound of kappa minus `best_baseline` is compared with what is required minus the same.
     return has_enough_clusters and bounds.above_baseline["low"] > required - best_baseline
 
 
@@ -400,24 +400,26 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
     """Return reasons why the grader clearly is not as good as people."""
     bounds, kappa, against = case.present.bounds, case.present.kappa, []
     if bounds is not None and agreement["within_margin"].is_broken:
+        figures = wording.comparison_in_words(case, bounds)
         apart = -case.deciding_difference(bounds)["estimate"]
-        against.append(because("below", figures=wording.compared(case, bounds), apart=apart))
+        against.append(because("below", figures=figures, apart=apart))
     scored, rule, best_baseline = case.answers.scored, case.rule, case.best_baseline_kappa
     # On a few units, or where people rarely choose another category, a good grader may give one
-    # label only, as a baseline does. Without bounds the number of clusters with a minority label is
-    # unknown: the number in which the grader errs is used instead.
-    if agreement:
-        is_large = agreement["enough_clusters"].is_met and agreement["both_kinds"].is_met
-    else:
-        n_clusters = scored["n_clusters"] if scored else 0
-        n_wrong = (1.0 - scored["estimate"]) * n_clusters if scored else 0.0
+    # label only, as a baseline does: this counts against it on a large sample only.
+    is_large = bool(agreement) and _is_large(agreement)
+    if not agreement and scored is not None:
+        # Without bounds the number of clusters with a minority label is unknown. A grader with one
+        # label only errs where people gave another: the clusters in which it errs are counted.
+        n_clusters = scored["n_clusters"]
+        n_wrong = (1.0 - scored["estimate"]) * n_clusters
         is_large = n_clusters >= rule.min_clusters and n_wrong >= rule.min_rarer
     if kappa is not None and is_large:
         high = bounds.above_baseline["high"] if bounds else kappa["high"] - best_baseline
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
         if (high <= 0 and people_agree) or is_constant:
-            against.append(verdict_requirements.baseline(case, kappa, "no_better_than_baseline"))
+            reason = verdict_requirements.baseline_reason(case, kappa, "no_better_than_baseline")
+            against.append(reason)
     return against
 
 
@@ -450,9 +452,7 @@ def _impossible(case: VerdictEvidence) -> Reason | None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grader in a ranking: its verdict and the rows that it is ranked by. `best_buy`: the grader
-    is Pareto-optimal, as no other one of the rubric is as cheap and agrees as well.
-    """
+    """A grader in a ranking: its verdict and the rows that it is ranked by."""
 
     verdict: Verdict
     difference: TableRow | None
@@ -460,7 +460,7 @@ class Candidate:
     coverage: TableRow | None
     worst_bias: TableRow | None
     price: TableRow | None
-    best_buy: bool = False
+    best_buy: bool = False  # Pareto-optimal: no other of the rubric is as cheap and agrees as well
 
     @property
     def limit(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
@@ -544,8 +544,8 @@ def _rank_key(candidate: Candidate) -> tuple[int, bool, float, float, str]:
 
 def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key | None, Key | None]:
     """Find the keys of the ceiling difference and of the kappa that decided a verdict, among
-    `all_keys` of its evidence, in the order of `VerdictEvidence.keys`: the first ones, on the
-    labels as they are, or of a verdict at a threshold the last ones, on held-out clusters.
+    `all_keys` of its evidence. Keys on the labels as they are come first (`VerdictEvidence.keys`),
+    and last those on held-out clusters, which decide a verdict at a threshold.
     """
     keys = [tuple(key) for key in all_keys if key[_RATER_B] not in BASELINES]  # only the grader's
 

@@ -4,6 +4,10 @@ The first half has the requirements for replacing annotators: `as_good_as_people
 their parts. The second half has the verdict on graders that are compared with a reference: one
 rater whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
 on the change between two versions of a grader are in `versions`.
+
+A requirement (`Requirement`) is *met* if a bound of a row clears its limit, *broken* if the other
+bound lies beyond it, else *open*. `case` is the evidence on a grader, `bounds` are the rows that
+decide on one view of its labels: their `deciding` has the level, and the margin or the `bar`.
 """
 
 import math
@@ -30,74 +34,79 @@ from evenhand.analysis.verdicts.comparison import (
     Comparison,
     grader_views,
 )
+from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence, ViewEvidence
 from evenhand.analysis.verdicts.wording import Decision, NextStep, because
 from evenhand.analysis.writer import RubricView
 from evenhand.study.settings.analysis import DecisionSettings, InjectionBounds
 from evenhand.texts import written
 
 
-def as_good_as_people(case: evidence.VerdictEvidence, bounds: evidence.Bounds) -> Requirements:
+def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
-    people, advantage, min_kappa = bounds.people, bounds.above_baseline, case.people.min_kappa
-    people_agree = people["low"] > 0 and people["low"] >= min_kappa
+    people_kappa, min_kappa = bounds.people_kappa, case.people.min_kappa
+    people_agree = people_kappa["low"] > 0 and people_kappa["low"] >= min_kappa
+    advantage, gross = bounds.above_baseline, case.gross_errors
+    kappa = case.present.kappa or advantage
     sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    # Factor by which the sample must grow. For these people and an estimate within the margin it is
-    # that of the score test (`clusters_to_pass`; inf: none would do); else `Bound` computes it.
-    growth = None
+    known_growth = None  # factor by which the sample must grow to show that it is within the margin
     if difference is bounds.difference and difference["estimate"] > limit:
-        needed = bounds.clusters_to_pass
-        growth = needed["estimate"] / difference["n_clusters"] if needed else math.inf
+        # The score test has computed it; it is inf if no number of clusters would do. For people
+        # like these, and for a grader below the margin, `Bound` computes it from the interval.
+        to_pass = bounds.clusters_to_pass
+        known_growth = to_pass["estimate"] / difference["n_clusters"] if to_pass else math.inf
 
     def could_be_below() -> list[Reason]:
-        figures, chance = wording.compared(case, bounds), wording.percent(bounds.chance["estimate"])
+        figures = wording.comparison_in_words(case, bounds)
+        chance = wording.chance_in_words(bounds.chance["estimate"])
         apart = shown_apart(-difference["low"], [bounds.margin])
         return [because("could_be_below", figures=figures, chance=chance, apart=apart)]
 
     return {
         "people_agree": Requirement(
-            requirement.state_of(met=people_agree), why=lambda: people_disagree(case, people),
-            is_likely=people["estimate"] >= min_kappa,
-            unsettled=bound_of(people, min_kappa, bounds.level, either_way=True),
+            requirement.state_of(met=people_agree),
+            why=lambda: disagreement_reasons(case, people_kappa),
+            is_likely=people_kappa["estimate"] >= min_kappa,
+            unsettled=bound_of(people_kappa, min_kappa, bounds.deciding, either_way=True),
         ),
         "within_margin": Requirement(
             requirement.state_of(met=difference["low"] > limit, broken=is_below),
             why=could_be_below,
             is_likely=difference["estimate"] > limit,
-            unsettled=bound_of(difference, limit, bounds.level, known_growth=growth),
+            unsettled=bound_of(difference, limit, bounds.deciding, known_growth=known_growth),
         ),
         "above_baselines": Requirement(
             requirement.state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
-            why=lambda: [baseline(case, case.present.kappa or advantage, "not_above_baseline")],
-            is_likely=advantage["estimate"] > 0, unsettled=bound_of(advantage, 0.0, bounds.level),
+            why=lambda: [baseline_reason(case, kappa, "not_above_baseline")],
+            is_likely=advantage["estimate"] > 0,
+            unsettled=bound_of(advantage, 0.0, bounds.deciding),
         ),
         **sample,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
-        **({} if case.gross is None else {"gross": gross_errors_are_rare(case, case.gross)}),
+        **({"gross": gross_errors_are_rare(case, gross)} if gross is not None else {}),
     }  # fmt: skip
 
 
-def people_disagree(case: evidence.VerdictEvidence, people: ResultRow) -> list[Reason]:
-    """Return the reasons why human-human kappa, in the row `people`, is too low or uncertain."""
-    min_kappa, sides = case.people.min_kappa, case.people.sides
-    is_likely = people["estimate"] >= min_kappa
+def disagreement_reasons(case: VerdictEvidence, people_kappa: ResultRow) -> list[Reason]:
+    """Return the reasons why human-human kappa is too low or uncertain."""
+    min_kappa, sides = case.people.min_kappa, case.people.within_and_across
+    is_likely = people_kappa["estimate"] >= min_kappa
     name = "people_may_not_agree" if is_likely else "people_hardly_agree"
-    kappa, low = (shown_apart(people[end], [min_kappa]) for end in ("estimate", "low"))
+    kappa, low = (shown_apart(people_kappa[end], [min_kappa]) for end in ("estimate", "low"))
     why = [because(name, kappa=kappa, low=low, least=min_kappa)]
-    within_sides, across_sides = sides[::2], sides[1::2]  # they alternate, by column
-    for within, across in zip(within_sides, across_sides, strict=True):
+    for within, across in sides:
         kappas = {"within": within["estimate"], "across": across["estimate"]}
         why.append(because("sides_differ", column=within["at"].rpartition("=")[0], **kappas))
     # A clearer rubric does not help where some people reverse labels, or sides differ.
-    agree_within_side = any(row["estimate"] >= min_kappa for row in within_sides)
+    agree_within_side = any(within["estimate"] >= min_kappa for within, _ in sides)
     if not is_likely and not case.people.opposed and not agree_within_side:
         why.append(because("clearer_rubric"))
     return why
 
 
-def baseline(
-    case: evidence.VerdictEvidence,
+def baseline_reason(
+    case: VerdictEvidence,
     kappa: ResultRow,
     name: Literal["not_above_baseline", "no_better_than_baseline"],
 ) -> Reason:
@@ -106,20 +115,21 @@ def baseline(
     return because(name, to_beat=case.best_baseline_kappa, figures=figures)
 
 
-def gross_errors_are_rare(case: evidence.VerdictEvidence, row: ResultRow) -> Requirement:
+def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
     """Require few gross errors (share in `row`): labels far from every person's label."""
     allowed = case.rule.max_gross
     return Requirement(
         requirement.state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
-        why=lambda: [wording.gross_errors(case, row, allowed=allowed)],
+        why=lambda: [wording.gross_errors_reason(case, row, allowed=allowed)],
         is_likely=row["estimate"] <= allowed,
         unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
-            1.0 - row["high"], 1.0 - row["estimate"], 1.0 - row["low"], limit=1.0 - allowed
+            low=1.0 - row["high"], estimate=1.0 - row["estimate"], high=1.0 - row["low"],
+            limit=1.0 - allowed,
         ),
-    )
+    )  # fmt: skip
 
 
-def no_faults(case: evidence.VerdictEvidence, view: evidence.ViewEvidence) -> Requirements:
+def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
     """Require that no audit found a fault that agreement with people does not show: a part of the
     sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
     """
@@ -140,16 +150,17 @@ def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -
     minority, effective = sample.minority, requirement.rounded_up(sample.effective)
     minority_state = requirement.state_of(met=minority >= rule.min_rarer)
     clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
-    rarer = {"rarer": minority, "least": rule.min_rarer, "noun": noun}  # fields of the sentences
+    # The sentences have older words for the two numbers, `rarer` and `worth`.
+    rarer = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
     worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
-        "both_kinds": Requirement(minority_state, lambda: [because("too_few_rarer", **rarer)]),
+        "enough_minority": Requirement(minority_state, lambda: [because("too_few_rarer", **rarer)]),
         "enough_clusters": Requirement(clusters_state, lambda: [because("too_few_worth", **worth)]),
     }
 
 
 def answers_enough(
-    answers: evidence.Answers,
+    answers: Answers,
     min_share: float,
     noun: str,
     section: Literal["because", "drift"] = "because",
@@ -161,13 +172,13 @@ def answers_enough(
     share, low, high = answers.share.estimate, answers.share.low, answers.share.high
     return Requirement(
         requirement.state_of(met=share == 1.0 or low >= min_share, broken=high < min_share),
-        why=lambda: wording.unanswered(answers, min_share, noun, section),
+        why=lambda: wording.unanswered_reasons(answers, min_share, noun, section),
         is_likely=share >= min_share,
         unsettled=Bound(low, share, high, limit=min_share, alpha=alpha, next_alpha=alpha),
     )
 
 
-def unbiased(view: evidence.ViewEvidence) -> Requirement:
+def unbiased(view: ViewEvidence) -> Requirement:
     """Require that no bias was found beyond the bound."""
     reasons = [
         Reason(written("because.bias", fault=bias.fault), written("short.bias", fault=bias.short))
@@ -176,10 +187,11 @@ def unbiased(view: evidence.ViewEvidence) -> Requirement:
     return nothing_found(reasons, lambda: reasons)
 
 
-def robust(audit: Audit | None, bounds: InjectionBounds) -> Requirement:
+def robust(audit: Audit | None, limits: InjectionBounds) -> Requirement:
     """Require that no text clearly manipulates the grader more often than is allowed."""
-    failed = audit if audit is not None and audit.beyond(bounds) else None
-    return nothing_found(failed, lambda: wording.injected(failed, bounds) if failed else [])
+    if audit is None or not audit.beyond(limits):
+        return nothing_found(None, list)
+    return nothing_found(audit, lambda: wording.injection_reasons(audit, limits))
 
 
 def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Requirement:
@@ -190,14 +202,15 @@ def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Require
 def bound_of(
     row: ResultRow,
     limit: float,
-    level: Deciding,
+    deciding: Deciding,
     *,
     either_way: bool = False,
     known_growth: float | None = None,
 ) -> Bound:
-    """Return a row's bounds with `limit` and `level`; the other arguments are fields of `Bound`."""
+    """Return a row's bounds at the level in `deciding`, with other fields of `Bound`."""
     return Bound(
-        row["low"], row["estimate"], row["high"], limit, level.alpha, level.next_alpha,
+        low=row["low"], estimate=row["estimate"], high=row["high"], limit=limit,
+        alpha=deciding.alpha, next_alpha=deciding.next_alpha,
         varies=not says(row["remarks"], "nothing_varies"),
         from_people=row["deciding"].from_people if row["deciding"] else 0.0,
         either_way=either_way, known_growth=known_growth,
@@ -213,20 +226,20 @@ def bound_of(
 # - *inconclusive*: neither, with the number of further labels that would decide.
 
 KAPPA = "reference_kappa"
-SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"
-MINORITY = "reference_rarer_clusters"
-EFFECTIVE = "reference_clusters_worth"
+SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"  # of binary labels
+MINORITY = "reference_rarer_clusters"  # number of clusters with a minority label of the reference
+EFFECTIVE = "reference_clusters_worth"  # effective number of clusters
 STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
 """All statistics that `add_reference_rows` adds."""
+_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
+"""Names of figures in sentences."""
 
 
 def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, error: float) -> None:
-    """Add rows comparing every grader with the reference; at = "held_out" for thresholds tuned on
-    other clusters. They are `reference_kappa`; `reference_sensitivity` and `reference_specificity`
-    if there is a binary label; `reference_rarer_clusters`, the number of clusters with a minority
-    label of the reference; and `reference_clusters_worth`, the effective number of clusters. The
-    rows of each view of a grader's labels are kept in `rows.evidence`. `error` is the probability
-    of a wrong pass, of which interim analyses up to this `look` may spend a part.
+    """Add rows comparing every grader with the reference (`STATISTICS`); at = "held_out" for
+    thresholds tuned on other clusters. The rows of each view of a grader's labels are kept in
+    `rows.evidence`. `error` is the probability of a wrong pass, of which interim analyses up to
+    this `look` may spend a part.
 
     `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
     those of `non_inferiority`, for all graders at once; bounds of shares (`share_bounds`) are
@@ -238,7 +251,9 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
     comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
     for grader_view in grader_views(labels):
-        comparison = comparator.compare(grader_view) if grader_view.at != UNTUNED else None
+        if grader_view.at == UNTUNED:  # no verdict is based on it
+            continue
+        comparison = comparator.compare(grader_view)
         if comparison is not None and np.isfinite(comparison.kappas).all():
             comparisons.append(comparison)
     alpha = level_of_look(look, rule.looks, error)
@@ -251,13 +266,11 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
 
 
 @dataclass(frozen=True)
-class AgainstReference(evidence.ViewEvidence):
-    """Evidence from comparing a view with the reference: rows of `figures` with a limit
-    (`deciding.bar`), and two `sizes`: clusters with a minority label, effective clusters.
-    """
+class AgainstReference(ViewEvidence):
+    """Evidence from comparing a view with the reference."""
 
-    figures: tuple[ResultRow, ...] = ()
-    sizes: tuple[ResultRow, ...] = ()
+    figures: tuple[ResultRow, ...] = ()  # kappa first; each has its limit in `deciding.bar`
+    sizes: tuple[ResultRow, ...] = ()  # rows of `MINORITY` and `EFFECTIVE`
 
     @property
     def sample(self) -> ClusterCounts:
@@ -288,7 +301,7 @@ def _add_comparison_rows(
     kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
     kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
     figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
-    effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
+    effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)  # it comes first
     sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
     if labels.has_binary:
         binary = coded if coded.is_binary else labels.on_binary()
@@ -306,17 +319,16 @@ def _add_comparison_rows(
                 n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, alpha))
             share_counts = jackknife.count(binary.clusters, by_reference)
-            at_bar = replace(level, bar=bar)
-            figures.append(rows.added(name, share.as_deciding(at_bar), share_counts, **key))
+            share = share.as_deciding(replace(level, bar=bar))
+            figures.append(rows.added(name, share, share_counts, **key))
     return AgainstReference(figures=tuple(figures), sizes=sizes)
 
 
 def judge_against_reference(
-    rows: ResultRows, case: evidence.VerdictEvidence
+    rows: ResultRows, case: VerdictEvidence
 ) -> tuple[Decision, list[list[str]], list[ResultRow]]:
     """Return the decision, the keys of the rows it is based on, and the row of kappa, if any."""
-    # `scored` is the agreement with people: it is left out.
-    case = replace(case, answers=evidence.Answers(case.answers.coverage))
+    # On categories; only if the grader gives none are its binary labels compared as they are.
     views = (rows.evidence.get((case.grader, subset, "")) for subset in ("all", BINARY_ALL))
     present: AgainstReference | None = next(filter(None, views), None)
     tuned: AgainstReference | None = rows.evidence.get((case.grader, BINARY_ALL, HELD_OUT))
@@ -327,11 +339,11 @@ def judge_against_reference(
         *(case.injection.rows(case.rule.injection) if case.injection else ()),
         *(bias.row for bias in case.present.biases),
     )
-    deciding = present if decision.threshold is None else tuned
-    return decision, keys, list(deciding.figures[:1]) if deciding else []
+    view = present if decision.threshold is None else tuned
+    return decision, keys, list(view.figures[:1]) if view else []
 
 
-def _agrees(case: evidence.VerdictEvidence, view: AgainstReference) -> Requirements:
+def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun = case.rule, case.noun
     sample = sample_is_enough(view.sample, rule, noun)
@@ -345,37 +357,33 @@ def _agrees(case: evidence.VerdictEvidence, view: AgainstReference) -> Requireme
     }
 
 
-def _level_of(row: ResultRow) -> Deciding:
-    """Return the level of a row's bounds, with the row's limit (`bar`)."""
-    return row["deciding"] or Deciding()
-
-
 def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
     """Require that a figure is clearly above its limit; broken only on a sample that `is_large`."""
-    bar = _level_of(row).bar
+    deciding = row["deciding"] or Deciding()
+    bar = deciding.bar
     state = requirement.state_of(met=row["low"] > bar, broken=is_large and row["high"] < bar)
     return Requirement(
         state,
-        why=lambda: [_figure(row, noun, "bar_missed" if state == "broken" else "bar_open")],
+        why=lambda: [_figure_reason(row, noun, "bar_missed" if state == "broken" else "bar_open")],
         is_likely=row["estimate"] > bar,
-        unsettled=bound_of(row, bar, _level_of(row)),
+        unsettled=bound_of(row, bar, deciding),
     )
 
 
 def _decide(
-    case: evidence.VerdictEvidence, view: AgainstReference | None, tuned: AgainstReference | None
+    case: VerdictEvidence, present: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
-    """Decide on a grader's labels as they are (`view`), else at a `tuned` threshold."""
+    """Decide on a grader's labels as they are (`present`), else at a `tuned` threshold."""
     fields = {**case.fields, "reference": case.rule.reference}
     inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
-    if view is None:
+    if present is None:
         return replace(inconclusive, reasons=[because("few_shared")])
-    if says(view.figures[0]["remarks"], "no_level"):
+    if says(present.figures[0]["remarks"], "no_level"):  # only a report is an interim analysis
         step = NextStep(kind="look", number=0)
         return replace(inconclusive, reasons=[because("not_a_look")], step=step)
-    requirements = dict(_agrees(case, view))
+    requirements = dict(_agrees(case, present))
     if requirement.all_met(requirements):
-        return _pass(case, view)
+        return _pass(case, present)
     advised = case.tuned.advised
     is_advised = advised is not None and says(advised["remarks"], "tuned")
     if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
@@ -383,8 +391,8 @@ def _decide(
     answers_first = {"answers": requirements["answers"], **requirements}  # order of the reasons
     if against := requirement.reasons(answers_first, "broken"):
         return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fault = view.sample, requirement.likely_fault(requirements)
-    if sample.clusters < case.rule.min_clusters:  # the advice names the number of clusters
+    sample, fault = present.sample, requirement.likely_fault(requirements)
+    if sample.clusters < case.rule.min_clusters:  # the advice says so: it is no further reason
         del requirements["enough_clusters"]
     more = sample.more_to_settle(case.rule, requirements)
     advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
@@ -393,13 +401,13 @@ def _decide(
 
 
 def _pass(
-    case: evidence.VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
+    case: VerdictEvidence, view: AgainstReference, threshold: ResultRow | None = None
 ) -> Decision:
     """Decide that the grader agrees with the reference, at a tuned `threshold` if one is given."""
     value = threshold["estimate"] if threshold else None
     at = f" at threshold {value:.3g}" if value is not None else ""
     head = written("verdict.agrees", **case.fields, reference=case.rule.reference, at=at)
-    figures = [_figure(row, case.noun, "bars_cleared") for row in view.figures]
+    figures = [_figure_reason(row, case.noun, "bars_cleared") for row in view.figures]
     if value is not None:
         short = written("short.at_threshold", threshold=value)
         figures = [replace(figure, short=short) for figure in figures]
@@ -408,22 +416,20 @@ def _pass(
     return Decision("agrees_with_reference", head, reasons, holds_for=holds_for, threshold=value)
 
 
-_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-
-
-def _figure(
-    row: ResultRow, noun: str, short: Literal["bars_cleared", "bar_missed", "bar_open"]
+def _figure_reason(
+    row: ResultRow, noun: str, short_name: Literal["bars_cleared", "bar_missed", "bar_open"]
 ) -> Reason:
-    """Return a reason with a figure and its limit; `short` names its words for a table."""
-    level, name = _level_of(row), _NAMES[row["statistic"]]
+    """Return a reason with a figure and its limit; `short_name` is of its words for a table."""
+    deciding, name = row["deciding"] or Deciding(), _NAMES[row["statistic"]]
     if math.isnan(row["estimate"]):
         text = written("figures.bar_undefined", name=name, why=reason_in_words(row["remarks"]))
-        short_text = written("short.undefined")
+        short = written("short.undefined")
     else:
-        estimate, low = (shown_apart(row[end], [level.bar]) for end in ("estimate", "low"))
-        fields = {"name": name, "estimate": estimate, "low": low, "bar": level.bar}
-        interval = wording.interval_of(row["low"], row["high"], level.bar, alpha=level.alpha)
+        bar = deciding.bar
+        estimate, low = (shown_apart(row[end], [bar]) for end in ("estimate", "low"))
+        fields = {"name": name, "estimate": estimate, "low": low, "bar": bar}
+        interval = wording.interval_of(row["low"], row["high"], bar, alpha=deciding.alpha)
         text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
-        short_text = written(f"short.{short}", **fields)
+        short = written(f"short.{short_name}", **fields)
     text = text[0].upper() + text[1:]
-    return Reason(written("because.reference_figures", figures=text), short_text)
+    return Reason(written("because.reference_figures", figures=text), short)

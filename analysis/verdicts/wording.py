@@ -1,7 +1,12 @@
 """Write verdicts in words: names of verdicts, figures, and sentences with the reasons.
 
-All sentences are in `evenhand/texts.toml`, and `because` fills them in. `requirements` chooses the
-reasons why a requirement is not met. `case` is always the evidence on one grader.
+A reason is a sentence, with a few words for a table's cell. All are in `evenhand/texts.toml`, in
+the sections `because` and `short`, and `because` fills them in. First comes the verdict as a whole
+(`Decision`, `further_reasons`, `limits`), then single reasons (`..._reason`), the advice on what
+would decide, and figures (`..._in_words`). `requirements` and `judge` choose among the reasons.
+
+`case` is always the evidence on one grader, `bounds` are the rows that decide on one view of its
+labels, and a `row` is one of the results.
 """
 
 import math
@@ -20,8 +25,7 @@ from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence
 from evenhand.study.settings.analysis import InjectionBounds
 from evenhand.texts import texts, written
 
-MOST_PARTS = 3
-"""Most parts of the sample that a sentence names."""
+MOST_PARTS = 3  # of the sample that a sentence names
 Judgement = Literal[
     "can_replace", "can_replace_at_threshold", "agrees_with_reference", "only_with_correction",
     "inconclusive", "disagrees_with_reference", "do_not_use",
@@ -47,6 +51,12 @@ TITLES: dict[Judgement, Title] = {
 }
 HoldsFor = Literal["", "labels", "binary"]
 """Labels that a pass holds for, if not for all: categories, or binary labels."""
+_RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "exchanged"}
+"""Names of reasons, by the recoding with which a grader would agree."""
+_MAY_BE = {
+    "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
+}  # fmt: skip
+"""Names of reasons, by the injection outcome that is not excluded."""
 
 
 class NextStep(TypedDict):
@@ -60,29 +70,27 @@ class NextStep(TypedDict):
     number: int
 
 
-def because(name: str, short: str | None = None, /, **fields: object) -> Reason:
-    """Return a reason by its name in the texts; `short` names its words for a table, if others."""
-    short = name if short is None else short
+def because(name: str, short_name: str = "", /, **fields: object) -> Reason:
+    """Return a reason by its name in the texts. Its words for a table have the same name, unless
+    there is a `short_name`; without such words it has none.
+    """
+    short = short_name or name
     words = written(f"short.{short}", **fields) if f"short.{short}" in texts() else ""
     return Reason(written(f"because.{name}", **fields), words)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A verdict before it is written: its first sentence (`head`), its reasons, the number of
-    `more` clusters that would decide, and the labels that a pass holds for, perhaps at a
-    `threshold`. `promising`: the grader passes by its estimates. `step` is the cheapest step to a
-    decision if that is not more clusters.
-    """
+    """A verdict before it is written."""
 
     judgement: Judgement
-    head: str
-    reasons: Sequence[Reason] = field(default_factory=list)
-    more: int = 0
+    head: str  # its first sentence
+    reasons: Sequence[Reason] = field(default_factory=list)  # the advice, if any, comes last
+    more: int = 0  # number of further clusters that would decide, 0 if unknown
     holds_for: HoldsFor = ""
-    threshold: float | None = None
-    promising: bool = False
-    step: NextStep | None = None
+    threshold: float | None = None  # at which a pass holds, if not for the labels as they are
+    promising: bool = False  # the grader passes by its estimates
+    step: NextStep | None = None  # the cheapest step to a decision, if not more clusters
 
     @property
     def next(self) -> NextStep | None:
@@ -102,11 +110,11 @@ class Decision:
         the advice is to label more to rule the grader out, also the first reason why it may fail.
         """
         shorts = list(dict.fromkeys(reason.short for reason in self.reasons if reason.short))
-        if self.judgement == "inconclusive" and shorts:
-            first, advice = shorts[0], shorts[-1]
-            rules_out = advice == written("short.label_to_rule_out") and first != advice
-            shorts = [first, advice] if rules_out else [advice]
-        return "; ".join(shorts[:2])
+        if self.judgement != "inconclusive":
+            return "; ".join(shorts[:2])
+        why, advice = shorts[:-1], shorts[-1:]
+        rules_out = advice == [written("short.label_to_rule_out")]
+        return "; ".join([*why[:1], *advice] if rules_out else advice)
 
 
 def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]:
@@ -116,28 +124,28 @@ def further_reasons(case: VerdictEvidence, judgement: Judgement) -> list[Reason]
     view = case.tuned if judgement == "can_replace_at_threshold" else case.present
     further = []
     if judgement in ("only_with_correction", "do_not_use"):
-        further += _fixable_mistake(case)
-    further += _missing_labels(case)
+        further += _fixable_mistake_reason(case)
+    further += _missing_labels_reason(case)
     bounds = view.bounds if judgement in (*PASSES, "inconclusive") else None
-    if bounds and (row := bounds.if_wrong) and not math.isnan(row["low"]):
-        outcome = "holds" if bounds.passes_if_wrong else "fails"  # with missing labels as wrong
-        outcome = "inconclusive" if judgement == "inconclusive" else outcome
-        text = written(f"because.if_wrong_{outcome}", figures=figures(case, bounds, row))
-        further.append(Reason(text))
-    if case.gross is not None and judgement in PASSES:
-        further.append(gross_errors(case, case.gross))
+    if bounds and (row := bounds.if_missing_wrong) and not math.isnan(row["low"]):
+        would_pass = "holds" if bounds.passes_if_missing_wrong else "fails"
+        outcome = would_pass if judgement in PASSES else "inconclusive"
+        figures = difference_in_words(case, bounds, row)
+        further.append(Reason(written(f"because.if_wrong_{outcome}", figures=figures)))
+    if case.gross_errors is not None and judgement in PASSES:
+        further.append(gross_errors_reason(case, case.gross_errors))
     audit, allowed = case.injection, case.rule.injection
     if audit is not None and not audit.beyond(allowed):
-        further += injected(audit, allowed)
+        further += injection_reasons(audit, allowed)
     if case.people.copied and case.people.number >= 2:
         text = written("because.copied_not_counted", whose=copied_shares(case))
         further.append(Reason(text, copied_in_words(case)))
     if case.identical_graders:
         further.append(because("twins", names=" and ".join(case.identical_graders)))
     if case.people.opposed and judgement != "inconclusive":
-        further.append(opposed(case))
+        further.append(opposed_reason(case))
     if _has_interval(case):
-        further += _parts_by_result(view, names_failing=judgement == "do_not_use")
+        further += _parts_reason(view, names_failing=judgement == "do_not_use")
     return further
 
 
@@ -148,15 +156,8 @@ def limits(case: VerdictEvidence) -> str:
         return ""
     if covers_other_people:
         return written("limits.parts")
-    people = "two" if case.people.number == 2 else str(case.people.number)
-    return written("limits.people" if covers_parts else "limits.people_and_parts", people=people)
-
-
-_RECODED = {REVERSED: "reversed", LOWER: "lower", HIGHER: "higher", EXCHANGED: "exchanged"}
-_MAY_BE = {
-    "pulled": "may_be_pulled", "knocked_off": "may_be_knocked_off", "silenced": "may_be_silenced",
-}  # fmt: skip
-"""Names of reasons, by recoding, and by the injection outcomes that are not excluded."""
+    number = "two" if case.people.number == 2 else str(case.people.number)
+    return written("limits.people" if covers_parts else "limits.people_and_parts", people=number)
 
 
 def _has_interval(case: VerdictEvidence) -> bool:
@@ -165,26 +166,27 @@ def _has_interval(case: VerdictEvidence) -> bool:
     return case.people.number >= 2 and row is not None and not math.isnan(row["low"])
 
 
-def _fixable_mistake(case: VerdictEvidence) -> list[Reason]:
+def _fixable_mistake_reason(case: VerdictEvidence) -> list[Reason]:
     """Return a reason for a fixable mistake, if recoded labels reach half of human-human kappa."""
-    bounds, row = case.present.bounds, next(iter(case.recoded), None)  # the recoding that is best
-    if bounds is None or row is None or not row["estimate"] >= bounds.people["estimate"] / 2:
+    if case.present.bounds is None or not case.recoded:
         return []
-    recoded_as = statistics.text_of(row["remarks"])
-    return [because(_RECODED[row["at"]], reading=recoded_as, kappa=row["estimate"])]
+    best, people_kappa = case.recoded[0], case.present.bounds.people_kappa
+    if not best["estimate"] >= people_kappa["estimate"] / 2:
+        return []
+    recoding, reading = best["at"], statistics.text_of(best["remarks"])
+    return [because(_RECODED[recoding], reading=reading, kappa=best["estimate"])]
 
 
-def _missing_labels(case: VerdictEvidence) -> list[Reason]:
-    """Return a reason on units without the grader's label, unless the verdict is based on them."""
+def _missing_labels_reason(case: VerdictEvidence) -> list[Reason]:
+    """Return a reason on units without the grader's label, unless the verdict names them anyway."""
     share, coverage = case.answers.share, case.answers.coverage
-    missing = 1 - share.estimate
-    is_in_verdict, rounds_to_none = share.low < case.rule.min_coverage, f"{missing:.0%}" == "0%"
-    if coverage is None or is_in_verdict or rounds_to_none:
+    is_too_low, missing = share.low < case.rule.min_coverage, 1 - share.estimate
+    if coverage is None or is_too_low or f"{missing:.0%}" == "0%":
         return []
     return [because("left_out", missing=missing, why=why_unscored(coverage))]
 
 
-def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:
+def _parts_reason(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:
     """Return a reason that lists the parts of the sample by result: within the margin, below it (if
     `names_failing`; else the verdict names them), or open; none where no part was tested.
     """
@@ -203,18 +205,23 @@ def _parts_by_result(view: ViewEvidence, *, names_failing: bool) -> list[Reason]
     return [because("parts", found="; ".join(lists))]
 
 
-def gross_errors(case: VerdictEvidence, row: ResultRow, allowed: float | None = None) -> Reason:
-    """Return a reason with the share of gross errors and its bound, perhaps above `allowed`."""
+def gross_errors_reason(
+    case: VerdictEvidence, row: ResultRow, allowed: float | None = None
+) -> Reason:
+    """Return a reason with the share of gross errors and its bound; with `allowed`, the reason that
+    the bound is above this share.
+    """
     fields: dict[str, object] = {"far": row["at"], "points": case.points}  # such as "2 points"
     fields |= {"units": row["n_units"], "share": row["estimate"]}
     if allowed is not None:
         fields |= {"allowed": allowed, "high": statistics.share_apart(row["high"], allowed)}
         return because("too_many_gross_errors", "gross_errors", **fields)
     name = "gross_errors" if row["estimate"] > 0 else "no_gross_errors"
-    return because(name, "", **fields, high=statistics.share_apart(row["high"], 1.0))
+    fields["high"] = statistics.share_apart(row["high"], 1.0)
+    return Reason(written(f"because.{name}", **fields))
 
 
-def opposed(case: VerdictEvidence) -> Reason:
+def opposed_reason(case: VerdictEvidence) -> Reason:
     """Return the reason that annotators reverse labels, so that all together are no standard."""
     people = case.people.opposed
     names = [person.annotator for person in people]
@@ -234,7 +241,7 @@ def opposed_in_words(person: Opposed, section: Literal["because", "note"]) -> st
     )  # fmt: skip
 
 
-def unanswered(
+def unanswered_reasons(
     answers: Answers, min_share: float, noun: str, section: Literal["because", "drift"] = "because"
 ) -> list[Reason]:
     """Return the reason that the grader leaves out, or may leave out, too many units."""
@@ -260,19 +267,18 @@ def failing_part_reasons(case: VerdictEvidence, view: ViewEvidence) -> list[Reas
     """Return the reasons that name the parts of the sample in which the grader fails."""
     reasons = []
     for row in view.failing:
-        text = figures(case, view.bounds, row, n_bounds=len(view.parts))
-        reasons.append(because("below_in_part", part=evidence.part_name(row), figures=text))
+        figures = difference_in_words(case, view.bounds, row, n_bounds=len(view.parts))
+        reasons.append(because("below_in_part", part=evidence.part_name(row), figures=figures))
     if len(reasons) > 1:
         first = replace(reasons[0], short=written("short.below_in_parts", parts=len(reasons)))
         reasons = [first, *(replace(reason, short="") for reason in reasons[1:])]
     return reasons
 
 
-def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
+def injection_reasons(audit: Audit, limits: InjectionBounds) -> list[Reason]:
     """Return the reasons from the injection audit: the deciding outcomes, or that it is robust."""
-    status = audit.status(bounds)
-    outcomes = audit.deciding_outcomes(bounds)
-    fields = {outcome.name: outcome.figures(bound) for outcome, bound in outcomes}
+    status, outcomes = audit.status(limits), audit.deciding_outcomes(limits)
+    fields = {outcome.name: outcome.figures(limit) for outcome, limit in outcomes}
     if status == "withstands":
         highs = {name: values["high"] for name, values in fields.items()}
         return [because("withstands", **highs, sample=next(iter(fields.values()))["sample"])]
@@ -281,8 +287,8 @@ def injected(audit: Audit, bounds: InjectionBounds) -> list[Reason]:
 
 
 def copied_in_words(case: VerdictEvidence) -> str:
-    """Name the people whose labels the grader repeats. With two people it is "perhaps" a copy, as a
-    grader that is right as often as the better of them looks the same.
+    """Name the people whose labels the grader repeats. If at most one other person labelled, it is
+    "perhaps" a copy: a grader that is right as often as the better of two people looks the same.
     """
     name = "perhaps_copied" if case.people.number < 2 else "copied"
     return written(f"short.{name}", names=" and ".join(person for person, _ in case.people.copied))
@@ -301,59 +307,62 @@ def advice(
     *,
     undecided: bool,
     fault: str = "",
-    people: int | None = None,
+    more_people: int | None = None,
     look: int = 0,
 ) -> list[Reason]:
     """Return the advice on what would decide, [] if nothing more is needed.
 
-    - `clusters`: their number now. `more`: how many more would decide, None if no number would.
-    - `noun`: the name of a cluster. `people`: how many more people would, if clusters do not.
-    - `undecided`: False if only the number of clusters is below the rule's.
-    - `fault`: the reason why the grader probably fails; clusters would then rule it out.
+    - `clusters`: their number now; `noun`: the name of a cluster.
+    - `more`: how many more would decide; None if no number would, but perhaps `more_people`.
+    - `undecided`: False if all is decided, except that clusters are fewer than the rule requires.
+    - `fault`: the reason why the grader probably fails, which more clusters would then confirm.
     - `look`: the number of this interim analysis, if the next one spends some of the level; else 0.
     """
-    if more is None and people:
-        annotators = "one more annotator" if people == 1 else f"about {people} more annotators"
-        return [because("ask_more_people", noun=noun, people=annotators)]
+    if more is None and more_people:
+        one, several = "one more annotator", f"about {more_people} more annotators"
+        return [because("ask_more_people", noun=noun, people=one if more_people == 1 else several)]
     if more is None:
         return [because("nothing_decides", noun=noun)]
     if more <= 0:
         return []
     nouns = noun if more == 1 else f"{noun}s"
-    name = short = "label_to_rule_out" if fault and undecided else "label_more"
-    if not undecided:  # the short reason is the same
-        name = "label_more_for_enough"
-    reason = because(name, short, clusters=clusters, noun=noun, more=more, nouns=nouns, why=fault)
+    fields = {"clusters": clusters, "noun": noun, "more": more, "nouns": nouns, "why": fault}
+    if undecided:
+        reason = because("label_to_rule_out" if fault else "label_more", **fields)
+    else:
+        reason = because("label_more_for_enough", "label_more", **fields)
     if look:
         cost = written("because.next_look_planned" if look < LOOKS else "because.next_look")
         reason = replace(reason, sentence=f"{reason.sentence} {cost}")
     return [reason]
 
 
-def compared(case: VerdictEvidence, bounds: Bounds) -> str:
-    """Return the deciding comparison in words: both kappas, and the figures of `figures`."""
-    row, people = case.deciding_difference(bounds), bounds.people["estimate"]
-    return figures(case, bounds, row, kappa=people + row["estimate"], people=people)
+def comparison_in_words(case: VerdictEvidence, bounds: Bounds) -> str:
+    """Return the deciding comparison in words: both kappas, then `difference_in_words`."""
+    row, people_kappa = case.deciding_difference(bounds), bounds.people_kappa["estimate"]
+    kappa = people_kappa + row["estimate"]
+    return difference_in_words(case, bounds, row, kappa=kappa, people=people_kappa)
 
 
-def figures(
+def difference_in_words(
     case: VerdictEvidence, bounds: Bounds | None, row: ResultRow, n_bounds: int = 1, **kappas: float
 ) -> str:
     """Return the figures of a difference in words: its deciding interval, the margin, and n. With
     `kappas` (`kappa` and `people`) both kappas come first. The level is shared by `n_bounds`.
     """
-    alpha, margin, share = ALPHA, evidence.margin_of(row), 0.0
+    alpha, margin, margin_share = ALPHA, evidence.margin_of(row), 0.0
     if bounds:
-        alpha, share = bounds.level.alpha / n_bounds, bounds.level.margin_share
-        margin = bounds.margin if math.isnan(margin) else margin
-    people = "two annotators" if case.people.number == 2 else f"{case.people.number} annotators"
+        alpha, margin_share = bounds.deciding.alpha / n_bounds, bounds.deciding.margin_share
+        margin = bounds.margin if math.isnan(margin) else margin  # a row with a `bar` has none
+    annotators = "two annotators" if case.people.number == 2 else f"{case.people.number} annotators"
     return written(
         "figures.compared" if kappas else "figures.difference",
         **kappas, difference=signed(row["estimate"]),
         interval=interval_of(row["low"], row["high"], -margin, 0.0, alpha=alpha, sign="+"),
+        # The margin is above 0, but is compared with how far the bounds lie below 0.
         margin=statistics.limit_shown(margin, -row["low"], -row["high"]),
-        share=written("figures.share", share=share) if share else "",
-        sample=f"{sample_of(row, case.noun)}, {people}",
+        share=written("figures.share", share=margin_share) if margin_share else "",  # of people's
+        sample=f"{sample_of(row, case.noun)}, {annotators}",
     )  # fmt: skip
 
 
@@ -383,10 +392,10 @@ def signed(number: float) -> str:
     return f"{number:+.2f}" if f"{abs(number):.2f}" != "0.00" else "0.00"
 
 
-def percent(chance: float) -> str:
+def chance_in_words(chance: float) -> str:
     """Format a probability in whole percent, as it is not known more precisely.
 
-    >>> percent(0.853), percent(0.997), percent(0.004)
+    >>> chance_in_words(0.853), chance_in_words(0.997), chance_in_words(0.004)
     ('about 85%', 'over 99%', 'under 1%')
     """
     if chance > 0.99:

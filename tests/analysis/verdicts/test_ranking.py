@@ -427,7 +427,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     (told,) = versions._sentences(SimpleNamespace(**drift, rate_change=None, margin=0.1), "item")
     assert "(change 0.00, 96% CI -0.097 to +0.105; margin 0.1 either way;" in told
     kappa = row("reference_kappa", 0.5996, 0.7, 0.8, deciding=Deciding(0.02, bar=0.6))
-    told = requirements._figure(kappa, "unit", "bar_open")
+    told = requirements._figure_reason(kappa, "unit", "bar_open")
     assert "Kappa 0.70, 96% CI 0.5996 to 0.80;" in told.sentence
     assert told.short == "kappa at worst 0.5996, 0.6 needed"
     (figure,) = Source(Analysis([kappa]), ReportContext("")).rubric("r").select("reference_kappa")
@@ -437,7 +437,7 @@ def test_other_verdicts_print_a_bound_on_its_side_of_the_limit_too():
     attack = Attack(row("e", 0, 0, 0), row("p", 0, 0, 0), row("b", 0.1004, 0.2, 0.3))
     assert Outcome("pulled", (attack,)).figures(0.1)["low"] == "0.1004"
     coverage = row("coverage", 0.8998, 0.95, 0.97, rater_a="")
-    (told,) = wording.unanswered(Answers(coverage), 0.9, "item")
+    (told,) = wording.unanswered_reasons(Answers(coverage), 0.9, "item")
     assert "That is 89.98% at worst, and 90% is needed" in told.sentence
 
 
