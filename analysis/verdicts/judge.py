@@ -293,7 +293,8 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
         impossible = impossible or because("undefined_plainly", "undefined")
         return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:
-        return _too_few_shared(case) or _without_level(case, bounds)
+        no_level = verdict_requirements.without_level(_inconclusive(case), bounds.deciding)
+        return _too_few_shared(case) or no_level
     people_agree = agreement["people_agree"]
     if not people_agree.is_met and not people_agree.is_likely:
         return _inconclusive(case, people_agree.why(), step=NextStep(kind="rubric", number=0))
@@ -328,13 +329,6 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
     return _inconclusive(case, [*reasons, *advice], more or 0, step)
-
-
-def _without_level(case: VerdictEvidence, bounds: Bounds) -> Decision:
-    """Decide that no part of the error rate is left to test the grader at this look."""
-    if bounds.deciding.look:
-        return _inconclusive(case, [because("looks_used_up")])
-    return _inconclusive(case, [because("not_a_look")], step=NextStep(kind="look", number=0))
 
 
 def _too_few_shared(case: VerdictEvidence) -> Decision | None:

@@ -251,18 +251,17 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
     comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
     for grader_view in grader_views(labels):
-        if grader_view.at == UNTUNED:  # no verdict is based on it
-            continue
         comparison = comparator.compare(grader_view)
         if comparison is not None and np.isfinite(comparison.kappas).all():
             comparisons.append(comparison)
     alpha = level_of_look(look, rule.looks, error)
-    influences = [influence(comparison.kappas) for comparison in comparisons]
+    influences = [influence(c.kappas) for c in comparisons if c.view.shares_level]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        view.rows.evidence[comparison.view.key] = _add_comparison_rows(
-            view.rows, comparison, labels, jackknife, alpha, level, rule
-        )
+        if comparison.view.at != UNTUNED:  # it only has its part of the level (`grader_views`)
+            view.rows.evidence[comparison.view.key] = _add_comparison_rows(
+                view.rows, comparison, labels, jackknife, alpha, level, rule
+            )
 
 
 @dataclass(frozen=True)
@@ -370,6 +369,14 @@ def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
     )
 
 
+def without_level(inconclusive: Decision, deciding: Deciding) -> Decision:
+    """Give the reason why no part of the error rate is left to test the grader at this look."""
+    if deciding.look:
+        return replace(inconclusive, reasons=[because("looks_used_up")])
+    step = NextStep(kind="look", number=0)
+    return replace(inconclusive, reasons=[because("not_a_look")], step=step)
+
+
 def _decide(
     case: VerdictEvidence, present: AgainstReference | None, tuned: AgainstReference | None
 ) -> Decision:
@@ -378,9 +385,8 @@ def _decide(
     inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
     if present is None:
         return replace(inconclusive, reasons=[because("few_shared")])
-    if says(present.figures[0]["remarks"], "no_level"):  # only a report is an interim analysis
-        step = NextStep(kind="look", number=0)
-        return replace(inconclusive, reasons=[because("not_a_look")], step=step)
+    if says(present.figures[0]["remarks"], "no_level"):
+        return without_level(inconclusive, present.figures[0]["deciding"] or Deciding())
     requirements = dict(_agrees(case, present))
     if requirement.all_met(requirements):
         return _pass(case, present)

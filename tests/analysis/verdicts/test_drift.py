@@ -1,12 +1,15 @@
 """Whether a grader has changed, and whether it agrees with a declared reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import ndtri
 
-from evenhand.analysis import RESULTS_KEY, Scale, analyse
+from evenhand.analysis import RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.analysis.bootstrap.bounds import level_of_look, reach
+from evenhand.analysis.labels.scale import Tuning
 from evenhand.analysis.verdicts.versions import LEVEL, Versions, drift_of, drift_rows, paired_labels
 from evenhand.errors import InputError
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings
@@ -328,6 +331,24 @@ def test_at_a_threshold_it_says_so_everywhere(rng):
     (key,) = verdict["kappas"]
     assert found.results.set_index(list(RESULTS_KEY)).loc[tuple(key), "estimate"] > 0.9
     assert key[-1] == "held_out"
+
+
+def test_a_threshold_in_use_leaves_the_labels_before_it_their_part_of_the_level(rng):
+    truth = rng.random(200) < 0.4
+    p = np.clip(0.15 + 0.4 * truth + rng.normal(0, 0.15, 200), 0, 1)
+    ratings = make.ratings_of(experts(truth.astype(int)) | {"g": [""] * 200}, positive={"g": p})
+    scale = Scale("tone", ("1", "2", "3"), "ordinal", frozenset("23"))
+    tuning = Tuning(frozenset(ratings["unit_id"].unique()[:100]), "kappa", "expert", 0.5)
+    in_use = replace(scale, thresholds={"g": 0.3}, tunings={"g": tuning})
+    for each in (scale, in_use):
+        rows = analyse(ratings, None, [each], **EXPERT).rows
+        levels = [row["deciding"].alpha for row in rows if row["statistic"] == "reference_kappa"]
+        assert max(levels) < 0.8 * level_of_look(1)
+
+
+def test_interim_analyses_that_are_used_up_are_the_reason(rng):
+    found = beside(rng, 0.95, looks=1, facts=StudyFacts(looks={"tone": 2}))
+    make.assert_verdict(found.verdicts[0], "inconclusive", "are used up")
 
 
 @pytest.mark.thorough
