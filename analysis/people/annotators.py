@@ -107,8 +107,7 @@ def selection_of(
     people_codes = np.where(is_shared[:, None], coded.codes[:, people], -1)  # (units, people)
     n_labels = (people_codes >= 0).sum(axis=1)
     frequency = resamples.frequency[coded.clusters]
-    unit, person = np.nonzero(people_codes >= 0)  # of each label
-    labels_by_person = np.bincount(person, frequency[unit], len(people))
+    labels_by_person = frequency @ (people_codes >= 0)
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
     is_untested = is_random or labels.weight is not None or has_few_units or is_uniform
@@ -188,8 +187,7 @@ def selection_p(
         return 1.0
     units = _Units(n_labels.astype(float), resamples.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
-    # The sums over each cluster, (kinds, tests): equal clusters are one kind of cluster. The number
-    # of clusters of each kind, (kinds,), multiplies its sum.
+    # The sums over a cluster, (kinds, tests), and the number of equal clusters of each kind.
     sums, n_clusters = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
@@ -197,7 +195,7 @@ def selection_p(
     n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
     for start in range(0, _DRAWS, draws_at_once):
         size = min(draws_at_once, _DRAWS - start), len(sums)
-        # The sum of the signs of a kind's clusters, of which a binomial number are +1.
+        # Every cluster has a random sign. Of a kind's clusters a binomial number have +1: the sum.
         signs = (2 * rng.binomial(n_clusters, 0.5, size) - n_clusters).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
     return (1 + n_beyond) / (_DRAWS + 1)
@@ -237,13 +235,13 @@ def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array
     """Yield arrays of scores (units,) of people's labels, of graders' labels and their distances
     from people's, and of people's distances from one another (see `_Units.scores`).
     """
-    unit, person = np.nonzero(people_codes >= 0)
+    is_labelled = people_codes >= 0
+    unit, person = np.nonzero(is_labelled)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
-    labels_by_person = np.bincount(person, units.frequency[unit], people_codes.shape[1])
     n_units = units.frequency[units.n_labels > 0].sum()
-    has_many = labels_by_person >= pairwise.INDIVIDUAL_SHARE * n_units
+    has_many = units.frequency @ is_labelled >= pairwise.INDIVIDUAL_SHARE * n_units
     group = np.where(has_many, np.cumsum(has_many), 0)[person]
-    weight = 1.0 / (people_codes >= 0).sum(axis=1)[unit]
+    weight = 1.0 / is_labelled.sum(axis=1)[unit]
     people = _Labels(unit, people_codes[unit, person].astype(np.intp), group, weight)
     values = np.asarray(coded.values, dtype=float)[:, None]  # of the categories, (q, columns)
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
@@ -281,7 +279,7 @@ def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
     `_Units.scores`, within each pair of groups of people. Pairs of labels are read twice, some at a
     time: for the means of each pair of groups, then for the deviations from them.
     """
-    n_groups, n_labels_of = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
+    n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
         """Yield the number of the pair of groups, the unit, the distance and the weight of each
@@ -290,17 +288,17 @@ def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
         for first, second in pairwise.label_pairs(people.unit):
             unit, groups = people.unit[first], (people.group[first], people.group[second])
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
-            n_pairs = n_labels_of[unit] * (n_labels_of[unit] - 1.0) / 2.0
+            n_pairs = labels_per_unit[unit] * (labels_per_unit[unit] - 1.0) / 2.0
             yield group_pair, unit, distance(people.code[first], people.code[second]), 1.0 / n_pairs
 
-    total, sum_labels, sum_distances = np.zeros((3, n_groups**2))
+    group_mass, sum_labels, sum_distances = np.zeros((3, n_groups**2))
     for group_pair, unit, distances, weight in pairs():
         mass = weight * units.frequency[unit]
-        total += np.bincount(group_pair, mass, n_groups**2)
+        group_mass += np.bincount(group_pair, mass, n_groups**2)
         sum_labels += np.bincount(group_pair, mass * units.n_labels[unit], n_groups**2)
         sum_distances += np.bincount(group_pair, mass * distances, n_groups**2)
-    total = np.maximum(total, 1e-300)
-    mean_labels, mean_distance = sum_labels / total, sum_distances / total
+    group_mass = np.maximum(group_mass, 1e-300)
+    mean_labels, mean_distance = sum_labels / group_mass, sum_distances / group_mass
     scores = np.zeros(len(units.n_labels))
     for group_pair, unit, distances, weight in pairs():
         centred_labels = units.n_labels[unit] - mean_labels[group_pair]
@@ -475,25 +473,25 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
     tables = (pairwise.data_table(coded, grader, person, data) for person in people)
     table = sum(tables, np.zeros(()))
     if table.ndim == 2:  # else there are no people, and so no tables
-        best = best_match(table.T)  # people's label for each of the grader's
+        best = best_match(table)  # rows are the grader's labels
         if (best != codes).any():
             yield REVERSED if coded.q == 2 else EXCHANGED, best
 
 
 def best_match(counts: Numbers) -> Codes:
-    """Return a class (row) for each category (column), (q,), all different, so that the sum of the
-    matched `counts` (q, q) is the largest.
+    """Return the `new_codes` (q,) with which labels match others' best: of the `counts` (q, q) of
+    pairs of labels, a row's new code is its column, all different, so that the sum is the largest.
 
-    >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
+    >>> best_match(np.array([[1, 9, 0], [8, 2, 0], [0, 0, 3]])).tolist()
     [1, 0, 2]
     """
-    best = np.asarray(counts).argmax(axis=0)
-    if len(np.unique(best)) == len(best):  # the best class of each category is another one
+    best = np.asarray(counts).argmax(axis=1)
+    if len(np.unique(best)) == len(best):  # the best column of each row is another one
         return np.asarray(best)
     from scipy.optimize import linear_sum_assignment  # slow to import, seldom needed
 
-    classes, categories = linear_sum_assignment(counts, maximize=True)
-    return np.asarray(classes[np.argsort(categories)])
+    new_codes, codes = linear_sum_assignment(np.transpose(counts), maximize=True)
+    return np.asarray(new_codes[np.argsort(codes)])
 
 
 ANNOTATOR_KAPPA = "annotator_kappa"
@@ -501,7 +499,7 @@ AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # `at` of labels as given; prefix of
 LEVEL_OPPOSED = 0.001
 """Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
-"""Score of an annotator's covariance with the others above which they clearly agree."""
+"""Standard errors of the covariance with the others above which an annotator clearly agrees."""
 MIN_SHARED_WITH_OTHERS = 10
 """Fewest units that an annotator shares with annotators other than the one who shares most."""
 
@@ -606,9 +604,9 @@ def _opposite_codes(coded: Coded, annotator: int, counts: Array, data: Resamples
     units = coded.labelled[:, annotator]
     codes = coded.codes[units, annotator].astype(np.intp)
     others = counts[units] - np.eye(coded.q)[codes]  # without the annotator's label
-    table = np.zeros((coded.q, coded.q))
+    table = np.zeros((coded.q, coded.q))  # rows are the annotator's labels
     np.add.at(table, codes, data.frequency[coded.clusters[units]][:, None] * others)
-    return best_match(table.T)  # the others' label for each of the annotator's
+    return best_match(table)
 
 
 class _SharedLabels(NamedTuple):
@@ -616,7 +614,7 @@ class _SharedLabels(NamedTuple):
 
     annotator: int
     codes: Codes  # the annotator's, (units,)
-    others: Array  # the others' mean `_category_scores`, (units, columns)
+    others: Array  # their mean `_category_values`, (units, columns)
     clusters: Codes  # (units,)
 
 
@@ -626,12 +624,12 @@ def _shared_with_others(
     """Yield the shared labels of each annotator, except of those who share too few units (one for
     each cluster), or nearly all with one other person: either of the two may contradict the other.
     """
-    labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
+    labelled, category_values = coded.labelled[:, list(people)], _category_values(coded)
     n_labels = labelled.sum(axis=1)
-    all_scores = np.zeros((len(labelled), category_scores.shape[1]))  # the sum over people
+    sums = np.zeros((len(labelled), category_values.shape[1]))  # over people
     for column, annotator in enumerate(people):
         units = labelled[:, column]
-        all_scores[units] += category_scores[coded.codes[units, annotator]]
+        sums[units] += category_values[coded.codes[units, annotator]]
     for column, annotator in enumerate(people):
         units = labelled[:, column] & (n_labels >= 2)
         shared_with = labelled[units].sum(axis=0)  # numbers of units that each person shares
@@ -641,16 +639,16 @@ def _shared_with_others(
         if has_one_partner or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
-        others = (all_scores[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
+        others = (sums[units] - category_values[codes]) / (n_labels[units] - 1)[:, None]
         yield _SharedLabels(annotator, codes, others, coded.clusters[units])
 
 
 def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
-    """Return each annotator's covariance with the others' mean, over its standard error."""
+    """Return a score of each annotator: the covariance with the others, in standard errors."""
     scores = {}
     for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
         frequency = data.frequency[clusters]
-        values, share = _category_scores(coded)[codes], frequency / float(frequency.sum())
+        values, share = _category_values(coded)[codes], frequency / float(frequency.sum())
         products = (values - share @ values) * (others - share @ others)
         scores[annotator] = _over_standard_error(products.sum(axis=1), clusters, data)
     return scores
@@ -659,20 +657,20 @@ def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> 
 def _agreement_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
     """Return a score of each annotator, below 0 where labels contradict the others'. It is that of
     `_covariance_scores`; where categories have no direction, it is the agreement as given minus
-    that after the best exchange of categories, over its standard error.
+    that after the best exchange of categories, in standard errors.
     """
     if _has_direction(coded):
         return _covariance_scores(coded, people, data)
-    scores, category_scores, counts = {}, _category_scores(coded), label_counts(coded, people)
+    scores, category_values, counts = {}, _category_values(coded), label_counts(coded, people)
     for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
         exchanged = _opposite_codes(coded, annotator, counts, data)[codes]
-        difference = ((category_scores[codes] - category_scores[exchanged]) * others).sum(axis=1)
+        difference = ((category_values[codes] - category_values[exchanged]) * others).sum(axis=1)
         scores[annotator] = _over_standard_error(difference, clusters, data)
     return scores
 
 
-def _category_scores(coded: Coded) -> Array:
-    """Return scores of the categories: (q, 1) on a scale, else an indicator of each, (q, q)."""
+def _category_values(coded: Coded) -> Array:
+    """Return numbers for the categories: (q, 1) on a scale, else an indicator of each, (q, q)."""
     if coded.is_number:
         return np.asarray(coded.values, dtype=float)[:, None]
     return np.eye(coded.q) if coded.level == "nominal" else np.arange(float(coded.q))[:, None]
