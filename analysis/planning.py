@@ -61,12 +61,6 @@ class KappaTest:
         if not (0 < self.alpha < 1 and 0 < self.power < 1):
             raise InputError("alpha and power must lie between 0 and 1")
 
-    @property
-    def quantiles(self) -> tuple[float, float]:
-        """Standard normal quantiles of 1 minus the type I error rate, and of the power."""
-        tail = self.alpha / 2 if self.two_sided else self.alpha
-        return float(ndtri(1 - tail)), float(ndtri(self.power))
-
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
     """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
@@ -76,7 +70,8 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
     117
     """
-    z_alpha, z_power = test.quantiles
+    tail = test.alpha / 2 if test.two_sided else test.alpha
+    z_alpha, z_power = float(ndtri(1 - tail)), float(ndtri(test.power))
     variances = [_kappa_variance(first, second, kappa) for kappa in (test.null, test.true)]
     root = z_alpha * math.sqrt(variances[0]) + z_power * math.sqrt(variances[1])
     return math.ceil((root / (test.true - test.null)) ** 2)
@@ -514,205 +509,6 @@ Chances = Mapping[Scope, Mapping[int, float]]
 """Probability of a pass, by scope and number of humans."""
 
 
-class Panel(NamedTuple):
-    """Labels and kappas of a grader and some number of humans in simulated studies."""
-
-    codes: Codes  # labels (raters, studies, units), the grader's last
-    distance: Array  # between labels, (q, q)
-    is_ordered: bool
-    with_grader: Array  # each human's kappa with the grader, (humans, studies)
-    among_people: Array  # humans' kappas, (humans, humans, studies); 0 on the diagonal
-    grader_influence: Array  # of each unit on the mean of `with_grader`, (studies, units)
-    people_influence: Array  # of each unit on humans' mean kappa, (studies, units)
-
-    @property
-    def human_kappa(self) -> Array:
-        """Humans' mean kappa with one another, (studies,)."""
-        n_people = len(self.with_grader)
-        return np.asarray(self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1)))
-
-    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
-        """Return the mask (studies,) of studies in which the grader meets the rule: the difference,
-        its mean kappa with humans minus `human_kappa`, has a lower bound within the margin. Humans'
-        kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
-
-        For speed, bounds are linear approximations; the verdict's is computed only in studies in
-        which it may differ: near the margin, and in all with so few units that the linear bound may
-        be wrong by its reach, the distance from the estimate.
-        """
-        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
-        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
-        share, allowed = self._allowed_loss(margin, rule)
-        difference = self.with_grader.mean(axis=0) - self.human_kappa
-        variance = self._variance_over_people() if scope == "like_these" else None
-
-        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
-            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
-            if variance is not None:
-                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
-            return np.asarray(difference[studies] - reach > -allowed[studies])
-
-        # The reach is that of mean kappa with the grader - (1 - share) x humans' kappa: a share of
-        # humans' kappa that may be lost varies with it, whereas a fixed margin has the share 0.
-        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear_reach = bounds.reaches(influence.T, alpha)
-        passed = is_within_margin(linear_reach)
-        can_pass = self._meets_requirements(rule, required, alpha)
-        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
-        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
-        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
-        if chosen.any():
-            reach = self._score_reach(chosen, share[chosen], influence[chosen], alpha)
-            passed[chosen] = is_within_margin(reach, chosen)
-        return np.asarray(passed & can_pass)
-
-    def _allowed_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
-        """Return the share of humans' kappa that a grader may lose, 0 for a fixed margin, and the
-        loss of kappa that this allows, (studies,) each. The share is the declared one. Without one
-        the margin is fixed, unless it exceeds the largest share allowed, which then applies.
-        """
-        human_kappa = self.human_kappa
-        if rule.margin_share:
-            share = np.full(len(human_kappa), rule.margin_share)
-        else:
-            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
-        return share, np.where(share > 0, share * human_kappa, margin)
-
-    def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
-        """Return the mask (studies,) of studies that may have a pass: humans' kappa is clearly at
-        least `required`, and there are enough units, and items with a minority label.
-        """
-        reach = bounds.reaches(self.people_influence.T, alpha)
-        humans_agree = self.human_kappa - reach >= required
-        labels, q = self.codes[:-1], len(self.distance)
-        commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
-        # The mean over humans of labels other than the commonest.
-        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)
-        has_units = labels.shape[2] >= rule.min_clusters
-        return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
-
-    def _score_reach(self, chosen: Mask, share: Array, influence: Array, alpha: float) -> Array:
-        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
-        `chosen` studies, with their `share` and `influence` (studies, units), the jackknife's.
-
-        It is a score bound (Tango 1998): the first value that the data clearly contradict, while
-        `lower_bound` moves weights from the units to copies of them with labels that the grader did
-        not give (`unseen`). The steps: all *points*, units and their copies; their weights; the
-        statistic of these weights; and its `stretch`, the factor by which the standard deviation is
-        too small of the linear influence that the bound uses.
-        """
-        codes, human_kappa = self.codes[:, chosen], self.human_kappa[chosen]
-        (studies, units), q = influence.shape, len(self.distance)
-        people = codes[:-1].swapaxes(0, 1)
-        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
-        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
-        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
-        copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
-        grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
-
-        is_data = np.arange(grader.shape[1]) < units
-        # The copies together weigh half a unit, `PSEUDO`.
-        base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
-
-        # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
-        linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
-        statistic = _StudyKappas(people, grader, self.distance, linear, base)
-
-        data = np.where(is_data, 1.0 / units, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
-            spread = np.sqrt((data * linear_influence**2).sum(axis=1))
-            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
-        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
-        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
-
-    def _variance_over_people(self) -> Array:
-        """Return the jackknife variance of the difference over humans, (studies,)."""
-        k = len(self.with_grader)
-        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)  # leave one out
-        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
-        differences = with_grader - among_people / ((k - 1) * (k - 2))
-        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
-
-
-def _cells(codes: Codes, q: int) -> Codes:
-    """Return the positions of codes (..., units) in flattened arrays (..., q), which have a row for
-    each rater: 0 to q - 1 for the first rater's labels, q to 2q - 1 for the second's, and so on.
-    """
-    raters = codes.shape[:-1]
-    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
-
-
-def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
-    """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
-    raters = cells.shape[:-1]
-    flat = None if weight is None else weight.ravel()
-    return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
-
-
-def _looked_up(values: Array, cells: Codes) -> Array:
-    """Return the value of each label (..., units) from `values` (..., q) by rater and code.
-
-    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
-    >>> cells.tolist(), _counts(cells, 3).tolist()
-    ([[0, 2, 2], [4, 4, 3]], [[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
-    >>> _looked_up(np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]), cells).tolist()
-    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
-    """
-    return np.asarray(values.ravel()[cells])
-
-
-@dataclass(frozen=True)
-class _StudyKappas:
-    """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
-    units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
-    points of the support are several copies of the units: with the grader's labels, and with labels
-    that it did not give. `linear` and `base`, as there, are (studies, points).
-    """
-
-    people: Codes
-    grader: Codes
-    distance: Array
-    linear: Array
-    base: Array
-
-    @cached_property
-    def _distances(self) -> Array:
-        """Distance of the grader's label from each person's, (studies, people, points)."""
-        copies = self.grader.shape[1] // self.people.shape[2]
-        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
-        return np.asarray(self.distance.ravel()[cells])
-
-    @cached_property
-    def _label_cells(self) -> tuple[Codes, Codes]:
-        """The `_cells` of people's labels, and those of the grader's."""
-        return _cells(self.people, len(self.distance)), _cells(self.grader, len(self.distance))
-
-    def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
-        (studies, people, units), q = self.people.shape, len(self.distance)
-        people_cells, grader_cells = self._label_cells
-        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
-        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
-        # A table of each person with the grader: size, summed distance, and both raters' margins.
-        sums = np.empty((studies, people, 2 + 2 * q))
-        sums[..., 0] = 1.0  # the sum of the weights
-        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
-        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
-        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
-        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
-        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
-        # to the size and people's margin, by its label to the distance and the grader's margin.
-        by_unit = _looked_up(slope[..., :1] + slope[..., 2 : 2 + q], people_cells).sum(axis=1)
-        influence = _looked_up(slope[..., 2 + q :].sum(axis=1), grader_cells)
-        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
-        influence += np.tile(by_unit, weights.shape[1] // units)
-        linear_mean = (weights * self.linear).sum(axis=1)
-        return value + linear_mean, influence + self.linear - linear_mean[:, None]
-
-
 def pass_chances(
     units: int,
     scenario: Scenario | ScaleScenario,
@@ -725,9 +521,10 @@ def pass_chances(
     """Return the probability that a grader as good as a human passes, by scope (these humans, or
     humans like them) and number of humans.
 
-    Studies of `units` independent units are simulated, labelled by each number of `people`. The
-    grader errs as often as humans on average and has their average strictness. The scope of humans
-    like them needs three; more than ten count as ten, which understates the probability a little.
+    Studies of `units` independent units are simulated, labelled by each number of `people`: labels
+    are drawn, then `panels` of that many humans computed, and judged (`Panel.passes`). The grader
+    errs as often as humans on average and has their average strictness. The scope of humans like
+    them needs three; more than ten count as ten, which understates the probability a little.
     """
     simulated = {k: min(k, _MAX_PEOPLE) for k in people}  # humans to simulate for each number
     passed: dict[Scope, dict[int, list[bool]]] = {
@@ -821,6 +618,157 @@ def study_precision(
     return sentences
 
 
+def _cells(codes: Codes, q: int) -> Codes:
+    """Return the positions of codes (..., units) in flattened arrays (..., q), which have a row for
+    each rater: 0 to q - 1 for the first rater's labels, q to 2q - 1 for the second's, and so on.
+    """
+    raters = codes.shape[:-1]
+    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
+
+
+def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
+    """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
+    raters = cells.shape[:-1]
+    flat = None if weight is None else weight.ravel()
+    return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
+
+
+def _looked_up(values: Array, cells: Codes) -> Array:
+    """Return the value of each label (..., units) from `values` (..., q) by rater and code.
+
+    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
+    >>> cells.tolist(), _counts(cells, 3).tolist()
+    ([[0, 2, 2], [4, 4, 3]], [[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
+    >>> _looked_up(np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]), cells).tolist()
+    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
+    """
+    return np.asarray(values.ravel()[cells])
+
+
+class Panel(NamedTuple):
+    """Labels and kappas of a grader and some number of humans in simulated studies."""
+
+    codes: Codes  # labels (raters, studies, units), the grader's last
+    distance: Array  # between labels, (q, q)
+    is_ordered: bool
+    with_grader: Array  # each human's kappa with the grader, (humans, studies)
+    among_people: Array  # humans' kappas, (humans, humans, studies); 0 on the diagonal
+    grader_influence: Array  # of each unit on the mean of `with_grader`, (studies, units)
+    people_influence: Array  # of each unit on humans' mean kappa, (studies, units)
+
+    @property
+    def human_kappa(self) -> Array:
+        """Humans' mean kappa with one another, (studies,)."""
+        n_people = len(self.with_grader)
+        return np.asarray(self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1)))
+
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
+        """Return the mask (studies,) of studies in which the grader meets the rule: the difference,
+        its mean kappa with humans minus `human_kappa`, has a lower bound within the margin. Humans'
+        kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
+
+        For speed, bounds are linear approximations; the verdict's is computed only in studies in
+        which it may differ: near the margin, and in all with so few units that the linear bound may
+        be wrong by its reach, the distance from the estimate.
+        """
+        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
+        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
+        share, allowed = self._allowed_loss(margin, rule)
+        difference = self.with_grader.mean(axis=0) - self.human_kappa
+        variance = self._variance_over_people() if scope == "like_these" else None
+
+        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
+            if variance is not None:
+                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
+            return np.asarray(difference[studies] - reach > -allowed[studies])
+
+        # The reach is that of mean kappa with the grader - (1 - share) x humans' kappa: a loss that
+        # is a share of humans' kappa varies as that does, whereas a fixed margin has the share 0.
+        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
+        linear_reach = bounds.reaches(influence.T, alpha)
+        passed = is_within_margin(linear_reach)
+        can_pass = self._meets_requirements(rule, required, alpha)
+        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
+        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
+        if chosen.any():
+            reach = self._score_reach(chosen, share[chosen], influence[chosen], alpha)
+            passed[chosen] = is_within_margin(reach, chosen)
+        return np.asarray(passed & can_pass)
+
+    def _allowed_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
+        """Return the share of humans' kappa that a grader may lose, 0 for a fixed margin, and the
+        loss of kappa that this allows, (studies,) each. The share is the declared one. Without one
+        the margin is fixed, unless it exceeds the largest share allowed, which then applies.
+        """
+        human_kappa = self.human_kappa
+        if rule.margin_share:
+            share = np.full(len(human_kappa), rule.margin_share)
+        else:
+            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
+        return share, np.where(share > 0, share * human_kappa, margin)
+
+    def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
+        """Return the mask (studies,) of studies that may have a pass: humans' kappa is clearly at
+        least `required`, and there are enough units, and items with a minority label.
+        """
+        reach = bounds.reaches(self.people_influence.T, alpha)
+        humans_agree = self.human_kappa - reach >= required
+        labels, q = self.codes[:-1], len(self.distance)
+        commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
+        # The mean over humans of labels other than the commonest.
+        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)
+        has_units = labels.shape[2] >= rule.min_clusters
+        return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
+
+    def _score_reach(self, chosen: Mask, share: Array, influence: Array, alpha: float) -> Array:
+        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
+        `chosen` studies, with their `share` and `influence` (studies, units), the jackknife's.
+
+        It is a score bound (Tango 1998): the first value that the data clearly contradict, while
+        `lower_bound` moves weights from the units to copies of them with labels that the grader did
+        not give (`unseen`). The steps: all *points*, units and their copies; their weights; the
+        statistic of these weights; and its `stretch`, the jackknife's standard deviation over that
+        of the linear influence, which the bound uses and which may be too small.
+        """
+        codes, human_kappa = self.codes[:, chosen], self.human_kappa[chosen]
+        (studies, units), q = influence.shape, len(self.distance)
+        people = codes[:-1].swapaxes(0, 1)
+        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
+        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
+        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
+        copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
+        grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
+
+        is_data = np.arange(grader.shape[1]) < units
+        # The copies together weigh half a unit, `PSEUDO`.
+        base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
+
+        # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
+        linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
+        statistic = _StudyKappas(people, grader, self.distance, linear, base)
+
+        data = np.where(is_data, 1.0 / units, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
+            spread = np.sqrt((data * linear_influence**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
+        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
+        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
+        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
+
+    def _variance_over_people(self) -> Array:
+        """Return the jackknife variance of the difference over humans, (studies,)."""
+        k = len(self.with_grader)
+        # Without each human: the mean with the grader, and the sum over pairs in both orders.
+        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
+        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
+        differences = with_grader - among_people / ((k - 1) * (k - 2))
+        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
+
+
 def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
     """Yield panels of the grader with the first two humans, the first three, and so on. `codes` are
     labels (raters, studies, units), the grader's last; `distance` (q, q) is that between labels.
@@ -865,6 +813,54 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
         disagreement = (n - 1) * (total_observed[:, None] - observed) / left_expected  # 1 - kappa
         influence: Array = (n - 1) * (disagreement - disagreement.mean(axis=1, keepdims=True))
     return kappa, influence
+
+
+@dataclass(frozen=True)
+class _StudyKappas:
+    """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
+    units. Its points are several copies of the units: with the grader's labels, and with labels
+    that it did not give.
+    """
+
+    people: Codes  # labels (studies, people, units)
+    grader: Codes  # labels (studies, points)
+    distance: Array  # between labels, (q, q)
+    linear: Array  # (studies, points), as in `Kappas`
+    base: Array  # weights of the data, (studies, points), as in `Kappas`
+
+    @cached_property
+    def _distances(self) -> Array:
+        """Distance of the grader's label from each person's, (studies, people, points)."""
+        copies = self.grader.shape[1] // self.people.shape[2]
+        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
+        return np.asarray(self.distance.ravel()[cells])
+
+    @cached_property
+    def _label_cells(self) -> tuple[Codes, Codes]:
+        """The `_cells` of people's labels, and those of the grader's."""
+        return _cells(self.people, len(self.distance)), _cells(self.grader, len(self.distance))
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
+        (studies, people, units), q = self.people.shape, len(self.distance)
+        people_cells, grader_cells = self._label_cells
+        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
+        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
+        # A table of each person with the grader: size, summed distance, and both raters' margins.
+        sums = np.empty((studies, people, 2 + 2 * q))
+        sums[..., 0] = 1.0  # the sum of the weights
+        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
+        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
+        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
+        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
+        # to the size and people's margin, by its label to the distance and the grader's margin.
+        by_unit = _looked_up(slope[..., :1] + slope[..., 2 : 2 + q], people_cells).sum(axis=1)
+        influence = _looked_up(slope[..., 2 + q :].sum(axis=1), grader_cells)
+        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
+        influence += np.tile(by_unit, weights.shape[1] // units)
+        linear_mean = (weights * self.linear).sum(axis=1)
+        return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
 
 # ---- G-study and D-study -------------------------------------------------------------------------
