@@ -43,9 +43,7 @@ from evenhand.texts import written
 
 @dataclass(frozen=True)
 class KappaTest:
-    """Test of the null hypothesis kappa = `null` at level `alpha`, with this `power` if kappa is
-    `true`. Raises InputError for values out of range.
-    """
+    """Test of kappa = `null` at level `alpha`, with this `power` if kappa is `true`."""
 
     true: float
     null: float
@@ -78,8 +76,7 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
 
 
 def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
-    """Return the number of units for the goodness-of-fit test of the intraclass kappa (Donner &
-    Eliasziw 1992, equation 8).
+    """Return the number of units for Donner & Eliasziw's goodness-of-fit test (1992, equation 8).
 
     >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
     191
@@ -190,8 +187,7 @@ class _Raters(ABC):
         Kappa is 1 - d / e, with the mean distance d of two labels and the distance e expected by
         chance: a share s of errors over the whole scale, of distance 1, lowers it by s / e. This
         must not exceed the `margin` plus `lead`, the grader's kappa with a human minus that of two
-        humans. In simulations the grader passes in .93 to 1 of studies of this size, and in less
-        than half with two fifths of it.
+        humans. It passes in .93 to 1 of simulated studies of this size, in less than half with 2/5.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
         expected_distance = float(shares @ self.distance @ shares)
@@ -238,9 +234,7 @@ class Scenario(_Raters):
         return (self.agreement - expected) / (1 - expected)
 
     def kappa_half_width(self, units: float) -> float:
-        """Return half the 95% interval of two raters' kappa, by the large-sample variance of
-        Fleiss, Cohen & Everitt (1969), equation 13; NaN if the raters never disagree.
-        """
+        """Return half the 95% interval of two raters' kappa; NaN if they never disagree."""
         variance = _kappa_variance(self.prevalence, self.prevalence, self.kappa)
         return Z * math.sqrt(variance / units) if self.agreement < 1 else math.nan
 
@@ -355,9 +349,7 @@ class ScaleScenario(_Raters):
         return bounds.table_sums(joint[None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
-        """Return half the 95% interval of two raters' kappa, by the delta method, like the
-        large-sample variance of Fleiss, Cohen & Everitt (1969).
-        """
+        """Return half the 95% interval of two raters' kappa, by the delta method."""
         q = len(self.cuts) + 1
         _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # of kappa, by each of `_sums`
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
@@ -367,8 +359,7 @@ class ScaleScenario(_Raters):
 
 
 def default_strictness(likeness: float) -> float:
-    """Return the default spread of humans' strictness: 0.25, or less if that is more than three
-    fifths of their disagreement.
+    """Return the default strictness: 0.25, or less if more than 3/5 of humans' disagreement.
 
     >>> correlation = Scenario(0.95, 0.5).likeness
     >>> default_strictness(0.891), round(default_strictness(correlation), 3)
@@ -482,9 +473,7 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _best_threshold(probability: Array, affirmed: Mask) -> float:
-    """Return the probability (units,) at which a cut has the highest kappa with the units that the
-    reference `affirmed` (units,), of which there are some, but not all.
-    """
+    """Return the probability at which a cut has the highest kappa with the `affirmed` units."""
     n, n_reference, order = len(affirmed), int(affirmed.sum()), np.argsort(-probability)
     n_affirmed, hits = np.arange(1, n + 1), np.cumsum(affirmed[order])  # with a cut at each unit
     observed = (hits + (n - n_reference) - (n_affirmed - hits)) / n
@@ -518,8 +507,7 @@ def pass_chances(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> Chances:
-    """Return the probability that a grader as good as a human passes, by scope (these humans, or
-    humans like them) and number of humans.
+    """Return the probability that a grader as good as a human passes, by scope and humans' number.
 
     Studies of `units` independent units are simulated, labelled by each number of `people`: labels
     are drawn, then `panels` of that many humans computed, and judged (`Panel.passes`). The grader
@@ -559,9 +547,7 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """Return the probability that a grader as good as a human meets `rule` on `units` independent
-    units, in the scope of the rule: for these humans, or for humans like them.
-    """
+    """Return the probability in `pass_chances` for this number of `humans`, in the rule's scope."""
     chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
     return chances[rule.scope].get(humans, 0.0)
 
@@ -619,8 +605,14 @@ def study_precision(
 
 
 def _cells(codes: Codes, q: int) -> Codes:
-    """Return the positions of codes (..., units) in flattened arrays (..., q), which have a row for
-    each rater: 0 to q - 1 for the first rater's labels, q to 2q - 1 for the second's, and so on.
+    """Return the positions of codes (..., units) in flattened arrays (..., q), with a row for each
+    rater. With them, values by rater and code are looked up for each label:
+
+    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
+    >>> cells.tolist()
+    [[0, 2, 2], [4, 4, 3]]
+    >>> np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]).ravel()[cells].tolist()
+    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
     """
     raters = codes.shape[:-1]
     return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
@@ -631,18 +623,6 @@ def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
     return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
-
-
-def _looked_up(values: Array, cells: Codes) -> Array:
-    """Return the value of each label (..., units) from `values` (..., q) by rater and code.
-
-    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
-    >>> cells.tolist(), _counts(cells, 3).tolist()
-    ([[0, 2, 2], [4, 4, 3]], [[1.0, 0.0, 2.0], [1.0, 2.0, 0.0]])
-    >>> _looked_up(np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]), cells).tolist()
-    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
-    """
-    return np.asarray(values.ravel()[cells])
 
 
 class Panel(NamedTuple):
@@ -710,9 +690,7 @@ class Panel(NamedTuple):
         return share, np.where(share > 0, share * human_kappa, margin)
 
     def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
-        """Return the mask (studies,) of studies that may have a pass: humans' kappa is clearly at
-        least `required`, and there are enough units, and items with a minority label.
-        """
+        """Return True (studies,) where humans agree, and there are units and minority labels."""
         reach = bounds.reaches(self.people_influence.T, alpha)
         humans_agree = self.human_kappa - reach >= required
         labels, q = self.codes[:-1], len(self.distance)
@@ -770,9 +748,7 @@ class Panel(NamedTuple):
 
 
 def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
-    """Yield panels of the grader with the first two humans, the first three, and so on. `codes` are
-    labels (raters, studies, units), the grader's last; `distance` (q, q) is that between labels.
-    """
+    """Yield the panels (see there) of the grader with the first two humans, three, and so on."""
     _, studies, units = codes.shape
     people, grader = len(codes) - 1, codes[-1]
     with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
@@ -803,7 +779,7 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
     # Of each unit: distances of each rater's label from all labels of the other rater, summed.
     expected = np.zeros(first.shape)
     for rater, other in ((first, second), (second, first)):
-        expected += _looked_up(_counts(_cells(other, q), q) @ distance, _cells(rater, q))
+        expected += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
     total_observed = observed.sum(axis=1)
     total_expected = expected.sum(axis=1) / 2.0  # each pair of labels is in two units' sums
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -817,9 +793,8 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
 
 @dataclass(frozen=True)
 class _StudyKappas:
-    """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
-    units. Its points are several copies of the units: with the grader's labels, and with labels
-    that it did not give.
+    """The statistic of `bounds.Kappas` for many studies, each with its own units. Its points are
+    the units with the grader's labels, then copies of them with labels that it did not give.
     """
 
     people: Codes  # labels (studies, people, units)
@@ -835,15 +810,10 @@ class _StudyKappas:
         cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
         return np.asarray(self.distance.ravel()[cells])
 
-    @cached_property
-    def _label_cells(self) -> tuple[Codes, Codes]:
-        """The `_cells` of people's labels, and those of the grader's."""
-        return _cells(self.people, len(self.distance)), _cells(self.grader, len(self.distance))
-
     def at(self, weights: Array) -> tuple[Array, Array]:
         """Return the statistic (studies,) and each point's influence on it (studies, points)."""
         (studies, people, units), q = self.people.shape, len(self.distance)
-        people_cells, grader_cells = self._label_cells
+        people_cells, grader_cells = _cells(self.people, q), _cells(self.grader, q)
         unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
         unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
         # A table of each person with the grader: size, summed distance, and both raters' margins.
@@ -855,8 +825,8 @@ class _StudyKappas:
         value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
         # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
         # to the size and people's margin, by its label to the distance and the grader's margin.
-        by_unit = _looked_up(slope[..., :1] + slope[..., 2 : 2 + q], people_cells).sum(axis=1)
-        influence = _looked_up(slope[..., 2 + q :].sum(axis=1), grader_cells)
+        by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
+        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
         influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
         influence += np.tile(by_unit, weights.shape[1] // units)
         linear_mean = (weights * self.linear).sum(axis=1)
@@ -931,10 +901,10 @@ def d_study(components: VarianceComponents, raters: int) -> Dependability:
     >>> round(one.relative, 2), round(one.absolute, 2)
     (0.71, 0.29)
     """
-    relative_error = components.residual / raters
+    unit, relative_error = components.unit, components.residual / raters
     absolute_error = (components.rater + components.residual) / raters
-    unit = components.unit
-    return Dependability(raters, _share_of(unit, relative_error), _share_of(unit, absolute_error))
+    shares = (unit / ((unit + error) or math.nan) for error in (relative_error, absolute_error))
+    return Dependability(raters, *shares)
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
@@ -951,8 +921,3 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
         return None
     values = np.array([0.0, 1.0] if is_nominal else labels.scale.values)
     return g_study(values[codes[units][:, list(raters)]])
-
-
-def _share_of(variance: float, error: float) -> float:
-    """Return the share of a variance in its sum with an error variance; NaN if both are 0."""
-    return variance / (variance + error) if variance + error > 0 else math.nan

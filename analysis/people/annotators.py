@@ -8,8 +8,7 @@ of people's labels from one another and from graders', within a person or a pair
 strict people are not taken for hard units. Each correlation gives a studentised sum of scores by
 cluster; the largest sum is compared with those under random signs (Liu 1988; Westfall & Young
 1993). One label against several is tested at the level .20, as a missed selection lets graders
-pass; two labels against more bias little and are tested at .05. `python -m benchmarks.designs`
-shows the rates of wrong verdicts.
+pass; two labels against more at .05 (wrong verdicts: `python -m benchmarks.designs`).
 
 *Reversed scales* (`add_annotator_rows`). Labels of an annotator whose covariance with the others'
 mean label is clearly negative (normal bound, clusters as units) are reversed, and all annotators
@@ -76,9 +75,7 @@ class Selection(NamedTuple):
 
     @property
     def note(self) -> str:
-        """Sentence on the labels that agreement is computed from; empty if all labels count, or if
-        the rule is "unknown", which the verdicts explain.
-        """
+        """Sentence on the labels that count; "" for "all", and for "unknown": see the verdicts."""
         if self.rule in ("all", "unknown"):
             return ""
         people = listed(self.excluded_people or ("",))
@@ -157,12 +154,10 @@ def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
 def _is_selected(
     coded: Coded, people_codes: Labels, resamples: Resamples, rng: np.random.Generator
 ) -> bool:
-    """Return True if a test shows that people's labels, `people_codes` (units, people), were
-    selected: the test of units with one label against all others, or of two against more.
-    """
+    """Return True if one of the two tests shows that labels (units, people) were selected."""
     n_labels = (people_codes >= 0).sum(axis=1)
     one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
-    test = partial(selection_p, coded, resamples=resamples, rng=rng)
+    test = partial(selection_p, coded, data=resamples, rng=rng)
     if 1 in n_labels and test(people_codes, one_or_more) <= LEVEL_SINGLE:
         return True
     has_several = n_labels >= 2
@@ -171,24 +166,19 @@ def _is_selected(
 
 
 def selection_p(
-    coded: Coded,
-    people_codes: Labels,
-    n_labels: Codes,
-    resamples: Resamples,
-    rng: np.random.Generator,
+    coded: Coded, people_codes: Labels, n_labels: Codes, data: Resamples, rng: np.random.Generator
 ) -> float:
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
     `people_codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2
-    or more, 0 leaves a unit out. The p value is 1 if all units have the same number, or no score
-    varies.
+    or more, 0 leaves a unit out. It is 1 if all units have the same number, or no score varies.
     """
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
-    units = _Units(n_labels.astype(float), resamples.frequency[coded.clusters].astype(float))
+    units = _Units(n_labels.astype(float), data.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
     # The sums over a cluster, (kinds, tests), and the number of equal clusters of each kind.
-    sums, n_clusters = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
+    sums, n_clusters = data.signed(data.cluster_sums(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()
@@ -232,9 +222,7 @@ class _Units(NamedTuple):
 
 
 def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array]:
-    """Yield arrays of scores (units,) of people's labels, of graders' labels and their distances
-    from people's, and of people's distances from one another (see `_Units.scores`).
-    """
+    """Yield arrays of `_Units.scores`: of people's labels, of every grader, of pairs of people."""
     is_labelled = people_codes >= 0
     unit, person = np.nonzero(is_labelled)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
@@ -282,13 +270,11 @@ def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
     n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
-        """Yield the number of the pair of groups, the unit, the distance and the weight of each
-        pair of labels of one unit, some at a time. The weights of a unit's pairs sum to 1.
-        """
+        """Yield pairs of groups, units, distances and weights of pairs of labels of one unit."""
         for first, second in pairwise.label_pairs(people.unit):
             unit, groups = people.unit[first], (people.group[first], people.group[second])
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
-            n_pairs = labels_per_unit[unit] * (labels_per_unit[unit] - 1.0) / 2.0
+            n_pairs = labels_per_unit[unit] * (labels_per_unit[unit] - 1.0) / 2.0  # of the unit
             yield group_pair, unit, distance(people.code[first], people.code[second]), 1.0 / n_pairs
 
     group_mass, sum_labels, sum_distances = np.zeros((3, n_groups**2))
@@ -373,16 +359,11 @@ def add_contested_rows(view: View) -> None:
 
 def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Array) -> Array:
     """Return three arrays (3, classes, units): the share of annotators for whom a unit is of a
-    class, and the sums of these annotators' and of the grader's agreement with the others, over the
-    number of all annotators.
+    class, and their agreement and the grader's with the others, summed, over all annotators.
 
-    `counts` (units, q) are annotators' labels, `grades` the grader's, `agreement` (q, q) is that of
-    two labels. With labels yes, yes, no and the grade yes, the unit is unanimous for the third
-    annotator (1/3), with whom nobody agrees. For the first two (2/3) it is split, and half agree.
-
-    >>> one_unit = np.array([[2.0, 1.0]]), np.array([0]), np.array([True])
-    >>> _agreement_by_class(*one_unit, agreement=np.eye(2))[:, :, 0].round(2).tolist()
-    [[0.33, 0.0, 0.67], [0.0, 0.0, 0.33], [0.33, 0.0, 0.33]]
+    `counts` (units, q) are annotators' labels, `agreement` (q, q) is that of two labels. With the
+    labels yes, yes, no and the grade yes, the unit is unanimous for the third annotator (1/3), with
+    whom nobody agrees. For the first two (2/3) it is split, and half of the others agree.
     """
     n_labels = counts.sum(axis=1)
     n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
@@ -505,9 +486,8 @@ MIN_SHARED_WITH_OTHERS = 10
 
 
 class Opposed(NamedTuple):
-    """An annotator whose labels contradict those of the others, with the rows of the mean kappa
-    with the others. Unless `is_sure`, the others are equally many, and may be the ones who reverse
-    the scale.
+    """An annotator whose labels contradict the others', with the rows of the mean kappa with them.
+    Unless `is_sure`, the others are equally many, and may be the ones who reverse the scale.
     """
 
     annotator: str
@@ -538,12 +518,10 @@ def add_annotator_rows(view: View) -> None:
     coded, resamples = view.coded, view.resamples
     data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     people = coded.members("human")
-    opposed, recoded_labels = _opposed_annotators(coded, people, data)
+    opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
     statistic = pairwise.deciding_kappa(coded)
-    before, after = (
-        pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded_labels)
-    )
+    before, after = (pairwise.KappaMeans(each, data, [statistic]) for each in (coded, recoded))
     recoding = REVERSED if _has_direction(coded) else EXCHANGED
     if opposed and len(opposed) < len(others):
         # Sure: the others are the majority. They have to agree clearly with each other, and the

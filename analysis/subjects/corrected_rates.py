@@ -6,8 +6,7 @@ or 0, as is membership in a class; labels are rescaled to 0 to 1 (result rows: o
 grader's value of a unit is its *grade*, people's mean value its *reference*. *Labelled* units have
 both, the *rest* has only grades. Arrays (rows, ...) have the data in row 0, then its resamples.
 
-A grader's errors bias its rate, however many units it grades. Two corrections use the labelled
-units, a sample, and the rest:
+A grader's errors bias its rate, however many units it grades. Two corrections use both parts:
 
 - Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
   (rate + specificity - 1) / (sensitivity + specificity - 1). It holds where the grader's error
@@ -26,21 +25,17 @@ the minority class. That is wrong where a grader errs differently on different s
 by subject are reported, too. PPI++ is computed by subject and makes no such assumption.
 
 *People's rate* is always the mean over units of the share of people who affirm the unit, as in
-`subject_score` and `prevalence`. Unlike the rate of majority verdicts it does not depend on how
-many people labelled a unit, and has no ties.
+`subject_score` and `prevalence`. Unlike a rate of majority verdicts it has no ties, and does not
+depend on how many people labelled a unit.
 
-A subject favours the side of the pairs on which its answers are affirmative more often, or their
-labels higher. People's mean difference between the two answers to a pair is estimated by PPI++, as
-means are. It varies less than the rates of the sides, as effects on both answers cancel.
-
-First come the sums and the estimates and intervals made of them, then `rogan_gladen` and
-`ppi_plus_plus`, which users call with arrays, then the functions that add rows of results.
+The module has the sums first, with estimates and intervals, then `rogan_gladen` and `ppi_plus_plus`
+for arrays of users, then the functions that add rows of results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -73,7 +68,7 @@ class RateSums(NamedTuple):
     rest: Array  # number of units with a grade only
     rest_graded: Array  # grades of the rest
     nonbinary: Array = np.zeros(1)  # grade x (1 - grade) of all units: 0 where grades are 0 or 1
-    ddof: float = 0.0  # see `variance`
+    ddof: float = 0.0  # of the variance of grades: 1 for means, as in ppi_py
 
     @property
     def grader_rate(self) -> Array:
@@ -82,7 +77,6 @@ class RateSums(NamedTuple):
 
     @property
     def reference_rate(self) -> Array:
-        """Rate of the reference on the labelled units."""
         return ratio(self.affirmed, self.labelled)
 
     @property
@@ -103,12 +97,10 @@ class RateSums(NamedTuple):
 
     @property
     def grader_rate_labelled(self) -> Array:
-        """Rate of the grader on the labelled units."""
         return ratio(self.graded, self.labelled)
 
     @property
     def grader_rate_rest(self) -> Array:
-        """Rate of the grader on the units without a reference."""
         return ratio(self.rest_graded, self.rest)
 
     @property
@@ -118,11 +110,10 @@ class RateSums(NamedTuple):
 
     @property
     def variance(self) -> Array:
-        """Variance of the grades of all graded units. `ddof`, for means 1 as in ppi_py, is taken off
-        their number; but at most half of it, as nothing would be left of a single unit.
+        """Variance of the grades of all graded units, from their number less `ddof`; but less half
+        of it at most, as nothing would be left of a single unit.
         """
-        units = self.labelled + self.rest
-        rate = self.grader_rate
+        units, rate = self.labelled + self.rest, self.grader_rate
         mean_square_deviation = rate * (1.0 - rate) - ratio(self.nonbinary, units)
         return mean_square_deviation * ratio(units, np.maximum(units - self.ddof, units / 2.0))
 
@@ -139,9 +130,7 @@ class RateSums(NamedTuple):
         return _optimal_weight(self.covariance, variance, self.rest)
 
     def ppi(self, weight: Array | float) -> Array:
-        """Return people's rate by prediction-powered inference with this weight, not yet clipped to
-        [0, 1]; people's own rate where they labelled all units.
-        """
+        """Return people's rate with this weight, not yet clipped; their own if all are labelled."""
         difference = self.grader_rate_rest - self.grader_rate_labelled
         return self.reference_rate + weight * np.where(self.rest > 0, difference, 0.0)
 
@@ -244,8 +233,7 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     k) or (clusters, strata, k), and the weight on the grader.
 
     Both parts, the labelled units and the rest, are scaled so that each stratum has its share of
-    all units. None with one labelled cluster, and with weight 0, where the rate is people's own,
-    with any share's interval.
+    all units. None with one labelled cluster, and with weight 0, where the rate is people's own.
     """
     if not weight > 0.0:
         return None
@@ -426,9 +414,9 @@ def _resampled_interval(
 
 
 # ---- Rows of rates and means by subject ----------------------------------------------------------
-# They are made from a *view*: all labels of a rubric, read on one set of categories, such as yes
-# and no. `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as
-# a finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
+# They come from a *view*: all labels of a rubric, read on one set of categories, such as yes and
+# no. `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
+# finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
 FEW_UNITS = 30
@@ -444,13 +432,11 @@ class Scores(NamedTuple):
 
     measure: subject_scores.Measure  # names of the statistics of means over units
     people: Array  # people's mean, (units,)
-    graded: dict[str, Array]  # labels of every grader by name, (units,)
+    grades: dict[str, Array]  # of every grader by name, (units,)
 
     @classmethod
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
-        """Return the verdicts of a binary view, or else the labels' positions on the scale. People
-        are the annotators in the columns `humans`, by default all.
-        """
+        """Return verdicts of a binary view, else positions on the scale. `humans` are columns."""
         labels, scale = view.labels, view.labels.scale
         annotators = list(labels.humans if humans is None else humans)
         if view.coded.is_binary:
@@ -465,9 +451,9 @@ class Scores(NamedTuple):
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
-        graded = {labels.raters[model]: scores[:, model] for model in labels.models}
-        with_grades = {name: grades for name, grades in graded.items() if np.isfinite(grades).any()}
-        return cls(measure, people, with_grades)
+        by_grader = {labels.raters[model]: scores[:, model] for model in labels.models}
+        grades = {name: column for name, column in by_grader.items() if np.isfinite(column).any()}
+        return cls(measure, people, grades)
 
 
 @dataclass(frozen=True)
@@ -479,7 +465,6 @@ class _Groups:
 
     @classmethod
     def of(cls, labels: LabelMatrix) -> _Groups:
-        """Return the groups of the units of labels."""
         if labels.subjects:
             return cls(labels.subjects, labels.subject)
         return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
@@ -503,7 +488,7 @@ def add_corrected_rows(out: RubricView) -> None:
     labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
     _add_people_rows(out, scores, groups)
-    for grader in scores.graded:
+    for grader in scores.grades:
         _CorrectedRates(out, groups, grader, scores, strata).add_rows(out.request.n_rubrics)
 
 
@@ -534,7 +519,7 @@ class _CorrectedRates:
         self, out: Writer, groups: _Groups, grader: str, scores: Scores, strata: Codes | None = None
     ) -> None:
         self.out, self.groups, self.grader, self.measure = out, groups, grader, scores.measure
-        self.reference, grades = scores.people, scores.graded[grader]
+        self.reference, grades = scores.people, scores.grades[grader]
         about = About(a="humans", b=grader, onto=self.measure.onto)
         self._add = partial(out.add, reason="no_variation", **about)
         self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(self.reference)
@@ -564,9 +549,7 @@ class _CorrectedRates:
         return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
 
     def add_rows(self, rubrics: int) -> None:
-        """Add all rows of this grader; without people's labels only its raw rates. The intervals of
-        the groups' differences hold together over this number of rubrics.
-        """
+        """Add all rows; differences of groups hold together over this number of `rubrics`."""
         if self.labelled.any() and self.measure.is_rate:
             self._add_rates_and_error_rates()
         else:
@@ -584,8 +567,7 @@ class _CorrectedRates:
         basis = self.out.count(self.compared)  # the error rates are of all groups' labels
         statistic, wilson = "rate_rogan_gladen", Reach(np.inf, np.inf, basis.clusters)
         for group, name, member in self.groups:
-            in_part = self.graded & member
-            if not in_part.any():
+            if not (in_part := self.graded & member).any():
                 continue
             is_needed = (in_part & ~self.labelled).any()
             reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
@@ -594,11 +576,31 @@ class _CorrectedRates:
             else:
                 self._add_corrected(statistic, rates[:, group], name, in_part, basis, wilson)
 
+    def _add_error_rates(self, pooled: RateSums) -> Remark | None:
+        """Add sensitivity and specificity overall and by group, and J overall only, as it needs
+        many units of the minority class; return the reason why they cannot be used, or None.
+        """
+        affirmed = self.compared & (self.reference > 0)
+        refused = self.compared & (self.reference < 1)
+        self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
+        self._add("specificity", pooled.specificity[:, 0], refused)
+        j = self._add("youden_j", pooled.youden_j[:, 0], self.compared)
+        for group, name, member in self.groups:
+            if len(self.groups.names) > 1 and (self.compared & member).any():
+                sensitivity, specificity = self.sums.sensitivity, self.sums.specificity
+                self._add("sensitivity", sensitivity[:, group], affirmed & member, at=name)
+                self._add("specificity", specificity[:, group], refused & member, at=name)
+        if np.isnan(j.estimate):
+            return Remark("no_variation" if self.compared.any() else "no_pairable_units")
+        if np.isnan(j.low):
+            return j.remarks[0]  # why there is no interval
+        # Rogan & Gladen divide by J, which must not be 0.
+        return None if j.low > 0 else Remark("grader_not_informative")
+
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and that of PPI++."""
         for group, name, member in self.groups:
-            in_part = self.graded & member
-            if not in_part.any():
+            if not (in_part := self.graded & member).any():
                 continue
             about = About(at=name, reach=self.measure.reach(self.out.count(in_part).clusters))
             if not self.measure.is_rate:
@@ -623,6 +625,27 @@ class _CorrectedRates:
         rates = self.rates[:, group]
         self._add_corrected(self.measure.powered, rates, name, in_part, basis, reach, note)
 
+    def _add_corrected(
+        self,
+        statistic: str,
+        rates: Array,
+        name: str,
+        units: Mask,
+        basis: SampleSize,
+        reach: Reach | None,
+        note: Note = "",
+    ) -> None:
+        """Add a group's corrected rate, clipped. `basis` counts the labels that correct it."""
+        interval = self.out.resamples.interval(rates, basis.clusters)
+        if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
+            interval = Interval.undefined(Remark("outside_zero_one"))
+        outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
+        n_labelled = self.out.count(units & self.labelled).units
+        notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
+        counts = self.out.count(units)
+        interval = corrected_interval(interval, rates[1:], counts.units, basis, reach)
+        self._add(statistic, interval, counts, at=name, note=notes)
+
     def _add_differences(self, rubrics: int) -> None:
         """Add the differences of the groups' corrected rates, if two or more are defined."""
         key = self.measure.powered, "humans", self.grader, self.out.subset
@@ -643,54 +666,10 @@ class _CorrectedRates:
             answered=resamples.each_cluster(n_answers) > 0, rubrics=rubrics,
         )  # fmt: skip
 
-    def _add_error_rates(self, pooled: RateSums) -> Remark | None:
-        """Add sensitivity and specificity overall and by group, and J overall only, as it needs
-        many units of the minority class; return the reason why they cannot be used, or None.
-        """
-        affirmed = self.compared & (self.reference > 0)
-        refused = self.compared & (self.reference < 1)
-        self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
-        self._add("specificity", pooled.specificity[:, 0], refused)
-        j = self._add("youden_j", pooled.youden_j[:, 0], self.compared)
-        for group, name, member in self.groups:
-            if len(self.groups.names) > 1 and (self.compared & member).any():
-                sensitivity, specificity = self.sums.sensitivity, self.sums.specificity
-                self._add("sensitivity", sensitivity[:, group], affirmed & member, at=name)
-                self._add("specificity", specificity[:, group], refused & member, at=name)
-        if np.isnan(j.estimate):
-            return Remark("no_variation" if self.compared.any() else "no_pairable_units")
-        if np.isnan(j.low):
-            return j.remarks[0]  # why there is no interval
-        # Rogan & Gladen divide by J, which must not be 0.
-        return None if j.low > 0 else Remark("grader_not_informative")
-
-    def _add_corrected(
-        self,
-        statistic: str,
-        rates: Array,
-        name: str,
-        units: Mask,
-        basis: SampleSize,
-        reach: Reach | None,
-        note: Note = "",
-    ) -> None:
-        """Add a group's corrected rate within [0, 1], from its `rates` (rows,). `basis` counts what
-        people labelled of the units that the correction is estimated from.
-        """
-        interval = self.out.resamples.interval(rates, basis.clusters)
-        if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
-            interval = Interval.undefined(Remark("outside_zero_one"))
-        outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
-        n_labelled = self.out.count(units & self.labelled).units
-        notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
-        counts = self.out.count(units)
-        interval = corrected_interval(interval, rates[1:], counts.units, basis, reach)
-        self._add(statistic, interval, counts, at=name, note=notes)
-
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) by code, from 0 to `count` - 1 (-1: left out), in the
-    data and every resample, (k, rows, count).
+    """Return sums of features (units, k) by code (-1: left out), such as a subject's number, in all
+    resamples: (k, rows, count).
     """
     has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
     cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
@@ -712,14 +691,15 @@ def merge_small_strata(
 ) -> Codes:
     """Return strata (units,) renumbered so that each has `MIN_STRATUM` clusters (see `count`) of
     both `parts`: labelled and other units (units,). Smaller strata are merged into stratum 0, with
-    the smallest of the others if they are still too small together.
+    the smallest of the others if they are still too small together: of 30, 4, 30 and 6 clusters of
+    either part, the first joins the two small ones, with the numbers 0, 0, 1, 0.
     """
     counts = {  # of clusters in both parts: [1], as [0] is the number of units
         stratum: np.array([count((strata == stratum) & part)[1] for part in parts])
         for stratum in np.unique(strata[np.any(parts, axis=0)])
     }
     renumbered = np.zeros(len(strata), dtype=np.intp)
-    n_kept, count_merged = 0, np.zeros(2)  # strata with a number of their own; stratum 0
+    n_kept, count_merged = 0, np.zeros(2)  # strata not merged; clusters in stratum 0
     for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
         is_small = counts[stratum].min() < MIN_STRATUM
         if is_small or (count_merged.any() and count_merged.min() < MIN_STRATUM):
@@ -762,11 +742,11 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
         clusters_in_part, clusters = np.unique(view.clusters[chosen], return_inverse=True)
         resamples = view.resamples.only(clusters_in_part)
         out = Writer(view.rows, resamples, clusters, view.coded.part(part))
-        graded = {grader: values[chosen] for grader, values in scores.graded.items()}
-        part_scores = scores._replace(people=scores.people[chosen], graded=graded)
+        grades = {grader: values[chosen] for grader, values in scores.grades.items()}
+        part_scores = scores._replace(people=scores.people[chosen], grades=grades)
         part_groups = replace(groups, codes=groups.codes[chosen])
         _add_people_rows(out, part_scores, part_groups)
-        for grader in graded:
+        for grader in grades:
             _CorrectedRates(out, part_groups, grader, part_scores).add_raw_and_ppi()
 
 
@@ -781,58 +761,52 @@ def add_people_side_rows(view: RubricView) -> None:
     """
     labels, groups = view.labels, _Groups.of(view.labels)
     for column, sides in sides_of(view.request.people, labels).items():
-        by_grader: dict[str, list[_CorrectedRates]] = {}
+        by_grader: dict[str, dict[str, _CorrectedRates]] = {}
         for side, members in sides.items():
             scores = Scores.of(view, members)
             out = view.on(view.coded.part(f"{column}={side}"))
             _add_people_rows(out, scores, groups)
-            for grader in scores.graded:
+            for grader in scores.grades:
                 corrected = _CorrectedRates(out, groups, grader, scores)
                 corrected.add_raw_and_ppi()
-                by_grader.setdefault(grader, []).append(corrected)
+                by_grader.setdefault(grader, {})[side] = corrected
         for grader, by_side in by_grader.items():
-            _add_side_comparison_rows(view, column, list(sides), grader, by_side)
+            _add_side_comparison_rows(view, column, grader, by_side)
 
 
 def _add_side_comparison_rows(
-    view: RubricView,
-    column: str,
-    sides: Sequence[str],
-    grader: str,
-    by_side: Sequence[_CorrectedRates],
+    view: RubricView, column: str, grader: str, by_side: Mapping[str, _CorrectedRates]
 ) -> None:
-    """Add each subject's differences between sides, and the least side, by one grader's rates.
-    Values from 0 to 1 are mapped `onto` the scale of the rows, its start and span.
-    """
-    measure, groups = by_side[0].measure, by_side[0].groups
-    start, span = measure.onto
+    """Add each subject's differences between sides, and the least side, by one grader's rates."""
+    sides, all_rates = list(by_side), list(by_side.values())
+    measure, groups = all_rates[0].measure, all_rates[0].groups
+    start, span = measure.onto  # of the scale of the rows, which values from 0 to 1 are mapped onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
     alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
     for group, name, member in groups:
-        graded = member & by_side[0].graded
-        subsets = [side.out.subset for side in by_side]
+        graded = member & all_rates[0].graded
+        subsets = [side.out.subset for side in all_rates]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(defined) < len(sides):  # the least side is unknown
             continue
-        rates = np.column_stack([side.rates[:, group] for side in by_side])
+        rates = np.column_stack([side.rates[:, group] for side in all_rates])
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
-        labelled = np.array([view.count(side.compared & member).clusters for side in by_side])
+        labelled = np.array([view.count(side.compared & member).clusters for side in all_rates])
         by_pair = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
         ends = np.clip([by_pair.estimate, by_pair.low, by_pair.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(by_pair.first, by_pair.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
             out.add(measure.sides, Interval(*bounds), graded, **about)
-        estimates, lows, highs = (
-            np.array([row[key] for row in defined]) for key in ("estimate", "low", "high")
-        )
-        widened_highs = estimates + widening * (highs - estimates)
-        least = np.array([estimates.min(), lows.min(), widened_highs.min()])  # on the rows' scale
+        side_intervals = [[row["estimate"], row["low"], row["high"]] for row in defined]
+        estimates, lows, highs = np.array(side_intervals).T
+        highs = estimates + widening * (highs - estimates)
+        least = np.array([estimates.min(), lows.min(), highs.min()])  # on the scale of the rows
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
-        least_interval = Interval(*clip_rates((least - start) / span).tolist())
-        out.add(measure.least, least_interval, graded, **about)
+        least = clip_rates((least - start) / span)
+        out.add(measure.least, Interval(*least.tolist()), graded, **about)
 
 
 def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
@@ -845,11 +819,11 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
     first, second = np.triu_indices(n_groups, 1)
     # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
     cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
-    for grader, graded in scores.graded.items():
-        compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
+    for grader, grades in scores.grades.items():
+        compared = ~np.isnan(scores.people + grades) & (groups.codes >= 0)
         cells = cluster_of[compared], groups.codes[compared]
         sums = np.zeros((3, int(cluster_of.max()) + 1, n_groups))  # people, grader, number
-        for total, values in zip(sums, (scores.people, graded, compared), strict=True):
+        for total, values in zip(sums, (scores.people, grades, compared), strict=True):
             np.add.at(total, cells, values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
@@ -860,9 +834,8 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
 
 
 def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | None:
-    """Return the spread within `samples` (samples, 2, clusters) of people's and the grader's values,
-    NaN where a cluster has none: from their covariance matrix, pooled over samples. None with fewer
-    than two degrees of freedom.
+    """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
+    NaN for none, from their covariance matrix within samples; None if its freedom is below two.
     """
     defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
     centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
@@ -936,7 +909,8 @@ def _add_shares(
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at) by each grader,
     subset "side=A>B": the rate or mean of its answers to the first declared side minus that of its
-    answers to the second.
+    answers to the second: the side that it favours. People's mean difference within pairs varies
+    less than the rates of the sides, as effects on both answers cancel.
 
     The labels have a row for each answer; `sign` (units,) is 1 where side a is the first declared
     side, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
