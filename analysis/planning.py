@@ -580,18 +580,16 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Return sentences on the decisions that a study allows, for balanced and unbalanced labels.
-    The answers of several subjects to a pair count as one unit, which is conservative. `noun` names
-    a cluster that is not a pair.
+    """Return sentences on what a study can decide, for balanced and unbalanced labels. The answers
+    of several subjects to a pair count as one unit, conservatively. `noun` names such a cluster.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    sentences = [written("plan.can_decide", **sample)]
-    if subjects != 1:
-        sentences = [written("plan.can_decide_with", subjects=subjects, **sample)]
+    name = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
+    sentences = [written(name, subjects=subjects, **sample)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
@@ -647,9 +645,8 @@ class Panel(NamedTuple):
         its mean kappa with humans minus `human_kappa`, has a lower bound within the margin. Humans'
         kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
 
-        For speed, bounds are linear approximations; the verdict's is computed only in studies in
-        which it may differ: near the margin, and in all with so few units that the linear bound may
-        be wrong by its reach, the distance from the estimate.
+        For speed, bounds are linear approximations. The verdict's is computed where it may differ:
+        near the margin, and where the error may be as large as the reach below the difference.
         """
         (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
@@ -678,21 +675,19 @@ class Panel(NamedTuple):
         return np.asarray(passed & can_pass)
 
     def _allowed_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
-        """Return the share of humans' kappa that a grader may lose, 0 for a fixed margin, and the
-        loss of kappa that this allows, (studies,) each. The share is the declared one. Without one
-        the margin is fixed, unless it exceeds the largest share allowed, which then applies.
+        """Return the share of humans' kappa that may be lost, 0 for a fixed margin, and the loss of
+        kappa that is allowed, (studies,) each. Without a declared share the margin is fixed, unless
+        it exceeds the largest share allowed, which then applies.
         """
         human_kappa = self.human_kappa
-        if rule.margin_share:
-            share = np.full(len(human_kappa), rule.margin_share)
-        else:
+        share = np.full(len(human_kappa), rule.margin_share)
+        if not rule.margin_share:
             share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
         return share, np.where(share > 0, share * human_kappa, margin)
 
     def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
         """Return True (studies,) where humans agree, and there are units and minority labels."""
-        reach = bounds.reaches(self.people_influence.T, alpha)
-        humans_agree = self.human_kappa - reach >= required
+        humans_agree = self.human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
         labels, q = self.codes[:-1], len(self.distance)
         commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
         # The mean over humans of labels other than the commonest.
@@ -718,16 +713,13 @@ class Panel(NamedTuple):
         unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
         copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
         grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
-
         is_data = np.arange(grader.shape[1]) < units
         # The copies together weigh half a unit, `PSEUDO`.
         base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
-
         # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
         linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
         statistic = _StudyKappas(people, grader, self.distance, linear, base)
-
         data = np.where(is_data, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
@@ -836,9 +828,7 @@ class _StudyKappas:
 # ---- G-study and D-study -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance between units, between raters, and of the residual, from `n_units` x `n_raters`
-    labels. Negative estimates are set to 0, as Brennan (2001, section 3.4) advises.
-    """
+    """Components of variance; negative estimates are set to 0 (Brennan 2001, section 3.4)."""
 
     unit: float
     rater: float

@@ -246,9 +246,7 @@ def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array
 def _grader_scores(
     units: _Units, people: _Labels, grades: Codes, distance: Distance, values: Array
 ) -> Iterator[Array]:
-    """Yield scores (units,) of the distances of people's labels from a grader's, `grades` (units,),
-    and of the grader's labels, by each column of `values` (q, columns); none without shared units.
-    """
+    """Yield scores of people's distances from a grader's labels, and of the grader's `values`."""
     shared = np.flatnonzero(grades[people.unit] >= 0)  # people's labels of graded units
     if not len(shared):
         return
@@ -263,9 +261,8 @@ def _grader_scores(
 
 
 def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
-    """Return scores (units,) of the distances of people's labels from one another, like those of
-    `_Units.scores`, within each pair of groups of people. Pairs of labels are read twice, some at a
-    time: for the means of each pair of groups, then for the deviations from them.
+    """Return scores, like `_Units.scores`, of the distances of people's labels from one another:
+    pairs of labels are read twice, for the means of pairs of groups, then for the deviations.
     """
     n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
 
@@ -294,13 +291,11 @@ def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
 
 
 def _distance_of(coded: Coded) -> Distance:
-    """Return a function that gives the distances of labels, from 0 to 1: of numbers the difference
-    as a share of the range, of categories the distance in the kappa that verdicts use.
-    """
+    """Return a function for distances of labels, from 0 to 1: of numbers as shares of the range."""
     if coded.is_number:
         values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
         return lambda first, second: np.abs(values[first] - values[second])
-    distances = pairwise.measurement_of(coded).distances
+    distances = pairwise.measurement_of(coded).distances  # in the kappa that verdicts use
     return lambda first, second: distances[first, second]
 
 
@@ -314,15 +309,13 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     coded = _comparable_view(view.labels)
     distance, comparable = _distance_of(coded), view.seen_as(coded)
     people = list(coded.members("human"))
-    unit, person = np.nonzero(coded.labelled[:, people])
+    n_labels = coded.labelled[:, people].sum(axis=1)
+    unit, person = np.nonzero(coded.labelled[:, people])  # of each label
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        is_graded = grades[unit] >= 0
-        graded_unit = unit[is_graded]
-        agreement = 1.0 - distance(codes[is_graded], grades[graded_unit])
-        sums = np.bincount(graded_unit, agreement, len(grades))
-        mean = sums / np.maximum(np.bincount(graded_unit, minlength=len(grades)), 1)
+        agreement = 1.0 - distance(codes, grades[unit])  # units without a grade are not compared
+        mean = np.bincount(unit, agreement, len(grades)) / np.maximum(n_labels, 1)
         fewest, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
         for at, units in ((fewest, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
@@ -381,9 +374,7 @@ def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Ar
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
-    """Return the times of labels (units, raters) in seconds, NaN where unknown; None where no time
-    is known. Of several labels of a rater for one unit the first counts.
-    """
+    """Return the times of labels (units, raters) in seconds, NaN for none; None without times."""
     import pandas as pd
 
     timed = ratings[(ratings["created_at"] != "") & (ratings["label"] != "")]
@@ -394,7 +385,7 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
     rows = pd.Index(units).get_indexer(pd.Index(timed["unit_id"]))
     columns = pd.Index(raters).get_indexer(pd.Index(timed["rater_id"]))
     in_matrix = np.flatnonzero((rows >= 0) & (columns >= 0))
-    latest_first = in_matrix[np.argsort(-seconds[in_matrix])]  # so that the first label stays
+    latest_first = in_matrix[np.argsort(-seconds[in_matrix])]  # the first label stays
     times = np.full((len(units), len(raters)), np.nan)
     times[rows[latest_first], columns[latest_first]] = seconds[latest_first]
     return times
@@ -410,9 +401,7 @@ GAIN = 0.2
 
 
 def add_recoded_rows(view: View) -> None:
-    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded. The
-    rows have no interval: they are hints, on which no verdict rests.
-    """
+    """Add `kappa_recoded` of graders whose kappa is far higher when recoded; without intervals."""
     coded, resamples = view.coded, view.resamples
     data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
@@ -426,11 +415,8 @@ def add_recoded_rows(view: View) -> None:
             if recoded_mean is not None and recoded_mean.values[0] - mean.values[0] >= GAIN:
                 by_people = coded.labelled_by_any(coded.humans_not_copied(grader))
                 units = view.count(coded.labelled[:, grader] & by_people)
-                note = ", ".join(
-                    f"{coded.categories[old]} as {coded.categories[new]}"
-                    for old, new in enumerate(new_codes)
-                    if old != new
-                )
+                pairs = zip(coded.categories, np.array(coded.categories)[new_codes], strict=True)
+                note = ", ".join(f"{old} as {new}" for old, new in pairs if old != new)
                 about = About(a="humans", b=coded.raters[grader], at=recoding, note=note)
                 view.add(RECODED, float(recoded_mean.values[0]), units, **about)
 
@@ -486,16 +472,14 @@ MIN_SHARED_WITH_OTHERS = 10
 
 
 class Opposed(NamedTuple):
-    """An annotator whose labels contradict the others', with the rows of the mean kappa with them.
-    Unless `is_sure`, the others are equally many, and may be the ones who reverse the scale.
-    """
+    """An annotator whose labels contradict the others', with rows of the mean kappa with them."""
 
     annotator: str
     others: str  # their names
     as_given: ResultRow
     recoded: ResultRow
     recoding: str  # reversed or exchanged
-    is_sure: bool
+    is_sure: bool  # False: the others are equally many, and may be the ones who reverse labels
 
 
 def opposed_in(rows: ResultRows) -> list[Opposed]:
@@ -512,8 +496,8 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
 
 def add_annotator_rows(view: View) -> None:
     """Add `annotator_kappa` of annotators who reverse the scale or exchange categories: the mean
-    kappa with the others, as given and with the labels reversed or exchanged. It has no interval:
-    it is a hint, though one that must be settled before a grader passes.
+    kappa with the others, as given and recoded. It has no interval: it is a hint, though one that
+    must be settled before a grader passes.
     """
     coded, resamples = view.coded, view.resamples
     data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
@@ -574,14 +558,12 @@ def _has_direction(coded: Coded) -> bool:
 
 
 def _opposite_codes(coded: Coded, annotator: int, counts: Array, data: Resamples) -> Codes:
-    """Return the `new_codes` (q,) that reverse an annotator's labels, or exchange their categories
-    for those that match the others' labels best. `counts` (units, q) are all people's labels.
-    """
+    """Return the `new_codes` that reverse an annotator's labels, or match the others' best."""
     if _has_direction(coded):
         return np.arange(coded.q)[::-1]
     units = coded.labelled[:, annotator]
     codes = coded.codes[units, annotator].astype(np.intp)
-    others = counts[units] - np.eye(coded.q)[codes]  # without the annotator's label
+    others = counts[units] - np.eye(coded.q)[codes]  # all people's labels but the annotator's
     table = np.zeros((coded.q, coded.q))  # rows are the annotator's labels
     np.add.at(table, codes, data.frequency[coded.clusters[units]][:, None] * others)
     return best_match(table)
@@ -633,9 +615,8 @@ def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> 
 
 
 def _agreement_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
-    """Return a score of each annotator, below 0 where labels contradict the others'. It is that of
-    `_covariance_scores`; where categories have no direction, it is the agreement as given minus
-    that after the best exchange of categories, in standard errors.
+    """Return a score of each annotator, below 0 where labels contradict the others'. Of categories
+    without direction it is the agreement as given minus that after the best exchange.
     """
     if _has_direction(coded):
         return _covariance_scores(coded, people, data)

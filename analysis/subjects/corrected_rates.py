@@ -68,7 +68,7 @@ class RateSums(NamedTuple):
     rest: Array  # number of units with a grade only
     rest_graded: Array  # grades of the rest
     nonbinary: Array = np.zeros(1)  # grade x (1 - grade) of all units: 0 where grades are 0 or 1
-    ddof: float = 0.0  # of the variance of grades: 1 for means, as in ppi_py
+    ddof: float = 0.0  # subtracted from n in the variance of grades: 1 for means, as in ppi_py
 
     @property
     def grader_rate(self) -> Array:
@@ -110,11 +110,10 @@ class RateSums(NamedTuple):
 
     @property
     def variance(self) -> Array:
-        """Variance of the grades of all graded units, from their number less `ddof`; but less half
-        of it at most, as nothing would be left of a single unit.
-        """
+        """Variance of the grades of all graded units."""
         units, rate = self.labelled + self.rest, self.grader_rate
         mean_square_deviation = rate * (1.0 - rate) - ratio(self.nonbinary, units)
+        # At most half the units are subtracted, as nothing would be left of a single unit.
         return mean_square_deviation * ratio(units, np.maximum(units - self.ddof, units / 2.0))
 
     @property
@@ -161,9 +160,8 @@ def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
 def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
     """Return people's rate by stratified PPI++, and the weight on the grader.
 
-    - Of rates, `sums` are (rows, ..., strata), rates and weights (rows, ...).
-    - Of shares of `classes`, `sums` are (rows, ..., classes, strata), rates (rows, ..., classes)
-      and weights (rows, ...), as all classes have one.
+    Both are (rows, ...), from `sums` (rows, ..., strata). With `classes` the sums are (rows, ...,
+    classes, strata), and so the rates (rows, ..., classes): all classes have one weight.
 
     Each stratum counts by its share of all units in the data, as the sample is random within strata
     only (Fisch et al. 2024, section 4). All strata have one weight, as many weights tuned on few
@@ -397,8 +395,7 @@ def _resampled_interval(
     weight: float | None = None,
 ) -> Interval:
     """Return the interval of a rate from resamples of units or clusters. Equal clusters are counted
-    and resampled together. `weight` is that of prediction-powered inference, None for Rogan &
-    Gladen, who have no score bound (inf). The width depends on the number of labelled units.
+    and resampled together. `weight` is that of PPI, None for Rogan & Gladen, without score bounds.
     """
     codes = cluster_codes(clusters, len(features))
     columns = [np.bincount(codes, weights=column) for column in features.T]
@@ -489,7 +486,13 @@ def add_corrected_rows(out: RubricView) -> None:
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
     _add_people_rows(out, scores, groups)
     for grader in scores.grades:
-        _CorrectedRates(out, groups, grader, scores, strata).add_rows(out.request.n_rubrics)
+        corrected = _CorrectedRates(out, groups, grader, scores, strata)
+        if corrected.labelled.any() and scores.measure.is_rate:
+            corrected.add_rates_and_error_rates()
+        else:
+            corrected.add_raw_and_ppi()
+        if corrected.labelled.any():
+            corrected.add_differences(out.request.n_rubrics)
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
@@ -510,9 +513,8 @@ class _CorrectedRates:
     """Rates or means of one grader by group, from `scores`.
 
     `graded`, `labelled` (by people) and `compared` (both) are masks (units,); `rates` and `weight`
-    (rows, groups) are of PPI++. It is stratified in groups with enough labels for two strata or
-    more: these groups' numbers have the stratum of each unit in `strata_of`, from `strata`
-    (units,), the strata of the sample, with small ones merged.
+    (rows, groups) are of PPI++. It is stratified in groups that have several of the sample's
+    `strata` (units,) with small ones merged: `strata_of` has the units' strata by group's number.
     """
 
     def __init__(
@@ -548,16 +550,7 @@ class _CorrectedRates:
         sums = RateSums(*cell_sums(self.features, codes, count, self.out))
         return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
 
-    def add_rows(self, rubrics: int) -> None:
-        """Add all rows; differences of groups hold together over this number of `rubrics`."""
-        if self.labelled.any() and self.measure.is_rate:
-            self._add_rates_and_error_rates()
-        else:
-            self.add_raw_and_ppi()
-        if self.labelled.any():
-            self._add_differences(rubrics)
-
-    def _add_rates_and_error_rates(self) -> None:
+    def add_rates_and_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
         sums = self.sums[:-1]  # without `ddof`
         pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in sums))
@@ -646,8 +639,8 @@ class _CorrectedRates:
         interval = corrected_interval(interval, rates[1:], counts.units, basis, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
 
-    def _add_differences(self, rubrics: int) -> None:
-        """Add the differences of the groups' corrected rates, if two or more are defined."""
+    def add_differences(self, rubrics: int) -> None:
+        """Add differences of the groups' rates, with bounds that hold together over `rubrics`."""
         key = self.measure.powered, "humans", self.grader, self.out.subset
         rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
         defined = {k: row for k, row in rows.items() if row and not np.isnan(row["estimate"])}
@@ -656,21 +649,17 @@ class _CorrectedRates:
         rates = self.rates[:, list(defined)]  # a copy
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
         members = [member for group, _, member in self.groups if group in defined]
-        compared = [self.out.count(self.compared & member) for member in members]
+        compared = [self.out.count(self.compared & member).clusters for member in members]
         # A subject has an answer in a cluster even where its grade is missing.
-        resamples = self.out.resamples
-        n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
+        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
         subject_scores.add_difference_rows(
-            self.out, self.grader, self.measure, list(defined.values()), rates,
-            labelled=np.array([count.clusters for count in compared]),
-            answered=resamples.each_cluster(n_answers) > 0, rubrics=rubrics,
+            self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
+            labelled=np.array(compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
         )  # fmt: skip
 
 
 def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return sums of features (units, k) by code (-1: left out), such as a subject's number, in all
-    resamples: (k, rows, count).
-    """
+    """Return sums of features (units, k) by code below `count`, -1 for none: (k, rows, count)."""
     has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
     cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
@@ -721,9 +710,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
 
 
 def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return a note on the basis of a PPI++ figure, from masks (units,): people's labels alone if
-    no unit is unlabelled (`rest`), the number of strata, or few labels in a part of the sample.
-    """
+    """Return a note on the basis of a PPI++ figure: people's own labels, strata, or few labels."""
     sample_note: Note = f"in {strata} strata" if strata > 1 else ""
     if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
         sample_note = FEW
@@ -733,7 +720,6 @@ def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
 def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
     """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
     the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
-
     Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all are raw.
     """
     labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
@@ -827,8 +813,7 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
             np.add.at(total, cells, values[compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            spread = _pooled_spread(samples, scores.measure.onto[1])
-            if spread is not None:
+            if (spread := _pooled_spread(samples, scores.measure.onto[1])) is not None:
                 spreads[quantity, grader] = spread
     return spreads
 
@@ -846,8 +831,7 @@ def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | 
     (people_variance, covariance), (_, grader_variance) = covariances
     product = people_variance * grader_variance
     r = covariance / math.sqrt(product) if product > 0 else 0.0
-    sd = math.sqrt(people_variance) * span
-    return subject_scores.LabelSpread(sd, min(max(r, 0.0), 1.0))
+    return subject_scores.LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))
 
 
 def has_means(scale: Scale) -> bool:
@@ -986,10 +970,9 @@ def _paired_differences(
 def paired_half_widths(
     replicates: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
 ) -> Array:
-    """Return the half-widths of all subjects' intervals, (subjects,), so that all hold together
-    except in a share `alpha` of studies. `replicates` are resampled differences (rows, subjects),
-    `labelled` the differences of the labelled pairs alone, `clusters` the number of these pairs'
-    clusters, (subjects,) each.
+    """Return the half-widths of all subjects' intervals, which hold together except in a share
+    `alpha` of studies. `replicates` are resampled differences (rows, subjects); of labelled pairs
+    alone, `labelled` are the differences, `clusters` the numbers of clusters, (subjects,) each.
 
     The variance includes one more pair in favour of each side, as in Agresti & Caffo's interval
     (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
