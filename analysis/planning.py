@@ -125,6 +125,11 @@ STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
+def _strict_share(strictness: float) -> float:
+    """Return the share of strictness in the variance of raters' latent variable, 1 without it."""
+    return strictness**2 / (1.0 + strictness**2)
+
+
 class _Raters(ABC):
     """Raters who perceive a unit's latent quality, a normal variable, with a normal error, and
     label it by cuts: one cut for yes or no, several cuts for the points of a scale.
@@ -187,7 +192,7 @@ class _Raters(ABC):
         Kappa is 1 - d / e, with the mean distance d of two labels and the distance e expected by
         chance: a share s of errors over the whole scale, of distance 1, lowers it by s / e. This
         must not exceed the `margin` plus `lead`, the grader's kappa with a human minus that of two
-        humans. It passes in .93 to 1 of simulated studies of this size, in less than half with 2/5.
+        humans. In simulations it passes in .93 to 1 of such studies, in under half with 2/5 of n.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
         expected_distance = float(shares @ self.distance @ shares)
@@ -396,8 +401,7 @@ def half_width(
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
-    """Return the number of independent units with half the interval at most `width`: the fewest, or
-    up to 0.5% more; None if 100,000 are too few.
+    """Return the fewest units, or up to 0.5% more, for this half-`width`; None if over 100,000.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
@@ -422,11 +426,6 @@ def design_effect(per_cluster: float, correlation: float) -> float:
     2.0
     """
     return 1.0 + (per_cluster - 1.0) * correlation
-
-
-def _strict_share(strictness: float) -> float:
-    """Return the share of the variance of raters' latent variable that strictness has."""
-    return strictness**2 / (1.0 + strictness**2)
 
 
 def _studies(units: int) -> int:
@@ -646,7 +645,7 @@ class Panel(NamedTuple):
         kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
 
         For speed, bounds are linear approximations. The verdict's is computed where it may differ:
-        near the margin, and where the error may be as large as the reach below the difference.
+        near the margin, and where the linear bound may be wrong by its distance, the reach.
         """
         (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
         alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
@@ -884,8 +883,7 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
 def d_study(components: VarianceComponents, raters: int) -> Dependability:
     """Return the dependability of the mean of `raters` raters.
 
-    For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
-    (1979, Table 4):
+    For one rater these are ICC(3,1) and ICC(2,1) of Shrout & Fleiss (1979, Table 4):
 
     >>> one = d_study(VarianceComponents(2.5556, 5.2444, 1.0194, 6, 4), 1)
     >>> round(one.relative, 2), round(one.absolute, 2)

@@ -246,7 +246,7 @@ def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array
 def _grader_scores(
     units: _Units, people: _Labels, grades: Codes, distance: Distance, values: Array
 ) -> Iterator[Array]:
-    """Yield scores of people's distances from a grader's labels, and of the grader's `values`."""
+    """Yield scores of people's distances from a grader's labels (units,), and of these labels."""
     shared = np.flatnonzero(grades[people.unit] >= 0)  # people's labels of graded units
     if not len(shared):
         return
@@ -352,7 +352,8 @@ def add_contested_rows(view: View) -> None:
 
 def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Array) -> Array:
     """Return three arrays (3, classes, units): the share of annotators for whom a unit is of a
-    class, and their agreement and the grader's with the others, summed, over all annotators.
+    class, and this share times the mean agreement with the others of these annotators, and of the
+    grader.
 
     `counts` (units, q) are annotators' labels, `agreement` (q, q) is that of two labels. With the
     labels yes, yes, no and the grade yes, the unit is unanimous for the third annotator (1/3), with
@@ -505,7 +506,7 @@ def add_annotator_rows(view: View) -> None:
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
     statistic = pairwise.deciding_kappa(coded)
-    before, after = (pairwise.KappaMeans(each, data, [statistic]) for each in (coded, recoded))
+    before, after = (pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded))
     recoding = REVERSED if _has_direction(coded) else EXCHANGED
     if opposed and len(opposed) < len(others):
         # Sure: the others are the majority. They have to agree clearly with each other, and the

@@ -318,8 +318,7 @@ def ppi_plus_plus(
     clusters: Clusters = None,
     bootstrap: Bootstrap | None = None,
 ) -> PredictionPowered:
-    """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
-    2311.01453).
+    """Return people's rate by prediction-powered inference (Angelopoulos et al., arXiv 2311.01453).
 
     `weight`, from 0 to 1, is that on the grader: 1 is PPI, 0 the sample alone; without it, it is
     estimated (PPI++). `method` is "bootstrap" for an interval by resampling, with the weight
@@ -688,14 +687,14 @@ def merge_small_strata(
         for stratum in np.unique(strata[np.any(parts, axis=0)])
     }
     renumbered = np.zeros(len(strata), dtype=np.intp)
-    n_kept, count_merged = 0, np.zeros(2)  # strata not merged; clusters in stratum 0
+    n_unmerged, count_merged = 0, np.zeros(2)  # strata not merged; clusters in stratum 0
     for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
         is_small = counts[stratum].min() < MIN_STRATUM
         if is_small or (count_merged.any() and count_merged.min() < MIN_STRATUM):
             count_merged += counts[stratum]
         else:
-            n_kept += 1
-            renumbered[strata == stratum] = n_kept
+            n_unmerged += 1
+            renumbered[strata == stratum] = n_unmerged
     # If none was merged, stratum 0 is empty, and the others start at 1.
     return renumbered if count_merged.any() else np.maximum(renumbered - 1, 0)
 
@@ -788,10 +787,10 @@ def _add_side_comparison_rows(
         side_intervals = [[row["estimate"], row["low"], row["high"]] for row in defined]
         estimates, lows, highs = np.array(side_intervals).T
         highs = estimates + widening * (highs - estimates)
-        least = np.array([estimates.min(), lows.min(), highs.min()])  # on the scale of the rows
+        least_values = np.array([estimates.min(), lows.min(), highs.min()])
+        least = clip_rates((least_values - start) / span)  # from the scale of the rows to 0 to 1
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
-        least = clip_rates((least - start) / span)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
 
 
@@ -866,7 +865,7 @@ def _add_shares(
     out: Writer, names: Sequence[str], features: Array, units: Mask, strata: Codes, about: About
 ) -> None:
     """Add `prevalence_ppi` of the classes with these names in some of the graded units, a mask;
-    none if people labelled none of them. `features` are (units, classes, k).
+    none if people labelled none of them. `features` are (units, classes, 7).
     """
     labelled, rest = (units & (features[:, 0, column] > 0) for column in (LABELLED, REST))
     if not labelled.any():
@@ -874,7 +873,7 @@ def _add_shares(
     merged = merge_small_strata(strata, [labelled, rest], out.count)
     codes, n_strata = np.where(units, merged, -1), int(merged.max()) + 1
     sums = cell_sums(features.reshape(len(units), -1), codes, n_strata, out)
-    sums = sums.reshape(*features.shape[1:], *sums.shape[1:])  # (classes, k, rows, strata)
+    sums = sums.reshape(*features.shape[1:], *sums.shape[1:])  # (classes, 7, rows, strata)
     by_field = RateSums(*np.moveaxis(sums, 0, 2))  # each (rows, classes, strata)
     shares, weight = stratified_ppi(by_field._replace(ddof=1.0), classes=True)
     shares = clip_rates(shares)
@@ -893,8 +892,8 @@ def _add_shares(
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at) by each grader,
     subset "side=A>B": the rate or mean of its answers to the first declared side minus that of its
-    answers to the second: the side that it favours. People's mean difference within pairs varies
-    less than the rates of the sides, as effects on both answers cancel.
+    answers to the second; it favours the side with the higher one. Mean differences within pairs
+    vary less than the rates of the sides, as effects on both answers cancel.
 
     The labels have a row for each answer; `sign` (units,) is 1 where side a is the first declared
     side, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
