@@ -685,7 +685,7 @@ class Panel(NamedTuple):
         return share, np.where(share > 0, share * human_kappa, margin)
 
     def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
-        """Return True (studies,) where humans agree, and there are units and minority labels."""
+        """Return True (studies,) where humans agree, and units and minority labels are enough."""
         humans_agree = self.human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
         labels, q = self.codes[:-1], len(self.distance)
         commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
@@ -712,13 +712,16 @@ class Panel(NamedTuple):
         unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
         copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
         grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
+
         is_data = np.arange(grader.shape[1]) < units
-        # The copies together weigh half a unit, `PSEUDO`.
+        # The other copies together weigh half a unit, `PSEUDO`.
         base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
+
         # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
         linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
         linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
         statistic = _StudyKappas(people, grader, self.distance, linear, base)
+
         data = np.where(is_data, 1.0 / units, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
@@ -751,8 +754,7 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
             among[last, other] = among[other, last] = kappa
             people_influence += influence
-        n_people = last + 1
-        if n_people > 1:
+        if (n_people := last + 1) > 1:
             labels = np.concatenate([codes[:n_people], codes[-1:]])
             kappas = with_grader[:n_people], among[:n_people, :n_people]
             n_pairs = n_people * (n_people - 1) / 2  # of humans
@@ -772,7 +774,7 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
     for rater, other in ((first, second), (second, first)):
         expected += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
     total_observed = observed.sum(axis=1)
-    total_expected = expected.sum(axis=1) / 2.0  # each pair of labels is in two units' sums
+    total_expected = expected.sum(axis=1) / 2.0  # each of n x n pairs of labels is in two sums
     with np.errstate(invalid="ignore", divide="ignore"):
         kappa = 1.0 - n * total_observed / total_expected
         # Without a unit. Its two labels are in both of its sums, but are one pair.
@@ -844,14 +846,11 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """Precision of the mean of a number of `raters`: `relative`, for ranking units, is the
-    generalizability coefficient, `absolute`, for their place on the scale, the index of
-    dependability Phi (Brennan 2001, equations 2.40 and 2.41).
-    """
+    """Precision of the mean of a number of `raters` (Brennan 2001, equations 2.40 and 2.41)."""
 
     raters: int
-    relative: float
-    absolute: float
+    relative: float  # for ranking units: the generalizability coefficient
+    absolute: float  # for units' place on the scale: the index of dependability Phi
 
 
 def g_study(values: npt.ArrayLike) -> VarianceComponents:

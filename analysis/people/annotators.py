@@ -352,8 +352,7 @@ def add_contested_rows(view: View) -> None:
 
 def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Array) -> Array:
     """Return three arrays (3, classes, units): the share of annotators for whom a unit is of a
-    class, and this share times the mean agreement with the others of these annotators, and of the
-    grader.
+    class, and the same times their mean agreement, and the grader's, with the others.
 
     `counts` (units, q) are annotators' labels, `agreement` (q, q) is that of two labels. With the
     labels yes, yes, no and the grade yes, the unit is unanimous for the third annotator (1/3), with
