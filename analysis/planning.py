@@ -364,7 +364,7 @@ class ScaleScenario(_Raters):
 
 
 def default_strictness(likeness: float) -> float:
-    """Return the default strictness: 0.25, or less if more than 3/5 of humans' disagreement.
+    """Return the default strictness: 0.25, but no more than 3/5 of humans' disagreement.
 
     >>> correlation = Scenario(0.95, 0.5).likeness
     >>> default_strictness(0.891), round(default_strictness(correlation), 3)

@@ -171,21 +171,21 @@ def selection_p(
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
     `people_codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2
-    or more, 0 leaves a unit out. It is 1 if all units have the same number, or no score varies.
+    or more, 0 leaves a unit out. The p value is 1 if all are equal, or no score varies.
     """
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
     units = _Units(n_labels.astype(float), data.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
-    # The sums over a cluster, (kinds, tests), and the number of equal clusters of each kind.
+    # Sums over a cluster, (kinds, tests), and the number of equal clusters of a kind, (kinds,).
     sums, n_clusters = data.signed(data.cluster_sums(coded.clusters, scores))
-    standard_error = np.sqrt(n_clusters @ sums**2)
+    standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()
     n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
     for start in range(0, _DRAWS, draws_at_once):
         size = min(draws_at_once, _DRAWS - start), len(sums)
-        # Every cluster has a random sign. Of a kind's clusters a binomial number have +1: the sum.
+        # The sum of the random signs of a kind's clusters, of which a binomial number are +1.
         signs = (2 * rng.binomial(n_clusters, 0.5, size) - n_clusters).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
     return (1 + n_beyond) / (_DRAWS + 1)
@@ -196,7 +196,7 @@ class _Labels(NamedTuple):
 
     unit: Codes
     code: Codes
-    group: Codes  # the person, or all people with few labels
+    group: Codes  # labels with one mean: of a person, or of all people with few labels
     weight: Array  # the weights of a unit's labels add up to 1
 
 
@@ -222,7 +222,7 @@ class _Units(NamedTuple):
 
 
 def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array]:
-    """Yield arrays of `_Units.scores`: of people's labels, of every grader, of pairs of people."""
+    """Yield arrays of `_Units.scores`: of people's labels, by grader, and of pairs of labels."""
     is_labelled = people_codes >= 0
     unit, person = np.nonzero(is_labelled)
     # Each person with many labels is a group, numbered by cumsum; all others are group 0.
@@ -267,7 +267,7 @@ def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
     n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
-        """Yield pairs of groups, units, distances and weights of pairs of labels of one unit."""
+        """Yield some pairs of labels at a time: pairs of groups, units, distances and weights."""
         for first, second in pairwise.label_pairs(people.unit):
             unit, groups = people.unit[first], (people.group[first], people.group[second])
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)

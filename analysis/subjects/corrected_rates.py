@@ -502,8 +502,8 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     count, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
     people = ratio(affirmed, count)
     for group, name, member in groups:
-        if (in_part := labelled & member).any():
-            counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
+        if (units := labelled & member).any():
+            counts, about = out.count(units), About(a="humans", at=name, onto=measure.onto)
             about["reach"] = measure.reach(counts.clusters)
             out.add(measure.people, people[:, group], counts, **about)
 
@@ -557,16 +557,16 @@ class _CorrectedRates:
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
         basis = self.out.count(self.compared)  # the error rates are of all groups' labels
-        statistic, wilson = "rate_rogan_gladen", Reach(np.inf, np.inf, basis.clusters)
+        statistic, wilson_only = "rate_rogan_gladen", Reach(np.inf, np.inf, basis.clusters)
         for group, name, member in self.groups:
-            if not (in_part := self.graded & member).any():
+            if not (units := self.graded & member).any():
                 continue
-            is_needed = (in_part & ~self.labelled).any()
+            is_needed = (units & ~self.labelled).any()
             reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
             if reason:
-                self._add(statistic, np.nan, in_part, at=name, reason=reason)
+                self._add(statistic, np.nan, units, at=name, reason=reason)
             else:
-                self._add_corrected(statistic, rates[:, group], name, in_part, basis, wilson)
+                self._add_corrected(statistic, rates[:, group], name, units, basis, wilson_only)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
@@ -592,30 +592,30 @@ class _CorrectedRates:
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and that of PPI++."""
         for group, name, member in self.groups:
-            if not (in_part := self.graded & member).any():
+            if not (units := self.graded & member).any():
                 continue
-            about = About(at=name, reach=self.measure.reach(self.out.count(in_part).clusters))
+            about = About(at=name, reach=self.measure.reach(self.out.count(units).clusters))
             if not self.measure.is_rate:
                 about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
-            self._add(self.measure.raw, self.sums.grader_rate[:, group], in_part, **about)
-            if (in_part & self.labelled).any():
-                self._add_ppi(group, name, in_part)
+            self._add(self.measure.raw, self.sums.grader_rate[:, group], units, **about)
+            if (units & self.labelled).any():
+                self._add_ppi(group, name, units)
             elif self.labelled.any():
                 reason = Remark("no_pairable_units")
-                self._add(self.measure.powered, np.nan, in_part, at=name, reason=reason)
+                self._add(self.measure.powered, np.nan, units, at=name, reason=reason)
 
-    def _add_ppi(self, group: int, name: str, in_part: Mask) -> None:
+    def _add_ppi(self, group: int, name: str, units: Mask) -> None:
         """Add the rate of PPI++ of a group's graded units, of which people labelled some."""
-        labelled, weight = in_part & self.labelled, float(self.weight[0, group])
-        strata = self.strata_of.get(group, np.where(in_part, 0, -1))  # by default one
+        labelled, weight = units & self.labelled, float(self.weight[0, group])
+        strata = self.strata_of.get(group, np.where(units, 0, -1))  # by default one
         basis = self.out.count(labelled)
         if self.measure.is_rate:
             reach = _stratified_reach(self.out, self.features, strata, weight)
         else:  # with weight 0 people's own mean (see `Measure.reach`)
             reach = self.measure.reach(np.inf if weight > 0 else basis.clusters)
-        note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
+        note = _basis_note(self.out, labelled, units & ~self.labelled, int(strata.max()) + 1)
         rates = self.rates[:, group]
-        self._add_corrected(self.measure.powered, rates, name, in_part, basis, reach, note)
+        self._add_corrected(self.measure.powered, rates, name, units, basis, reach, note)
 
     def _add_corrected(
         self,
@@ -627,7 +627,7 @@ class _CorrectedRates:
         reach: Reach | None,
         note: Note = "",
     ) -> None:
-        """Add a group's corrected rate, clipped. `basis` counts the labels that correct it."""
+        """Add a group's corrected rate, clipped. `basis` counts the labels that it rests on."""
         interval = self.out.resamples.interval(rates, basis.clusters)
         if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
             interval = Interval.undefined(Remark("outside_zero_one"))
