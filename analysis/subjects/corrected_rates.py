@@ -11,10 +11,10 @@ A grader's errors bias its rate, however many units it grades. Two corrections u
 - Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
   (rate + specificity - 1) / (sensitivity + specificity - 1). It holds where the grader's error
   rates are equal on both parts, whatever their prevalence.
-- Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate on the
-  sample, plus the grader's rate elsewhere minus its rate on the sample, times a weight. With weight
-  1 that is PPI, with 0 people's rate alone; PPI++ takes the weight from 0 to 1 with the least
-  variance. It holds for any grader if the sample is random.
+- Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate, plus a
+  weight times the grader's rate on the rest minus that on the labelled units. With weight 1 that is
+  PPI, with 0 people's rate alone; PPI++ takes the weight from 0 to 1 with the least variance. It
+  holds for any grader if the labelled units are a random sample.
 
 Both are functions of a few sums over units (`RateSums`), so that one bootstrap resamples labelled
 and unlabelled units. A reference may lie between 0 and 1: a tied unit is half affirmed. All classes
