@@ -43,9 +43,7 @@ from evenhand.texts import written
 
 @dataclass(frozen=True)
 class KappaTest:
-    """Test of the null hypothesis kappa = `null` at level `alpha`, with this `power` if kappa is
-    `true`. Raises InputError for values out of range.
-    """
+    """Test of kappa = `null` at level `alpha`, with this `power` if kappa is `true`."""
 
     true: float
     null: float
@@ -61,12 +59,6 @@ class KappaTest:
         if not (0 < self.alpha < 1 and 0 < self.power < 1):
             raise InputError("alpha and power must lie between 0 and 1")
 
-    @property
-    def quantiles(self) -> tuple[float, float]:
-        """Standard normal quantiles of 1 minus the type I error rate, and of the power."""
-        tail = self.alpha / 2 if self.two_sided else self.alpha
-        return float(ndtri(1 - tail)), float(ndtri(self.power))
-
 
 def cantor(test: KappaTest, first: float, second: float) -> int:
     """Return the number of units for a test of Cohen's kappa (Cantor 1996, equations 4 and 5).
@@ -76,15 +68,15 @@ def cantor(test: KappaTest, first: float, second: float) -> int:
     >>> cantor(KappaTest(0.85, 0.7, two_sided=False), 0.5, 0.5)
     117
     """
-    z_alpha, z_power = test.quantiles
+    tail = test.alpha / 2 if test.two_sided else test.alpha
+    z_alpha, z_power = float(ndtri(1 - tail)), float(ndtri(test.power))
     variances = [_kappa_variance(first, second, kappa) for kappa in (test.null, test.true)]
     root = z_alpha * math.sqrt(variances[0]) + z_power * math.sqrt(variances[1])
     return math.ceil((root / (test.true - test.null)) ** 2)
 
 
 def donner_eliasziw(test: KappaTest, prevalence: float) -> int:
-    """Return the number of units for the goodness-of-fit test of the intraclass kappa (Donner &
-    Eliasziw 1992, equation 8).
+    """Return the number of units for Donner & Eliasziw's goodness-of-fit test (1992, equation 8).
 
     >>> donner_eliasziw(KappaTest(0.6, 0.4), 0.3)
     191
@@ -133,6 +125,11 @@ STATISTICS = ("kappa", "alpha", "rate", "threshold")
 """Statistics that `half_width` accepts."""
 
 
+def _strict_share(strictness: float) -> float:
+    """Return the share of strictness in the variance of raters' latent variable, 1 without it."""
+    return strictness**2 / (1.0 + strictness**2)
+
+
 class _Raters(ABC):
     """Raters who perceive a unit's latent quality, a normal variable, with a normal error, and
     label it by cuts: one cut for yes or no, several cuts for the points of a scale.
@@ -172,40 +169,43 @@ class _Raters(ABC):
         self, rng: np.random.Generator, shape: tuple[int, int], people: int, graders: int = 0
     ) -> Codes:
         """Draw codes of labels (raters, studies, units), of humans and then of graders, for a
-        `shape` of (studies, units). Humans' strictness, a part of their errors, is drawn in every
-        study. Graders are as good as humans: they perceive as well, with average strictness.
+        `shape` of (studies, units).
+
+        A rater's latent variable is sqrt(l) quality - sqrt(s) strictness + sqrt(1 - l - s) noise,
+        all standard normal: the quality of a unit, the strictness of a rater in a study, and the
+        noise of a label. l is the `likeness`, s the share of strictness in the variance. Graders
+        have s = 0: they are as good as humans, with average strictness.
         """
-        raters = people + graders
-        strictness = np.repeat([_strict_share(self.strictness), 0.0], [people, graders])[:, None]
-        error = np.sqrt(1.0 - self.likeness - strictness)[..., None]
-        perceived = math.sqrt(self.likeness) * rng.standard_normal(shape)
-        shift = np.sqrt(strictness) * rng.standard_normal((raters, shape[0]))
-        noise = error * rng.standard_normal((raters, *shape))
-        return np.asarray(np.searchsorted(self.cuts, perceived + noise - shift[..., None]))
+        raters, strict_share = people + graders, _strict_share(self.strictness)
+        share = np.repeat([strict_share, 0.0], [people, graders])[:, None]  # s, (raters, 1)
+        quality = math.sqrt(self.likeness) * rng.standard_normal(shape)
+        strictness = np.sqrt(share) * rng.standard_normal((raters, shape[0]))
+        noise_sd = np.sqrt(1.0 - self.likeness - share)[..., None]
+        noise = noise_sd * rng.standard_normal((raters, *shape))
+        return np.asarray(np.searchsorted(self.cuts, quality + noise - strictness[..., None]))
 
     def errorless_units(self, margin: float, level: float) -> int:
         """Return the approximate number of units with which an errorless grader, which gives the
         median of humans' labels, almost surely passes.
 
         With n units, errors in a share of up to -ln(level) / n of all units may not be observed.
-        Kappa is 1 - d / c, with the mean distance d of two labels and the distance c expected by
-        chance: a share s of errors over the whole scale, of distance 1, lowers it by s / c. This
+        Kappa is 1 - d / e, with the mean distance d of two labels and the distance e expected by
+        chance: a share s of errors over the whole scale, of distance 1, lowers it by s / e. This
         must not exceed the `margin` plus `lead`, the grader's kappa with a human minus that of two
-        humans. In simulations the grader passes in .93 to 1 of studies of this size, and in less
-        than half with two fifths of it.
+        humans. In simulations it passes in .93 to 1 of such studies, in under half with 2/5 of n.
         """
         joint, with_errorless, shares = self._tables(self.likeness)
-        chance_distance = float(shares @ self.distance @ shares)
-        lead = float(((joint - with_errorless) * self.distance).sum()) / chance_distance
-        return math.ceil(-math.log(level) / chance_distance / (margin + lead))
+        expected_distance = float(shares @ self.distance @ shares)
+        lead = float(((joint - with_errorless) * self.distance).sum()) / expected_distance
+        return math.ceil(-math.log(level) / expected_distance / (margin + lead))
 
     def _tables(self, likeness: float) -> tuple[Array, Array, Array]:
         """Return the joint probabilities (q, q) of two humans' labels, those of a human's and an
         errorless grader's, and the shares of labels (q,), from humans' latent correlation.
         """
         density = np.exp(-(_GRID**2) / 2)  # of the latent qualities
-        distance = self.cuts - math.sqrt(likeness) * _GRID[:, None]
-        below = ndtr(distance / math.sqrt(max(1.0 - likeness, 1e-6)))  # (qualities, q - 1)
+        to_cut = self.cuts - math.sqrt(likeness) * _GRID[:, None]
+        below = ndtr(to_cut / math.sqrt(max(1.0 - likeness, 1e-6)))  # (qualities, q - 1)
         by_quality = np.diff(below, axis=1, prepend=0.0, append=1.0)  # label shares (qualities, q)
         perfect = np.eye(len(self.cuts) + 1)[(below < 0.5).sum(axis=1)]  # humans' median, one-hot
         weighted = by_quality.T * (density / density.sum())
@@ -239,9 +239,7 @@ class Scenario(_Raters):
         return (self.agreement - expected) / (1 - expected)
 
     def kappa_half_width(self, units: float) -> float:
-        """Return half the 95% interval of two raters' kappa, by the large-sample variance of
-        Fleiss, Cohen & Everitt (1969), equation 13; NaN if the raters never disagree.
-        """
+        """Return half the 95% interval of two raters' kappa; NaN if they never disagree."""
         variance = _kappa_variance(self.prevalence, self.prevalence, self.kappa)
         return Z * math.sqrt(variance / units) if self.agreement < 1 else math.nan
 
@@ -264,10 +262,10 @@ class Scenario(_Raters):
         """
         from scipy.optimize import brentq
 
-        cut = float(ndtri(self.prevalence))
+        cut = float(ndtri(self.prevalence))  # minus that of `cuts`: Owen's T is the same for both
 
         def surplus(likeness: float) -> float:
-            # Both are below the cut with probability Phi(cut) - 2 T(cut, a), Owen's T (1956).
+            # Only the first is below the cut with probability 2 T(cut, a), Owen's T (1956).
             a = math.sqrt((1.0 - likeness) / (1.0 + likeness))
             return float(1.0 - 4.0 * owens_t(cut, a)) - self.agreement
 
@@ -356,9 +354,7 @@ class ScaleScenario(_Raters):
         return bounds.table_sums(joint[None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
-        """Return half the 95% interval of two raters' kappa, by the delta method, like the
-        large-sample variance of Fleiss, Cohen & Everitt (1969).
-        """
+        """Return half the 95% interval of two raters' kappa, by the delta method."""
         q = len(self.cuts) + 1
         _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # of kappa, by each of `_sums`
         first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
@@ -368,8 +364,7 @@ class ScaleScenario(_Raters):
 
 
 def default_strictness(likeness: float) -> float:
-    """Return the default spread of humans' strictness: 0.25, or less if that is more than three
-    fifths of their disagreement.
+    """Return the default strictness: 0.25, but no more than 3/5 of humans' disagreement.
 
     >>> correlation = Scenario(0.95, 0.5).likeness
     >>> default_strictness(0.891), round(default_strictness(correlation), 3)
@@ -406,8 +401,7 @@ def half_width(
 
 
 def units_needed(statistic: str, width: float, scenario: Scenario | ScaleScenario) -> int | None:
-    """Return the number of independent units with half the interval at most `width`: the fewest, or
-    up to 0.5% more; None if 100,000 are too few.
+    """Return the fewest units, or up to 0.5% more, for this half-`width`; None if over 100,000.
 
     >>> units_needed("kappa", 0.1, Scenario(0.85, 0.5))
     196
@@ -434,11 +428,6 @@ def design_effect(per_cluster: float, correlation: float) -> float:
     return 1.0 + (per_cluster - 1.0) * correlation
 
 
-def _strict_share(strictness: float) -> float:
-    """Return the share of the variance of raters' latent variable that strictness has."""
-    return strictness**2 / (1.0 + strictness**2)
-
-
 def _studies(units: int) -> int:
     """Return the number of studies to simulate for a half-width."""
     return max(200, min(_STUDIES, _MAX_DRAWS // max(units, 1)))
@@ -456,33 +445,40 @@ def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
 
 
 def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
-    """Return half the range of the middle 95% of best thresholds over simulated studies. A grader's
-    labels at 0.5 are as good as a human's; its probabilities are Phi of scores: absolute values of
-    normal variables, with the signs of the labels. The reference is humans' majority. The spread of
-    thresholds falls with more units far more slowly than a mean's.
+    """Return half the range of the middle 95% of best thresholds over simulated studies. It falls
+    with more units far more slowly than a mean's.
+
+    In each study a grader's labels are as good as a human's. Its probability of yes is Phi(x) if
+    the label is yes, else Phi(-x): x = |c + e|, with e of standard deviation 0.5 (assumed), and c
+    for a probability of 1 - error of being right. The reference is humans' majority.
     """
     rng = np.random.default_rng(seed)
     studies = min(_studies(units), 400)  # each takes longer than for alpha
     labels = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     tie_break = (rng.random((studies, units)) - 0.5) * 1e-9  # an even number of humans may tie
     reference = labels[:-1].mean(axis=0) + tie_break > 0.5
-    centre = -float(ndtri(scenario.error))  # where the probability is 1 - error
-    noise = 0.5 * rng.standard_normal((studies, units))  # assumed spread of the scores
-    score = np.where(labels[-1] == 1, 1, -1) * np.abs(centre + noise)  # its sign: the label
-    best_thresholds = []  # those with the highest kappa with the reference
-    n, n_affirmed = units, np.arange(1, units + 1)  # thresholds at which 1 to n units are affirmed
-    for probability, affirmed in zip(ndtr(score), reference, strict=True):  # each (units,)
-        order, n_reference = np.argsort(-probability), int(affirmed.sum())
-        if n_reference not in (0, n):
-            hits = np.cumsum(affirmed[order])
-            observed = (hits + (n - n_reference) - (n_affirmed - hits)) / n
-            expected = (n_affirmed * n_reference + (n - n_affirmed) * (n - n_reference)) / n**2
-            kappa = (observed - expected) / (1 - expected)
-            best_thresholds.append(float(probability[order][int(np.argmax(kappa))]))
+    x = np.abs(-float(ndtri(scenario.error)) + 0.5 * rng.standard_normal((studies, units)))
+    probabilities = ndtr(np.where(labels[-1] == 1, 1, -1) * x)
+    # A study in which the reference is always the same has no kappa, and no best threshold.
+    best_thresholds = [
+        _best_threshold(probability, affirmed)
+        for probability, affirmed in zip(probabilities, reference, strict=True)
+        if 0 < affirmed.sum() < units
+    ]
     if not best_thresholds:
         return math.nan
     low, high = np.quantile(best_thresholds, [0.025, 0.975])
     return float(high - low) / 2
+
+
+def _best_threshold(probability: Array, affirmed: Mask) -> float:
+    """Return the probability at which a cut has the highest kappa with the `affirmed` units."""
+    n, n_reference, order = len(affirmed), int(affirmed.sum()), np.argsort(-probability)
+    n_affirmed, hits = np.arange(1, n + 1), np.cumsum(affirmed[order])  # with a cut at each unit
+    observed = (hits + (n - n_reference) - (n_affirmed - hits)) / n
+    expected = (n_affirmed * n_reference + (n - n_affirmed) * (n - n_reference)) / n**2
+    kappa = (observed - expected) / (1 - expected)
+    return float(probability[order][int(np.argmax(kappa))])
 
 
 # ---- Probability of a pass -----------------------------------------------------------------------
@@ -501,174 +497,6 @@ Chances = Mapping[Scope, Mapping[int, float]]
 """Probability of a pass, by scope and number of humans."""
 
 
-class Panel(NamedTuple):
-    """Labels and kappas of a grader and some number of humans in simulated studies.
-
-    `codes` (raters, studies, units) are the labels, the grader's last; `distance` (q, q) is that
-    between labels. `with_grader` (humans, studies) and `among_people` (humans, humans, studies; 0
-    on the diagonal) are kappas; `grader_influence` and `people_influence` (studies, units) are the
-    units' influence on the mean of either.
-    """
-
-    codes: Codes
-    distance: Array
-    is_ordered: bool
-    with_grader: Array
-    among_people: Array
-    grader_influence: Array
-    people_influence: Array
-
-    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
-        """Return the mask (studies,) of studies in which the grader meets the rule. Humans' kappa
-        must be at least `required`. Baselines, which such a grader beats, are not simulated.
-        """
-        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
-        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
-        human_kappa = self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1))
-        # Share of humans' kappa that may be lost: the declared one; without one the largest allowed
-        # share, if the fixed margin exceeds it; else 0, as the margin is what may be lost.
-        share = np.full(len(human_kappa), rule.margin_share)
-        if not rule.margin_share:
-            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
-        allowed = np.where(share > 0, share * human_kappa, margin)  # loss of kappa
-        difference = self.with_grader.mean(axis=0) - human_kappa
-        variance = self._variance_over_people() if scope == "like_these" else None
-
-        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
-            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
-            if variance is not None:
-                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
-            return np.asarray(difference[studies] - reach > -allowed[studies])
-
-        humans_agree = human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
-        # Items with a minority label: the mean over humans of labels other than the commonest.
-        labels = self.codes[:-1]
-        counts = _counts(_cells(labels, len(self.distance)), len(self.distance)).sum(axis=0)
-        minority_units = (labels != counts.argmax(axis=1)[:, None]).sum(axis=2).mean(axis=0)
-        can_pass = humans_agree & (minority_units >= rule.min_rarer) & (units >= rule.min_clusters)
-        # What is bounded is the difference plus `share` x humans' kappa (see `_bound_distance`).
-        # Its null, where the difference is -`allowed`, is 0 with a share and -margin without one.
-        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear_reach = bounds.reaches(influence.T, alpha)
-        passed = is_within_margin(linear_reach)
-        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
-        # For speed, the verdict's bound is computed only in studies in which it may differ: near
-        # the margin, and in all with so few units that the linear bound may be wrong by its reach.
-        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
-        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
-        if chosen.any():
-            human_kappa, share, influence = human_kappa[chosen], share[chosen], influence[chosen]
-            reach = self._bound_distance(chosen, human_kappa, share, influence, alpha)
-            passed[chosen] = is_within_margin(reach, chosen)
-        return np.asarray(passed & can_pass)
-
-    def _bound_distance(
-        self, chosen: Mask, human_kappa: Array, share: Array, influence: Array, alpha: float
-    ) -> Array:
-        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
-        `chosen` studies. The statistic is the mean kappa with the grader minus (1 - `share`) times
-        `human_kappa`, which is `linear` in the units' weights, as the grader's labels cannot change
-        it. The score bound (Tango 1998) is the first value that the data clearly contradict, as
-        `lower_bound` moves weights from the units to copies with labels not observed (`unseen`).
-        `influence` (studies, units) is that of units on the statistic, by the jackknife; the bound
-        uses a linear one, and `stretch` is the factor by which its standard deviation is too small.
-        """
-        codes, people_influence = self.codes[:, chosen], self.people_influence[chosen]
-        (studies, units), q = influence.shape, len(self.distance)
-        people = codes[:-1].swapaxes(0, 1)
-        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
-        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
-        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
-        # The units with the grader's labels, then copies with labels that it did not give, which
-        # have a small weight together.
-        grader = np.stack([codes[-1], *(draws.reshape(studies, units) for draws in unseen)], 1)
-        copies = grader.shape[1]
-        base = np.ones((copies, units))
-        base[1:] = bounds.PSEUDO / (units * (copies - 1))  # `PSEUDO`, half a unit, in all
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + people_influence)
-        grader = grader.reshape(studies, -1)  # (studies, points): copies, each of all units
-        weights = np.broadcast_to(base.ravel(), (studies, base.size))  # the field `base`
-        statistic = _StudyKappas(people, grader, self.distance, np.tile(linear, copies), weights)
-        data = np.where(np.arange(base.size) < units, 1.0 / units, 0.0)  # the first copy alone
-        with np.errstate(invalid="ignore", divide="ignore"):
-            point_influence = statistic.at(np.broadcast_to(data, (studies, base.size)))[1]
-            spread = np.sqrt((data * point_influence**2).sum(axis=1))
-            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
-        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
-        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
-
-    def _variance_over_people(self) -> Array:
-        """Return the jackknife variance of the difference over humans, (studies,)."""
-        k = len(self.with_grader)
-        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)  # leave one out
-        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
-        differences = with_grader - among_people / ((k - 1) * (k - 2))
-        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
-
-
-@dataclass(frozen=True)
-class _StudyKappas:
-    """The statistic of `analysis.bootstrap.bounds.Kappas` for many studies, each with its own
-    units: labels of `people` (studies, people, units) and of the `grader` (studies, points). The
-    points of the support are several copies of the units: with the grader's labels, and with labels
-    that it did not give. `linear` and `base`, as there, are (studies, points).
-    """
-
-    people: Codes
-    grader: Codes
-    distance: Array
-    linear: Array
-    base: Array
-
-    @cached_property
-    def _distances(self) -> Array:
-        """Distance of the grader's label from each person's, (studies, people, points)."""
-        copies = self.grader.shape[1] // self.people.shape[2]
-        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
-        return np.asarray(self.distance.ravel()[cells])
-
-    @cached_property
-    def _label_cells(self) -> tuple[Codes, Codes]:
-        """The `_cells` of people's labels, and those of the grader's."""
-        return _cells(self.people, len(self.distance)), _cells(self.grader, len(self.distance))
-
-    def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
-        (studies, people, units), q = self.people.shape, len(self.distance)
-        people_cells, grader_cells = self._label_cells
-        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
-        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
-        # A table of each person with the grader: size, summed distance, and both raters' margins.
-        sums = np.empty((studies, people, 2 + 2 * q))
-        sums[..., 0] = 1.0  # the sum of the weights
-        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
-        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
-        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
-        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
-        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
-        # to the size and people's margin, by its label to the distance and the grader's margin.
-        by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
-        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
-        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
-        influence += np.tile(by_unit, weights.shape[1] // units)
-        linear_mean = (weights * self.linear).sum(axis=1)
-        return value + linear_mean, influence + self.linear - linear_mean[:, None]
-
-
-def _cells(codes: Codes, q: int) -> Codes:
-    """Return the positions of codes (..., units) in flattened counts (..., q) of raters' labels."""
-    raters = codes.shape[:-1]
-    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
-
-
-def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
-    """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
-    raters = cells.shape[:-1]
-    flat = None if weight is None else weight.ravel()
-    return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
-
-
 def pass_chances(
     units: int,
     scenario: Scenario | ScaleScenario,
@@ -678,12 +506,12 @@ def pass_chances(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> Chances:
-    """Return the probability that a grader as good as a human passes, by scope (these humans, or
-    humans like them) and number of humans.
+    """Return the probability that a grader as good as a human passes, by scope and humans' number.
 
-    Studies of `units` independent units are simulated, labelled by each number of `people`. The
-    grader errs as often as humans on average and has their average strictness. The scope of humans
-    like them needs three; more than ten count as ten, which understates the probability a little.
+    Studies of `units` independent units are simulated, labelled by each number of `people`: labels
+    are drawn, then `panels` of that many humans computed, and judged (`Panel.passes`). The grader
+    errs as often as humans on average and has their average strictness. The scope of humans like
+    them needs three; more than ten count as ten, which understates the probability a little.
     """
     simulated = {k: min(k, _MAX_PEOPLE) for k in people}  # humans to simulate for each number
     passed: dict[Scope, dict[int, list[bool]]] = {
@@ -718,9 +546,7 @@ def pass_chance(
     rule: DecisionSettings = _RULE,
     seed: int = 1,
 ) -> float:
-    """Return the probability that a grader as good as a human meets `rule` on `units` independent
-    units, in the scope of the rule: for these humans, or for humans like them.
-    """
+    """Return the probability in `pass_chances` for this number of `humans`, in the rule's scope."""
     chances = pass_chances(units, scenario, [humans], margin=margin, rule=rule, seed=seed)
     return chances[rule.scope].get(humans, 0.0)
 
@@ -753,18 +579,16 @@ def study_precision(
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
 ) -> list[str]:
-    """Return sentences on the decisions that a study allows, for balanced and unbalanced labels.
-    The answers of several subjects to a pair count as one unit, which is conservative. `noun` names
-    a cluster that is not a pair.
+    """Return sentences on what a study can decide, for balanced and unbalanced labels. The answers
+    of several subjects to a pair count as one unit, conservatively. `noun` names such a cluster.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    sentences = [written("plan.can_decide", **sample)]
-    if subjects != 1:
-        sentences = [written("plan.can_decide_with", subjects=subjects, **sample)]
+    name = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
+    sentences = [written(name, subjects=subjects, **sample)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
@@ -777,10 +601,148 @@ def study_precision(
     return sentences
 
 
-def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
-    """Yield panels of the grader with the first two humans, the first three, and so on. `codes` are
-    labels (raters, studies, units), the grader's last; `distance` (q, q) is that between labels.
+def _cells(codes: Codes, q: int) -> Codes:
+    """Return the positions of codes (..., units) in flattened arrays (..., q), with a row for each
+    rater. With them, values by rater and code are looked up for each label:
+
+    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
+    >>> cells.tolist()
+    [[0, 2, 2], [4, 4, 3]]
+    >>> np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]).ravel()[cells].tolist()
+    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
     """
+    raters = codes.shape[:-1]
+    return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
+
+
+def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
+    """Return the counts of each label (..., q) from `_cells`, with units' weights (..., units)."""
+    raters = cells.shape[:-1]
+    flat = None if weight is None else weight.ravel()
+    return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
+
+
+class Panel(NamedTuple):
+    """Labels and kappas of a grader and some number of humans in simulated studies."""
+
+    codes: Codes  # labels (raters, studies, units), the grader's last
+    distance: Array  # between labels, (q, q)
+    is_ordered: bool
+    with_grader: Array  # each human's kappa with the grader, (humans, studies)
+    among_people: Array  # humans' kappas, (humans, humans, studies); 0 on the diagonal
+    grader_influence: Array  # of each unit on the mean of `with_grader`, (studies, units)
+    people_influence: Array  # of each unit on humans' mean kappa, (studies, units)
+
+    @property
+    def human_kappa(self) -> Array:
+        """Humans' mean kappa with one another, (studies,)."""
+        n_people = len(self.with_grader)
+        return np.asarray(self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1)))
+
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
+        """Return the mask (studies,) of studies in which the grader meets the rule: the difference,
+        its mean kappa with humans minus `human_kappa`, has a lower bound within the margin. Humans'
+        kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
+
+        For speed, bounds are linear approximations. The verdict's is computed where it may differ:
+        near the margin, and where the linear bound may be wrong by its distance, the reach.
+        """
+        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
+        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
+        share, allowed = self._allowed_loss(margin, rule)
+        difference = self.with_grader.mean(axis=0) - self.human_kappa
+        variance = self._variance_over_people() if scope == "like_these" else None
+
+        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
+            if variance is not None:
+                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
+            return np.asarray(difference[studies] - reach > -allowed[studies])
+
+        # The reach is that of mean kappa with the grader - (1 - share) x humans' kappa: a loss that
+        # is a share of humans' kappa varies as that does, whereas a fixed margin has the share 0.
+        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
+        linear_reach = bounds.reaches(influence.T, alpha)
+        passed = is_within_margin(linear_reach)
+        can_pass = self._meets_requirements(rule, required, alpha)
+        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
+        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
+        if chosen.any():
+            reach = self._score_reach(chosen, share[chosen], influence[chosen], alpha)
+            passed[chosen] = is_within_margin(reach, chosen)
+        return np.asarray(passed & can_pass)
+
+    def _allowed_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
+        """Return the share of humans' kappa that may be lost, 0 for a fixed margin, and the loss of
+        kappa that is allowed, (studies,) each. Without a declared share the margin is fixed, unless
+        it exceeds the largest share allowed, which then applies.
+        """
+        human_kappa = self.human_kappa
+        share = np.full(len(human_kappa), rule.margin_share)
+        if not rule.margin_share:
+            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
+        return share, np.where(share > 0, share * human_kappa, margin)
+
+    def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
+        """Return True (studies,) where humans agree, and units and minority labels are enough."""
+        humans_agree = self.human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
+        labels, q = self.codes[:-1], len(self.distance)
+        commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
+        # The mean over humans of labels other than the commonest.
+        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)
+        has_units = labels.shape[2] >= rule.min_clusters
+        return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
+
+    def _score_reach(self, chosen: Mask, share: Array, influence: Array, alpha: float) -> Array:
+        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
+        `chosen` studies, with their `share` and `influence` (studies, units), the jackknife's.
+
+        It is a score bound (Tango 1998): the first value that the data clearly contradict, while
+        `lower_bound` moves weights from the units to copies of them with labels that the grader did
+        not give (`unseen`). The steps: all *points*, units and their copies; their weights; the
+        statistic of these weights; and its `stretch`, the jackknife's standard deviation over that
+        of the linear influence, which the bound uses and which may be too small.
+        """
+        codes, human_kappa = self.codes[:, chosen], self.human_kappa[chosen]
+        (studies, units), q = influence.shape, len(self.distance)
+        people = codes[:-1].swapaxes(0, 1)
+        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
+        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
+        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
+        copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
+        grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
+
+        is_data = np.arange(grader.shape[1]) < units
+        # The other copies together weigh half a unit, `PSEUDO`.
+        base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
+
+        # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
+        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
+        linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
+        statistic = _StudyKappas(people, grader, self.distance, linear, base)
+
+        data = np.where(is_data, 1.0 / units, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
+            spread = np.sqrt((data * linear_influence**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
+        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
+        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
+        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
+
+    def _variance_over_people(self) -> Array:
+        """Return the jackknife variance of the difference over humans, (studies,)."""
+        k = len(self.with_grader)
+        # Without each human: the mean with the grader, and the sum over pairs in both orders.
+        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
+        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
+        differences = with_grader - among_people / ((k - 1) * (k - 2))
+        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
+
+
+def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
+    """Yield the panels (see there) of the grader with the first two humans, three, and so on."""
     _, studies, units = codes.shape
     people, grader = len(codes) - 1, codes[-1]
     with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
@@ -792,8 +754,7 @@ def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterat
             kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
             among[last, other] = among[other, last] = kappa
             people_influence += influence
-        n_people = last + 1
-        if n_people > 1:
+        if (n_people := last + 1) > 1:
             labels = np.concatenate([codes[:n_people], codes[-1:]])
             kappas = with_grader[:n_people], among[:n_people, :n_people]
             n_pairs = n_people * (n_people - 1) / 2  # of humans
@@ -807,27 +768,68 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
     leave out one unit - the kappa without this unit), which is positive if the unit raises kappa.
     """
     n, q = first.shape[1], len(distance)
-    distances = distance.ravel()[first * q + second]
+    observed = distance.ravel()[first * q + second]
     # Of each unit: distances of each rater's label from all labels of the other rater, summed.
-    expected_sums = np.zeros(first.shape)
+    expected = np.zeros(first.shape)
     for rater, other in ((first, second), (second, first)):
-        expected_sums += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
-    total = distances.sum(axis=1)
-    chance = expected_sums.sum(axis=1) / 2.0  # each pair of labels is in two units' sums
+        expected += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
+    total_observed = observed.sum(axis=1)
+    total_expected = expected.sum(axis=1) / 2.0  # each of n x n pairs of labels is in two sums
     with np.errstate(invalid="ignore", divide="ignore"):
-        kappa = 1.0 - n * total / chance
-        remaining_chance = chance[:, None] - expected_sums + distances
-        disagreement = (n - 1) * (total[:, None] - distances) / remaining_chance  # 1 - kappa
+        kappa = 1.0 - n * total_observed / total_expected
+        # Without a unit. Its two labels are in both of its sums, but are one pair.
+        left_expected = total_expected[:, None] - expected + observed
+        disagreement = (n - 1) * (total_observed[:, None] - observed) / left_expected  # 1 - kappa
         influence: Array = (n - 1) * (disagreement - disagreement.mean(axis=1, keepdims=True))
     return kappa, influence
+
+
+@dataclass(frozen=True)
+class _StudyKappas:
+    """The statistic of `bounds.Kappas` for many studies, each with its own units. Its points are
+    the units with the grader's labels, then copies of them with labels that it did not give.
+    """
+
+    people: Codes  # labels (studies, people, units)
+    grader: Codes  # labels (studies, points)
+    distance: Array  # between labels, (q, q)
+    linear: Array  # (studies, points), as in `Kappas`
+    base: Array  # weights of the data, (studies, points), as in `Kappas`
+
+    @cached_property
+    def _distances(self) -> Array:
+        """Distance of the grader's label from each person's, (studies, people, points)."""
+        copies = self.grader.shape[1] // self.people.shape[2]
+        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
+        return np.asarray(self.distance.ravel()[cells])
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
+        (studies, people, units), q = self.people.shape, len(self.distance)
+        people_cells, grader_cells = _cells(self.people, q), _cells(self.grader, q)
+        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
+        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
+        # A table of each person with the grader: size, summed distance, and both raters' margins.
+        sums = np.empty((studies, people, 2 + 2 * q))
+        sums[..., 0] = 1.0  # the sum of the weights
+        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
+        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
+        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
+        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
+        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
+        # to the size and people's margin, by its label to the distance and the grader's margin.
+        by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
+        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
+        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
+        influence += np.tile(by_unit, weights.shape[1] // units)
+        linear_mean = (weights * self.linear).sum(axis=1)
+        return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
 
 # ---- G-study and D-study -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class VarianceComponents:
-    """Variance between units, between raters, and of the residual, from `n_units` x `n_raters`
-    labels. Negative estimates are set to 0, as Brennan (2001, section 3.4) advises.
-    """
+    """Components of variance; negative estimates are set to 0 (Brennan 2001, section 3.4)."""
 
     unit: float
     rater: float
@@ -844,14 +846,11 @@ class VarianceComponents:
 
 @dataclass(frozen=True)
 class Dependability:
-    """Precision of the mean of a number of `raters`: `relative`, for ranking units, is the
-    generalizability coefficient, `absolute`, for their place on the scale, the index of
-    dependability Phi (Brennan 2001, equations 2.40 and 2.41).
-    """
+    """Precision of the mean of a number of `raters` (Brennan 2001, equations 2.40 and 2.41)."""
 
     raters: int
-    relative: float
-    absolute: float
+    relative: float  # for ranking units: the generalizability coefficient
+    absolute: float  # for units' place on the scale: the index of dependability Phi
 
 
 def g_study(values: npt.ArrayLike) -> VarianceComponents:
@@ -883,22 +882,21 @@ def g_study(values: npt.ArrayLike) -> VarianceComponents:
 def d_study(components: VarianceComponents, raters: int) -> Dependability:
     """Return the dependability of the mean of `raters` raters.
 
-    For one rater these are the intraclass correlations ICC(3,1) and ICC(2,1) of Shrout & Fleiss
-    (1979, Table 4):
+    For one rater these are ICC(3,1) and ICC(2,1) of Shrout & Fleiss (1979, Table 4):
 
     >>> one = d_study(VarianceComponents(2.5556, 5.2444, 1.0194, 6, 4), 1)
     >>> round(one.relative, 2), round(one.absolute, 2)
     (0.71, 0.29)
     """
-    relative_error = components.residual / raters
+    unit, relative_error = components.unit, components.residual / raters
     absolute_error = (components.rater + components.residual) / raters
-    unit = components.unit
-    return Dependability(raters, _share_of(unit, relative_error), _share_of(unit, absolute_error))
+    shares = (unit / ((unit + error) or math.nan) for error in (relative_error, absolute_error))
+    return Dependability(raters, *shares)
 
 
 def components_of(labels: LabelMatrix) -> VarianceComponents | None:
     """Return the G-study of the largest complete block of humans' labels; None if there is none.
-    Values are the categories' numbers or ranks; on a is_nominal scale the binary label, 0 or 1.
+    Values are the categories' numbers or ranks; on a nominal scale the binary label, 0 or 1.
     """
     humans = list(labels.humans)
     is_nominal = labels.scale.level == "nominal"
@@ -910,8 +908,3 @@ def components_of(labels: LabelMatrix) -> VarianceComponents | None:
         return None
     values = np.array([0.0, 1.0] if is_nominal else labels.scale.values)
     return g_study(values[codes[units][:, list(raters)]])
-
-
-def _share_of(variance: float, error: float) -> float:
-    """Return the share of a variance in its sum with an error variance; NaN if both are 0."""
-    return variance / (variance + error) if variance + error > 0 else math.nan

@@ -8,8 +8,7 @@ of people's labels from one another and from graders', within a person or a pair
 strict people are not taken for hard units. Each correlation gives a studentised sum of scores by
 cluster; the largest sum is compared with those under random signs (Liu 1988; Westfall & Young
 1993). One label against several is tested at the level .20, as a missed selection lets graders
-pass; two labels against more bias little and are tested at .05. `python -m benchmarks.designs`
-shows the rates of wrong verdicts.
+pass; two labels against more at .05 (wrong verdicts: `python -m benchmarks.designs`).
 
 *Reversed scales* (`add_annotator_rows`). Labels of an annotator whose covariance with the others'
 mean label is clearly negative (normal bound, clusters as units) are reversed, and all annotators
@@ -24,6 +23,7 @@ labels are from each other. One in a hundred hardly changes a kappa, which avera
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple
 
@@ -57,27 +57,25 @@ Distance = Callable[[Codes, Codes], Array]
 
 
 class Selection(NamedTuple):
-    """Result of the test for selected labels, and the labels that agreement is computed from.
+    """Result of the test for selected labels. By `rule`, agreement is computed from:
 
-    `min_labels` is the least number of labels of a unit. `rule` is "all" where labels were not
-    selected; "first" if the first `min_labels` labels of each unit count; "nearly_all" if those of
-    `excluded_people` do not; "tie_break" where third labels were given because two differ; else
-    "unknown", where `has_min_labels` and `has_more_labels` (units,) mark the units with
-    `min_labels` labels and with more. `counted` (units, raters) marks what counts, None for all.
+    - "all": all labels, as they were not selected.
+    - "first": the first `min_labels` labels of each unit.
+    - "nearly_all": the labels of people who labelled nearly all units, all but `excluded_people`.
+    - "tie_break": all labels; third ones were given because two differ.
+    - "unknown": all labels; units with `min_labels` labels may differ from those with more.
     """
 
     rule: Literal["all", "first", "nearly_all", "tie_break", "unknown"] = "all"
-    min_labels: int = 0
+    min_labels: int = 0  # least number of labels of a unit
     excluded_people: tuple[str, ...] = ()
-    counted: Mask | None = None
-    has_min_labels: Mask | None = None
-    has_more_labels: Mask | None = None
+    counted: Mask | None = None  # (units, raters), the labels that count; None for all
+    has_min_labels: Mask | None = None  # (units,), where the rule is "unknown"
+    has_more_labels: Mask | None = None  # (units,), where the rule is "unknown"
 
     @property
     def note(self) -> str:
-        """Sentence on the labels that agreement is computed from; empty if all labels count, or if
-        the rule is "unknown", which the verdicts explain.
-        """
+        """Sentence on the labels that count; "" for "all", and for "unknown": see the verdicts."""
         if self.rule in ("all", "unknown"):
             return ""
         people = listed(self.excluded_people or ("",))
@@ -103,22 +101,21 @@ def selection_of(
     people = [human for human in coded.members("human") if coded.labelled[:, human].any()]
     is_shared = coded.labelled_by_any(people) & coded.labelled_by_any(coded.members("model"))
     has_few_units = resamples.count(coded.clusters, is_shared)[0] < pairwise.MIN_SHARED_UNITS
-    codes = np.where(is_shared[:, None], coded.codes[:, people], -1)
-    n_labels = (codes >= 0).sum(axis=1)
+    people_codes = np.where(is_shared[:, None], coded.codes[:, people], -1)  # (units, people)
+    n_labels = (people_codes >= 0).sum(axis=1)
     frequency = resamples.frequency[coded.clusters]
-    unit, person = np.nonzero(codes >= 0)  # of each label
-    labels_by_person = np.bincount(person, frequency[unit], len(people))
+    labels_by_person = frequency @ (people_codes >= 0)
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
     is_untested = is_random or labels.weight is not None or has_few_units or is_uniform
-    if is_untested or not _is_selected(coded, codes, resamples, rng):
+    if is_untested or not _is_selected(coded, people_codes, resamples, rng):
         return Selection()
 
     # Use labels not selected by labels: the first ones, or complete annotators'; else all count.
     min_labels = int(n_labels[is_shared].min())
     counted = np.ones(labels.codes.shape, dtype=bool)
     if times is not None and min_labels >= 2:
-        is_first = _first_labels(codes >= 0, times[:, people], min_labels)
+        is_first = _first_labels(people_codes >= 0, times[:, people], min_labels)
         if is_first is not None:
             counted[:, people] = is_first
             return Selection("first", min_labels, counted=counted)
@@ -127,26 +124,179 @@ def selection_of(
         names = tuple(labels.raters[human] for human in np.asarray(people)[~labelled_nearly_all])
         return Selection("nearly_all", excluded_people=names, counted=counted)
 
-    agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in codes[is_shared]])
+    agree = np.array([len(np.unique(row[row >= 0])) < 2 for row in people_codes[is_shared]])
     if (n_labels[is_shared] == np.where(agree, 2, 3)).all():  # a third label breaks each tie
         return Selection("tie_break")
     has_min, has_more = is_shared & (n_labels == min_labels), is_shared & (n_labels > min_labels)
     return Selection("unknown", min_labels, has_min_labels=has_min, has_more_labels=has_more)
 
 
+def _comparable_view(labels: LabelMatrix) -> Coded:
+    """Return the labels as categories, or as binary labels where no grader gave a category."""
+    has_categories = (labels.codes[:, list(labels.models)] >= 0).any()
+    return labels.on_categories() if has_categories or not labels.has_binary else labels.on_binary()
+
+
+def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
+    """Return each unit's first `number` labels (units, people); None if their order is unknown."""
+    times = np.where(is_labelled, times, np.inf)
+    if np.isnan(times).any():
+        return None
+    order = np.argsort(times, axis=1, kind="stable")
+    sorted_times = np.take_along_axis(times, order, axis=1)
+    last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
+    if (np.isfinite(next_time) & (last_time >= next_time)).any():
+        return None  # two labels have the same time
+    rank = np.argsort(order, axis=1, kind="stable")  # from 0, of each label of a unit
+    return np.asarray(is_labelled & (rank < number))
+
+
 def _is_selected(
-    coded: Coded, codes: Labels, resamples: Resamples, rng: np.random.Generator
+    coded: Coded, people_codes: Labels, resamples: Resamples, rng: np.random.Generator
 ) -> bool:
-    """Return True if a test shows that people's labels, `codes` (units, people), were selected: the
-    test of units with one label against all others, or that of units with two against more.
-    """
-    n_labels = (codes >= 0).sum(axis=1)
+    """Return True if one of the two tests shows that labels (units, people) were selected."""
+    n_labels = (people_codes >= 0).sum(axis=1)
     one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
-    if 1 in n_labels and selection_p(coded, codes, one_or_more, resamples, rng) <= LEVEL_SINGLE:
+    test = partial(selection_p, coded, data=resamples, rng=rng)
+    if 1 in n_labels and test(people_codes, one_or_more) <= LEVEL_SINGLE:
         return True
     has_several = n_labels >= 2
-    codes, two_or_more = np.where(has_several[:, None], codes, -1), n_labels * has_several
-    return selection_p(coded, codes, two_or_more, resamples, rng) <= LEVEL_MORE
+    two_or_more = np.where(has_several[:, None], people_codes, -1)
+    return test(two_or_more, n_labels * has_several) <= LEVEL_MORE
+
+
+def selection_p(
+    coded: Coded, people_codes: Labels, n_labels: Codes, data: Resamples, rng: np.random.Generator
+) -> float:
+    """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
+
+    `people_codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2
+    or more, 0 leaves a unit out. The p value is 1 if all are equal, or no score varies.
+    """
+    if len(np.unique(n_labels[n_labels > 0])) < 2:
+        return 1.0
+    units = _Units(n_labels.astype(float), data.frequency[coded.clusters].astype(float))
+    scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
+    # Sums over a cluster, (kinds, tests), and the number of equal clusters of a kind, (kinds,).
+    sums, n_clusters = data.signed(data.cluster_sums(coded.clusters, scores))
+    standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
+    sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
+    observed = np.abs(n_clusters @ sums).max()
+    n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
+    for start in range(0, _DRAWS, draws_at_once):
+        size = min(draws_at_once, _DRAWS - start), len(sums)
+        # The sum of the random signs of a kind's clusters, of which a binomial number are +1.
+        signs = (2 * rng.binomial(n_clusters, 0.5, size) - n_clusters).astype(np.float32)
+        n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
+    return (1 + n_beyond) / (_DRAWS + 1)
+
+
+class _Labels(NamedTuple):
+    """Labels in a list; arrays are (labels,)."""
+
+    unit: Codes
+    code: Codes
+    group: Codes  # labels with one mean: of a person, or of all people with few labels
+    weight: Array  # the weights of a unit's labels add up to 1
+
+
+class _Units(NamedTuple):
+    """Numbers of labels of the units, and frequencies of the units in the data; both (units,)."""
+
+    n_labels: Array
+    frequency: Array
+
+    def scores(self, labels: _Labels, values: Array) -> Array:
+        """Return scores (units,), whose sum is the covariance of `n_labels` with `values` (labels,)
+        within groups of labels: the products of both numbers' deviations from a group's mean.
+        """
+        mass = labels.weight * self.frequency[labels.unit]
+        group_mass = np.maximum(np.bincount(labels.group, mass), 1e-300)
+
+        def centred(numbers: Array) -> Array:
+            means = np.bincount(labels.group, mass * numbers) / group_mass
+            return np.asarray(numbers - means[labels.group])
+
+        products = labels.weight * centred(self.n_labels[labels.unit]) * centred(values)
+        return np.asarray(np.bincount(labels.unit, products, len(self.n_labels)), dtype=float)
+
+
+def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array]:
+    """Yield arrays of `_Units.scores`: of people's labels, by grader, and of pairs of labels."""
+    is_labelled = people_codes >= 0
+    unit, person = np.nonzero(is_labelled)
+    # Each person with many labels is a group, numbered by cumsum; all others are group 0.
+    n_units = units.frequency[units.n_labels > 0].sum()
+    has_many = units.frequency @ is_labelled >= pairwise.INDIVIDUAL_SHARE * n_units
+    group = np.where(has_many, np.cumsum(has_many), 0)[person]
+    weight = 1.0 / is_labelled.sum(axis=1)[unit]
+    people = _Labels(unit, people_codes[unit, person].astype(np.intp), group, weight)
+    values = np.asarray(coded.values, dtype=float)[:, None]  # of the categories, (q, columns)
+    if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
+        values = np.eye(coded.q)[:, int(coded.q == 2) :]
+    for column in values.T:
+        yield units.scores(people, column[people.code])
+    distance = _distance_of(coded)
+    for grader in coded.members("model"):
+        grades = coded.codes[:, grader].astype(np.intp)
+        yield from _grader_scores(units, people, grades, distance, values)
+    yield _pair_scores(units, people, distance)
+
+
+def _grader_scores(
+    units: _Units, people: _Labels, grades: Codes, distance: Distance, values: Array
+) -> Iterator[Array]:
+    """Yield scores of people's distances from a grader's labels (units,), and of these labels."""
+    shared = np.flatnonzero(grades[people.unit] >= 0)  # people's labels of graded units
+    if not len(shared):
+        return
+    unit, code = people.unit[shared], people.code[shared]
+    labels = _Labels(unit, code, people.group[shared], people.weight[shared])
+    yield units.scores(labels, distance(code, grades[unit]))
+    graded = np.flatnonzero((units.n_labels > 0) & (grades >= 0))
+    one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
+    by_grader = _Labels(graded, grades[graded], one_group, ones)
+    for column in values.T:
+        yield units.scores(by_grader, column[by_grader.code])
+
+
+def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
+    """Return scores, like `_Units.scores`, of the distances of people's labels from one another:
+    pairs of labels are read twice, for the means of pairs of groups, then for the deviations.
+    """
+    n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
+
+    def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
+        """Yield some pairs of labels at a time: pairs of groups, units, distances and weights."""
+        for first, second in pairwise.label_pairs(people.unit):
+            unit, groups = people.unit[first], (people.group[first], people.group[second])
+            group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
+            n_pairs = labels_per_unit[unit] * (labels_per_unit[unit] - 1.0) / 2.0  # of the unit
+            yield group_pair, unit, distance(people.code[first], people.code[second]), 1.0 / n_pairs
+
+    group_mass, sum_labels, sum_distances = np.zeros((3, n_groups**2))
+    for group_pair, unit, distances, weight in pairs():
+        mass = weight * units.frequency[unit]
+        group_mass += np.bincount(group_pair, mass, n_groups**2)
+        sum_labels += np.bincount(group_pair, mass * units.n_labels[unit], n_groups**2)
+        sum_distances += np.bincount(group_pair, mass * distances, n_groups**2)
+    group_mass = np.maximum(group_mass, 1e-300)
+    mean_labels, mean_distance = sum_labels / group_mass, sum_distances / group_mass
+    scores = np.zeros(len(units.n_labels))
+    for group_pair, unit, distances, weight in pairs():
+        centred_labels = units.n_labels[unit] - mean_labels[group_pair]
+        products = centred_labels * (distances - mean_distance[group_pair])
+        scores += np.bincount(unit, weight * products, len(scores))
+    return scores
+
+
+def _distance_of(coded: Coded) -> Distance:
+    """Return a function for distances of labels, from 0 to 1: of numbers as shares of the range."""
+    if coded.is_number:
+        values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
+        return lambda first, second: np.abs(values[first] - values[second])
+    distances = pairwise.measurement_of(coded).distances  # in the kappa that verdicts use
+    return lambda first, second: distances[first, second]
 
 
 def add_selection_rows(view: RubricView, selection: Selection) -> None:
@@ -159,15 +309,13 @@ def add_selection_rows(view: RubricView, selection: Selection) -> None:
     coded = _comparable_view(view.labels)
     distance, comparable = _distance_of(coded), view.seen_as(coded)
     people = list(coded.members("human"))
-    unit, person = np.nonzero(coded.labelled[:, people])
+    n_labels = coded.labelled[:, people].sum(axis=1)
+    unit, person = np.nonzero(coded.labelled[:, people])  # of each label
     codes = coded.codes[unit, np.asarray(people)[person]].astype(np.intp)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        is_graded = grades[unit] >= 0
-        graded_unit = unit[is_graded]
-        agreement = 1.0 - distance(codes[is_graded], grades[graded_unit])
-        sums = np.bincount(graded_unit, agreement, len(grades))
-        mean = sums / np.maximum(np.bincount(graded_unit, minlength=len(grades)), 1)
+        agreement = 1.0 - distance(codes, grades[unit])  # units without a grade are not compared
+        mean = np.bincount(unit, agreement, len(grades)) / np.maximum(n_labels, 1)
         fewest, more = str(selection.min_labels), f"{selection.min_labels + 1}+"
         for at, units in ((fewest, selection.has_min_labels), (more, selection.has_more_labels)):
             compared = units & (grades >= 0)
@@ -191,35 +339,42 @@ def add_contested_rows(view: View) -> None:
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
         counts = label_counts(coded, coded.humans_not_copied(grader))  # without people it copies
-        n_labels = counts.sum(axis=1)
-        units = (n_labels >= 3) & (grades >= 0)
-        n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
-        # By class and unit: the share of the annotators for whom the unit is of this class, and the
-        # agreement of these annotators, and of the grader, with the others. With yes, yes, no, the
-        # unit is unanimous for the third annotator (1/3) and split for the rest (2/3).
-        size, annotator_sums, grader_sums = np.zeros((3, len(ITEM_CLASSES), len(units)))
-        for code in categories:  # the label of the annotator who is left out
-            others = counts - np.eye(coded.q)[code]
-            largest = others.max(axis=1)
-            unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
-            cells = unit_class, np.arange(len(units))  # of each unit only that of its class
-            share = np.where(units, counts[:, code] / np.maximum(n_labels, 1.0), 0.0)
-            size[cells] += share
-            annotator_sums[cells] += share * (others @ agreement[code] / n_others)
-            grader_sums[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
+        units = (counts.sum(axis=1) >= 3) & (grades >= 0)
+        shares, by_annotator, by_grader = _agreement_by_class(counts, grades, units, agreement)
         for k, item_class in enumerate(ITEM_CLASSES):
-            in_class = size[k] > 0
+            in_class = shares[k] > 0
             if in_class.any():
-                sums = view.sums(annotator_sums[k], grader_sums[k], size[k])  # (rows, 3)
+                sums = view.sums(by_annotator[k], by_grader[k], shares[k])  # (rows, 3)
                 for column, at in enumerate((f"{item_class}: annotators", item_class)):
                     about = About(a="humans", b=coded.raters[grader], at=at)
                     view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), in_class, **about)
 
 
-def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
-    """Return the times of labels (units, raters) in seconds, NaN where unknown; None where no time
-    is known. Of several labels of a rater for one unit the first counts.
+def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Array) -> Array:
+    """Return three arrays (3, classes, units): the share of annotators for whom a unit is of a
+    class, and the same times their mean agreement, and the grader's, with the others.
+
+    `counts` (units, q) are annotators' labels, `agreement` (q, q) is that of two labels. With the
+    labels yes, yes, no and the grade yes, the unit is unanimous for the third annotator (1/3), with
+    whom nobody agrees. For the first two (2/3) it is split, and half of the others agree.
     """
+    n_labels = counts.sum(axis=1)
+    n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
+    shares, by_annotator, by_grader = sums = np.zeros((3, len(ITEM_CLASSES), len(units)))
+    for label, one_hot in enumerate(np.eye(len(agreement))):  # of the annotator who is left out
+        others = counts - one_hot
+        largest = others.max(axis=1)
+        unit_class = np.select([largest == n_others, 2.0 * largest > n_others], [0, 1], 2)
+        cells = unit_class, np.arange(len(units))  # of each unit only that of its class
+        share = np.where(units, counts[:, label] / np.maximum(n_labels, 1.0), 0.0)
+        shares[cells] += share
+        by_annotator[cells] += share * (others @ agreement[label] / n_others)
+        by_grader[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
+    return sums
+
+
+def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
+    """Return the times of labels (units, raters) in seconds, NaN for none; None without times."""
     import pandas as pd
 
     timed = ratings[(ratings["created_at"] != "") & (ratings["label"] != "")]
@@ -230,164 +385,14 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
     rows = pd.Index(units).get_indexer(pd.Index(timed["unit_id"]))
     columns = pd.Index(raters).get_indexer(pd.Index(timed["rater_id"]))
     in_matrix = np.flatnonzero((rows >= 0) & (columns >= 0))
-    latest_first = in_matrix[np.argsort(-seconds[in_matrix])]  # so that the first label stays
+    latest_first = in_matrix[np.argsort(-seconds[in_matrix])]  # the first label stays
     times = np.full((len(units), len(raters)), np.nan)
     times[rows[latest_first], columns[latest_first]] = seconds[latest_first]
     return times
 
 
-def _distance_of(coded: Coded) -> Distance:
-    """Return a function that gives the distances of labels, from 0 to 1: of numbers the difference
-    as a share of the range, of categories the distance in the kappa that verdicts use.
-    """
-    if coded.is_number:
-        values = np.asarray(coded.values) / max(float(np.ptp(coded.values)), 1e-300)
-        return lambda first, second: np.abs(values[first] - values[second])
-    distances = pairwise.measurement_of(coded).distances
-    return lambda first, second: distances[first, second]
-
-
-def _comparable_view(labels: LabelMatrix) -> Coded:
-    """Return the labels as categories, or as binary labels where no grader gave a category."""
-    has_categories = (labels.codes[:, list(labels.models)] >= 0).any()
-    return labels.on_categories() if has_categories or not labels.has_binary else labels.on_binary()
-
-
-def _first_labels(is_labelled: Mask, times: Array, number: int) -> Mask | None:
-    """Return each unit's first `number` labels (units, people); None if their order is unknown."""
-    times = np.where(is_labelled, times, np.inf)
-    if np.isnan(times).any():
-        return None
-    order = np.argsort(times, axis=1, kind="stable")
-    sorted_times = np.take_along_axis(times, order, axis=1)
-    last_time, next_time = sorted_times[:, number - 1], sorted_times[:, number]
-    if (np.isfinite(next_time) & (last_time >= next_time)).any():
-        return None  # two labels have the same time
-    rank = np.argsort(order, axis=1, kind="stable")  # from 0, of each label of a unit
-    return np.asarray(is_labelled & (rank < number))
-
-
-def selection_p(
-    coded: Coded, codes: Labels, n_labels: Codes, resamples: Resamples, rng: np.random.Generator
-) -> float:
-    """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
-
-    `codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2 or more,
-    0 leaves a unit out. The p value is 1 if all units have the same number, or no score varies.
-    """
-    if len(np.unique(n_labels[n_labels > 0])) < 2:
-        return 1.0
-    unit_frequency = resamples.frequency[coded.clusters].astype(float)
-    scores = np.stack(list(_scores(coded, codes, n_labels.astype(float), unit_frequency)), axis=1)
-    # A row for each kind of cluster, with the number of clusters of this kind in the data.
-    sums, frequency = resamples.signed(resamples.cluster_sums(coded.clusters, scores))
-    spread = np.sqrt(frequency @ sums**2)
-    sums = (sums / np.where(spread > 1e-9, spread, np.inf)).astype(np.float32)
-    observed = np.abs(frequency @ sums).max()
-    n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
-    for start in range(0, _DRAWS, draws_at_once):
-        size = min(draws_at_once, _DRAWS - start), len(sums)
-        # The sum of the signs of a kind's clusters, of which a binomial number are +1.
-        signs = (2 * rng.binomial(frequency, 0.5, size) - frequency).astype(np.float32)
-        n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
-    return (1 + n_beyond) / (_DRAWS + 1)
-
-
-def _scores(coded: Coded, codes: Labels, n_labels: Array, frequency: Array) -> Iterator[Array]:
-    """Yield arrays of scores (units,). The sum of an array is the covariance of a unit's number of
-    labels, `n_labels` (units,), with labels or their distances; `frequency` (units,) counts units.
-    """
-    units = np.flatnonzero(n_labels > 0)
-    unit, person = np.nonzero(codes >= 0)
-    label_codes = codes[unit, person].astype(np.intp)
-    # Each person with many labels is a group, numbered by cumsum; all others are group 0.
-    labels_by_person = np.bincount(person, frequency[unit], codes.shape[1])
-    has_many = labels_by_person >= pairwise.INDIVIDUAL_SHARE * frequency[units].sum()
-    group = np.where(has_many, np.cumsum(has_many), 0)[person]
-    distance, values = _distance_of(coded), np.asarray(coded.values, dtype=float)[:, None]
-    if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
-        values = np.eye(coded.q)[:, int(coded.q == 2) :]
-    weight = 1.0 / (codes >= 0).sum(axis=1)[unit]  # a unit's labels add up to 1
-
-    def covariance_scores(group: Codes, unit: Codes, entries: Array, weight: Array) -> Array:
-        """Return scores of `n_labels` with `entries`, labels or distances, centred by group."""
-        mass = weight * frequency[unit]
-        total = np.maximum(np.bincount(group, mass), 1e-300)
-
-        def centred(numbers: Array) -> Array:
-            return np.asarray(numbers - (np.bincount(group, mass * numbers) / total)[group])
-
-        products = weight * centred(n_labels[unit]) * centred(entries)
-        return np.asarray(np.bincount(unit, products, len(codes)), dtype=float)
-
-    for column in values.T:  # people's labels
-        yield covariance_scores(group, unit, column[label_codes], weight)
-    for grader in coded.members("model"):
-        grades = coded.codes[:, grader].astype(np.intp)
-        is_graded = grades[unit] >= 0
-        if is_graded.any():
-            graded_unit = unit[is_graded]
-            distances = distance(label_codes[is_graded], grades[graded_unit])
-            yield covariance_scores(group[is_graded], graded_unit, distances, weight[is_graded])
-            graded = units[grades[units] >= 0]
-            one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
-            for column in values.T:  # the grader's labels
-                yield covariance_scores(one_group, graded, column[grades[graded]], ones)
-    yield _scores_of_pairs(unit, label_codes, group, n_labels, frequency, distance)
-
-
-def _scores_of_pairs(
-    unit: Codes, codes: Codes, group: Codes, n_labels: Array, frequency: Array, distance: Distance
-) -> Array:
-    """Return scores (units,), as `_scores`, for the distance of people's labels from one another,
-    within each pair of groups of people. Labels have a `unit`, a code and a `group` (labels,).
-    """
-    n, n_groups = len(n_labels), int(group.max(initial=0)) + 1
-    labels_of_unit = np.bincount(unit, minlength=n)
-
-    def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
-        """Yield the number of the pair of groups, the unit, the distance and the weight of each
-        pair of labels of one unit, some at a time. The weights of a unit's pairs sum to 1.
-        """
-        for first, second in pairwise.label_pairs(unit):
-            groups = group[first], group[second]
-            group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
-            n_pairs = labels_of_unit[unit[first]] * (labels_of_unit[unit[first]] - 1.0) / 2.0
-            yield group_pair, unit[first], distance(codes[first], codes[second]), 1.0 / n_pairs
-
-    total, sum_labels, sum_distances = np.zeros((3, n_groups**2))
-    for group_pair, pair_unit, distances, weight in pairs():
-        mass = weight * frequency[pair_unit]
-        total += np.bincount(group_pair, mass, n_groups**2)
-        sum_labels += np.bincount(group_pair, mass * n_labels[pair_unit], n_groups**2)
-        sum_distances += np.bincount(group_pair, mass * distances, n_groups**2)
-    total = np.maximum(total, 1e-300)
-    mean_labels, mean_distance = sum_labels / total, sum_distances / total
-    scores = np.zeros(n)
-    for group_pair, pair_unit, distances, weight in pairs():
-        centred_labels = n_labels[pair_unit] - mean_labels[group_pair]
-        centred = centred_labels * (distances - mean_distance[group_pair])
-        scores += np.bincount(pair_unit, weight * centred, n)
-    return scores
-
-
 # ---- Reversed scales -----------------------------------------------------------------------------
-def best_match(counts: Numbers) -> Codes:
-    """Return a class (row) for each category (column), (q,), all different, so that the sum of the
-    matched `counts` (q, q) is the largest.
-
-    >>> best_match(np.array([[1, 8, 0], [9, 2, 0], [0, 0, 3]])).tolist()
-    [1, 0, 2]
-    """
-    best = np.asarray(counts).argmax(axis=0)
-    if len(np.unique(best)) == len(best):  # the best class of each category is another one
-        return np.asarray(best)
-    from scipy.optimize import linear_sum_assignment  # slow to import, seldom needed
-
-    classes, categories = linear_sum_assignment(counts, maximize=True)
-    return np.asarray(classes[np.argsort(categories)])
-
-
+# A *recoding* ("reversed" and so on) replaces each code of a rater's labels by that in `new_codes`.
 RECODED = "kappa_recoded"
 REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
 RECODINGS = (REVERSED, EXCHANGED, LOWER, HIGHER)
@@ -396,9 +401,7 @@ GAIN = 0.2
 
 
 def add_recoded_rows(view: View) -> None:
-    """Add `kappa_recoded` of graders whose mean kappa with humans is far higher when recoded. The
-    rows have no interval: they are hints, on which no verdict rests.
-    """
+    """Add `kappa_recoded` of graders whose kappa is far higher when recoded; without intervals."""
     coded, resamples = view.coded, view.resamples
     data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
@@ -406,30 +409,27 @@ def add_recoded_rows(view: View) -> None:
         mean = with_and_among_humans(kappas, coded, grader).with_humans
         if mean is None:
             continue
-        for name, new_codes in _recodings(coded, grader, data):
-            recoded = _recoded(coded, grader, new_codes)
-            recoded_mean = with_and_among_humans(kappas, recoded, grader).with_humans
+        for recoding, new_codes in _recodings(coded, grader, data):
+            recoded_labels = _with_new_codes(coded, grader, new_codes)
+            recoded_mean = with_and_among_humans(kappas, recoded_labels, grader).with_humans
             if recoded_mean is not None and recoded_mean.values[0] - mean.values[0] >= GAIN:
                 by_people = coded.labelled_by_any(coded.humans_not_copied(grader))
                 units = view.count(coded.labelled[:, grader] & by_people)
-                note = ", ".join(
-                    f"{coded.categories[old]} as {coded.categories[new]}"
-                    for old, new in enumerate(new_codes)
-                    if old != new
-                )
-                about = About(a="humans", b=coded.raters[grader], at=name, note=note)
+                pairs = zip(coded.categories, np.array(coded.categories)[new_codes], strict=True)
+                note = ", ".join(f"{old} as {new}" for old, new in pairs if old != new)
+                about = About(a="humans", b=coded.raters[grader], at=recoding, note=note)
                 view.add(RECODED, float(recoded_mean.values[0]), units, **about)
 
 
-def _recoded(coded: Coded, rater: int, new_codes: Codes) -> Coded:
-    """Return the labels with every code of a rater replaced by `new_codes` (q,)."""
+def _with_new_codes(coded: Coded, rater: int, new_codes: Codes) -> Coded:
+    """Return the labels with every code of a rater replaced by that in `new_codes` (q,)."""
     codes, labelled = coded.codes.copy(), coded.labelled[:, rater]
     codes[labelled, rater] = new_codes[codes[labelled, rater]]
     return replace(coded, codes=codes)
 
 
 def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str, Codes]]:
-    """Yield the recodings by name, each with the code (q,) that replaces every code."""
+    """Yield recodings of a grader's labels by name, each with its `new_codes` (q,)."""
     codes = np.arange(coded.q)
     if coded.level != "nominal":
         yield REVERSED, codes[::-1]
@@ -440,9 +440,25 @@ def _recodings(coded: Coded, grader: int, data: Resamples) -> Iterator[tuple[str
     tables = (pairwise.data_table(coded, grader, person, data) for person in people)
     table = sum(tables, np.zeros(()))
     if table.ndim == 2:  # else there are no people, and so no tables
-        best = best_match(table.T)  # people's label for each of the grader's
+        best = best_match(table)  # rows are the grader's labels
         if (best != codes).any():
             yield REVERSED if coded.q == 2 else EXCHANGED, best
+
+
+def best_match(counts: Numbers) -> Codes:
+    """Return the `new_codes` (q,) with which labels match others' best: of the `counts` (q, q) of
+    pairs of labels, a row's new code is its column, all different, so that the sum is the largest.
+
+    >>> best_match(np.array([[1, 9, 0], [8, 2, 0], [0, 0, 3]])).tolist()
+    [1, 0, 2]
+    """
+    best = np.asarray(counts).argmax(axis=1)
+    if len(np.unique(best)) == len(best):  # the best column of each row is another one
+        return np.asarray(best)
+    from scipy.optimize import linear_sum_assignment  # slow to import, seldom needed
+
+    new_codes, codes = linear_sum_assignment(np.transpose(counts), maximize=True)
+    return np.asarray(new_codes[np.argsort(codes)])
 
 
 ANNOTATOR_KAPPA = "annotator_kappa"
@@ -450,23 +466,20 @@ AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # `at` of labels as given; prefix of
 LEVEL_OPPOSED = 0.001
 """Chance that any annotator is reported although labels are unrelated to the others'."""
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
-"""Score of an annotator's covariance with the others above which they clearly agree."""
+"""Standard errors of the covariance with the others above which an annotator clearly agrees."""
 MIN_SHARED_WITH_OTHERS = 10
 """Fewest units that an annotator shares with annotators other than the one who shares most."""
 
 
 class Opposed(NamedTuple):
-    """An annotator whose labels contradict those of the `others` (names). The rows `as_given` and
-    `recoded` have the annotator's mean kappa with the others; `recoding` is reversed or exchanged.
-    Unless `is_sure`, the others are equally many, and may be the ones who reverse the scale.
-    """
+    """An annotator whose labels contradict the others', with rows of the mean kappa with them."""
 
     annotator: str
-    others: str
+    others: str  # their names
     as_given: ResultRow
     recoded: ResultRow
-    recoding: str
-    is_sure: bool
+    recoding: str  # reversed or exchanged
+    is_sure: bool  # False: the others are equally many, and may be the ones who reverse labels
 
 
 def opposed_in(rows: ResultRows) -> list[Opposed]:
@@ -483,29 +496,30 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
 
 def add_annotator_rows(view: View) -> None:
     """Add `annotator_kappa` of annotators who reverse the scale or exchange categories: the mean
-    kappa with the others, as given and with the labels reversed or exchanged. It has no interval:
-    it is a hint, though one that must be settled before a grader passes.
+    kappa with the others, as given and recoded. It has no interval: it is a hint, though one that
+    must be settled before a grader passes.
     """
     coded, resamples = view.coded, view.resamples
     data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
     people = coded.members("human")
     opposed, recoded = _opposed_annotators(coded, people, data)
     others = [person for person in people if person not in opposed]
-    if not opposed or len(opposed) > len(others):  # or those opposed are the majority
-        return
-    is_sure = len(opposed) < len(others)
-    if is_sure:  # the others have to agree clearly
+    statistic = pairwise.deciding_kappa(coded)
+    before, after = (pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded))
+    recoding = REVERSED if _has_direction(coded) else EXCHANGED
+    if opposed and len(opposed) < len(others):
+        # Sure: the others are the majority. They have to agree clearly with each other, and the
+        # recoded labels at least half as well with them.
         scores = _covariance_scores(coded, others, data)
         if not scores or not median(scores.values()) > CLEARLY_AGREE:
             return
-    elif not _has_direction(coded):
-        return  # an exchange can make two annotators agree by chance
-    recoding = ("" if is_sure else PERHAPS) + (REVERSED if _has_direction(coded) else EXCHANGED)
-    statistic = pairwise.deciding_kappa(coded)
-    before, after = (pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded))
-    # Recoded labels must agree with the others at least half as well as the others with each other.
-    # Unless it is sure, "the others" may be one annotator, so that a fixed bound is needed.
-    min_kappa = float(before.among(others)[statistic].values[0]) / 2 if is_sure else GAIN
+        min_kappa = float(before.among(others)[statistic].values[0]) / 2
+    elif opposed and len(opposed) == len(others) and _has_direction(coded):
+        # Not sure: either side may reverse the scale. A side may be a single annotator, so that the
+        # bound is fixed. An exchange of categories can make two agree by chance, and has no row.
+        recoding, min_kappa = PERHAPS + recoding, GAIN
+    else:
+        return
     names = ", ".join(coded.raters[person] for person in others)  # for `opposed_in`
     for annotator in opposed:
         shared = coded.labelled[:, annotator] & coded.labelled_by_any(others)
@@ -525,16 +539,16 @@ def _opposed_annotators(
     """Return annotators who contradict the others, and the labels with theirs recoded. The worst
     annotator is recoded first, then all are tested again, as this changes the others' mean.
     """
-    recoded, opposed = coded, list[int]()
+    labels, opposed = coded, list[int]()
     bound = NormalDist().inv_cdf(1.0 - LEVEL_OPPOSED / max(len(people), 1))  # Bonferroni's
     while True:
-        scores = _agreement_scores(recoded, people, data)
+        scores = _agreement_scores(labels, people, data)
         scores = {person: score for person, score in scores.items() if person not in opposed}
         worst = min(scores, key=scores.__getitem__, default=None)
         if worst is None or not scores[worst] < -bound:
-            return opposed, recoded
-        new_codes = _recoding(recoded, worst, label_counts(recoded, people), data)
-        recoded = _recoded(recoded, worst, new_codes)
+            return opposed, labels
+        new_codes = _opposite_codes(labels, worst, label_counts(labels, people), data)
+        labels = _with_new_codes(labels, worst, new_codes)
         opposed.append(worst)
 
 
@@ -543,27 +557,25 @@ def _has_direction(coded: Coded) -> bool:
     return coded.level != "nominal" or coded.q == 2
 
 
-def _recoding(coded: Coded, annotator: int, counts: Array, data: Resamples) -> Codes:
-    """Return the code (q,) that replaces every code of an annotator, from people's `counts`."""
+def _opposite_codes(coded: Coded, annotator: int, counts: Array, data: Resamples) -> Codes:
+    """Return the `new_codes` that reverse an annotator's labels, or match the others' best."""
     if _has_direction(coded):
         return np.arange(coded.q)[::-1]
     units = coded.labelled[:, annotator]
     codes = coded.codes[units, annotator].astype(np.intp)
-    others = counts[units] - np.eye(coded.q)[codes]  # without the annotator's label
-    table = np.zeros((coded.q, coded.q))
+    others = counts[units] - np.eye(coded.q)[codes]  # all people's labels but the annotator's
+    table = np.zeros((coded.q, coded.q))  # rows are the annotator's labels
     np.add.at(table, codes, data.frequency[coded.clusters[units]][:, None] * others)
-    return best_match(table.T)  # the others' label for each of the annotator's
+    return best_match(table)
 
 
 class _SharedLabels(NamedTuple):
-    """Labels of an annotator (column) on units that others labelled, too: the annotator's `codes`
-    (units,), the others' mean `_category_scores` (units, columns), and the units' `clusters`.
-    """
+    """Labels of an annotator (column) on units that others labelled, too."""
 
     annotator: int
-    codes: Codes
-    others: Array
-    clusters: Codes
+    codes: Codes  # the annotator's, (units,)
+    others: Array  # their mean `_category_values`, (units, columns)
+    clusters: Codes  # (units,)
 
 
 def _shared_with_others(
@@ -572,52 +584,52 @@ def _shared_with_others(
     """Yield the shared labels of each annotator, except of those who share too few units (one for
     each cluster), or nearly all with one other person: either of the two may contradict the other.
     """
-    labelled, category_scores = coded.labelled[:, list(people)], _category_scores(coded)
-    n_labels, total = labelled.sum(axis=1), np.zeros((len(labelled), category_scores.shape[1]))
+    labelled, category_values = coded.labelled[:, list(people)], _category_values(coded)
+    n_labels = labelled.sum(axis=1)
+    sums = np.zeros((len(labelled), category_values.shape[1]))  # over people
     for column, annotator in enumerate(people):
         units = labelled[:, column]
-        total[units] += category_scores[coded.codes[units, annotator]]
+        sums[units] += category_values[coded.codes[units, annotator]]
     for column, annotator in enumerate(people):
         units = labelled[:, column] & (n_labels >= 2)
-        n_shared = labelled[units].sum(axis=0)  # with each person
-        n_shared[column] = 0
-        n_with_rest = n_shared.sum() - n_shared.max(initial=0)  # all but the one who shares most
-        has_one_partner = len(people) > 2 and n_with_rest < MIN_SHARED_WITH_OTHERS
+        shared_with = labelled[units].sum(axis=0)  # numbers of units that each person shares
+        shared_with[column] = 0
+        n_beyond_closest = shared_with.sum() - shared_with.max(initial=0)
+        has_one_partner = len(people) > 2 and n_beyond_closest < MIN_SHARED_WITH_OTHERS
         if has_one_partner or data.count(coded.clusters, units)[1] < pairwise.MIN_SHARED_UNITS:
             continue
         codes = coded.codes[units, annotator].astype(np.intp)
-        others = (total[units] - category_scores[codes]) / (n_labels[units] - 1)[:, None]
+        others = (sums[units] - category_values[codes]) / (n_labels[units] - 1)[:, None]
         yield _SharedLabels(annotator, codes, others, coded.clusters[units])
 
 
 def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
-    """Return each annotator's covariance with the others' mean, over its standard error."""
+    """Return a score of each annotator: the covariance with the others, in standard errors."""
     scores = {}
     for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
         frequency = data.frequency[clusters]
-        values, share = _category_scores(coded)[codes], frequency / float(frequency.sum())
+        values, share = _category_values(coded)[codes], frequency / float(frequency.sum())
         products = (values - share @ values) * (others - share @ others)
         scores[annotator] = _over_standard_error(products.sum(axis=1), clusters, data)
     return scores
 
 
 def _agreement_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
-    """Return a score of each annotator, below 0 where labels contradict the others'. It is that of
-    `_covariance_scores`; where categories have no direction, it is the agreement as given minus
-    that after the best exchange of categories, over its standard error.
+    """Return a score of each annotator, below 0 where labels contradict the others'. Of categories
+    without direction it is the agreement as given minus that after the best exchange.
     """
     if _has_direction(coded):
         return _covariance_scores(coded, people, data)
-    scores, category_scores, counts = {}, _category_scores(coded), label_counts(coded, people)
+    scores, category_values, counts = {}, _category_values(coded), label_counts(coded, people)
     for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
-        exchanged = _recoding(coded, annotator, counts, data)[codes]
-        difference = ((category_scores[codes] - category_scores[exchanged]) * others).sum(axis=1)
+        exchanged = _opposite_codes(coded, annotator, counts, data)[codes]
+        difference = ((category_values[codes] - category_values[exchanged]) * others).sum(axis=1)
         scores[annotator] = _over_standard_error(difference, clusters, data)
     return scores
 
 
-def _category_scores(coded: Coded) -> Array:
-    """Return scores of the categories: (q, 1) on a scale, else an indicator of each, (q, q)."""
+def _category_values(coded: Coded) -> Array:
+    """Return numbers for the categories: (q, 1) on a scale, else an indicator of each, (q, q)."""
     if coded.is_number:
         return np.asarray(coded.values, dtype=float)[:, None]
     return np.eye(coded.q) if coded.level == "nominal" else np.arange(float(coded.q))[:, None]

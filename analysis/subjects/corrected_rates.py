@@ -2,18 +2,19 @@
 of the grader that labelled the units.
 
 All three are means of values from 0 to 1, with one estimator: a verdict (a label as yes or no) is 1
-or 0, as is membership in a class; labels are rescaled to 0 to 1 (result rows: original scale).
+or 0, as is membership in a class; labels are rescaled to 0 to 1 (result rows: original scale). The
+grader's value of a unit is its *grade*, people's mean value its *reference*. *Labelled* units have
+both, the *rest* has only grades. Arrays (rows, ...) have the data in row 0, then its resamples.
 
-A grader's errors bias its rate, however many units it grades. Two corrections use the sample that
-people labelled and the units that only the grader labelled:
+A grader's errors bias its rate, however many units it grades. Two corrections use both parts:
 
 - Rogan & Gladen (1978): sensitivity and specificity turn the grader's rate into people's,
   (rate + specificity - 1) / (sensitivity + specificity - 1). It holds where the grader's error
   rates are equal on both parts, whatever their prevalence.
-- Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate on the
-  sample, plus the grader's rate elsewhere minus its rate on the sample, times a weight. With weight
-  1 that is PPI, with 0 people's rate alone; PPI++ takes the weight from 0 to 1 with the least
-  variance. It holds for any grader if the sample is random.
+- Prediction-powered inference (Angelopoulos et al. 2023a; PPI++ 2023b): people's own rate, plus a
+  weight times the grader's rate on the rest minus that on the labelled units. With weight 1 that is
+  PPI, with 0 people's rate alone; PPI++ takes the weight from 0 to 1 with the least variance. It
+  holds for any grader if the labelled units are a random sample.
 
 Both are functions of a few sums over units (`RateSums`), so that one bootstrap resamples labelled
 and unlabelled units. A reference may lie between 0 and 1: a tied unit is half affirmed. All classes
@@ -24,30 +25,17 @@ the minority class. That is wrong where a grader errs differently on different s
 by subject are reported, too. PPI++ is computed by subject and makes no such assumption.
 
 *People's rate* is always the mean over units of the share of people who affirm the unit, as in
-`subject_score` and `prevalence`. Unlike the rate of majority verdicts it does not depend on how
-many people labelled a unit, and has no ties.
+`subject_score` and `prevalence`. Unlike a rate of majority verdicts it has no ties, and does not
+depend on how many people labelled a unit.
 
-A subject favours the side of the pairs on which its answers are affirmative more often, or their
-labels higher. People's mean difference between the two answers to a pair is estimated by PPI++, as
-means are. It varies less than the rates of the sides, as effects on both answers cancel.
-
-*Intervals.* A bound is the narrower of two (`bootstrap.intervals`): Wilson's (1927), with Student's
-t for the number of clusters with the rarer outcome, and a score bound. For a plain share both
-follow from its variance. Other figures have a `Reach`: `below` and `above` are distances to its
-score bounds, inf for none (Rogan & Gladen's rates, and means); `carriers` is the number of clusters
-for Student's t, inf for the normal distribution in its place.
-
-`Writer.add` takes a figure as its values in data and resamples (rows,), for which it computes an
-interval, or as a finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
-
-Read `RateSums` and `stratified_ppi`, then the functions of arrays, then those that add rows, from a
-*view*: all labels of a rubric, read on one set of categories (such as yes and no).
+The module has the sums first, with estimates and intervals, then `rogan_gladen` and `ppi_plus_plus`
+for arrays of users, then the functions that add rows of results.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -69,27 +57,18 @@ from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, SampleSize, Writer
 from evenhand.errors import InputError
 
-LABELLED, REST = 0, 4
-"""Columns of `rate_features` that mark labelled units and the rest: positions in `RateSums`."""
-
 
 class RateSums(NamedTuple):
-    """Sums over units, all (rows, ...): the data in row 0, then resamples. `labelled` counts units
-    with a reference and a grade: `affirmed` sums their references, `graded` their grades,
-    `products` the products of the two. `rest` counts the units with a grade only; `rest_graded`
-    sums their grades. `nonbinary` sums grade x (1 - grade) of all units, 0 where grades are 0 or 1.
-    `ddof` is subtracted from the number of units in the variance of the grades, 1 for means as in
-    ppi_py; but at most half of that number, as nothing would be left of a single unit.
-    """
+    """Sums over units, each (rows, ...)."""
 
-    labelled: Array
-    affirmed: Array
-    graded: Array
-    products: Array
-    rest: Array
-    rest_graded: Array
-    nonbinary: Array = np.zeros(1)
-    ddof: float = 0.0
+    labelled: Array  # number of units with a reference and a grade
+    affirmed: Array  # references of these units
+    graded: Array  # grades of these units
+    products: Array  # reference x grade of these units
+    rest: Array  # number of units with a grade only
+    rest_graded: Array  # grades of the rest
+    nonbinary: Array = np.zeros(1)  # grade x (1 - grade) of all units: 0 where grades are 0 or 1
+    ddof: float = 0.0  # subtracted from n in the variance of grades: 1 for means, as in ppi_py
 
     @property
     def grader_rate(self) -> Array:
@@ -98,7 +77,6 @@ class RateSums(NamedTuple):
 
     @property
     def reference_rate(self) -> Array:
-        """Rate of the reference on the labelled units."""
         return ratio(self.affirmed, self.labelled)
 
     @property
@@ -119,12 +97,10 @@ class RateSums(NamedTuple):
 
     @property
     def grader_rate_labelled(self) -> Array:
-        """Rate of the grader on the labelled units."""
         return ratio(self.graded, self.labelled)
 
     @property
     def grader_rate_rest(self) -> Array:
-        """Rate of the grader on the units without a reference."""
         return ratio(self.rest_graded, self.rest)
 
     @property
@@ -135,9 +111,9 @@ class RateSums(NamedTuple):
     @property
     def variance(self) -> Array:
         """Variance of the grades of all graded units."""
-        units = self.labelled + self.rest
-        rate = self.grader_rate
+        units, rate = self.labelled + self.rest, self.grader_rate
         mean_square_deviation = rate * (1.0 - rate) - ratio(self.nonbinary, units)
+        # At most half the units are subtracted, as nothing would be left of a single unit.
         return mean_square_deviation * ratio(units, np.maximum(units - self.ddof, units / 2.0))
 
     @property
@@ -153,11 +129,24 @@ class RateSums(NamedTuple):
         return _optimal_weight(self.covariance, variance, self.rest)
 
     def ppi(self, weight: Array | float) -> Array:
-        """Return people's rate by prediction-powered inference with this weight, not yet clipped to
-        [0, 1]; people's own rate where they labelled all units.
-        """
+        """Return people's rate with this weight, not yet clipped; their own if all are labelled."""
         difference = self.grader_rate_rest - self.grader_rate_labelled
         return self.reference_rate + weight * np.where(self.rest > 0, difference, 0.0)
+
+
+LABELLED, REST = RateSums._fields.index("labelled"), RateSums._fields.index("rest")
+"""Columns of `rate_features` that are 1 for labelled units, and for the rest."""
+
+
+def rate_features(reference: Array, grades: Array) -> Array:
+    """Return the features of each unit that `RateSums` sums, (units, 7), in the order of its
+    fields, from reference and grades (units,), NaN for none. Units without a grade have only zeros.
+    """
+    labelled = ~np.isnan(reference) & ~np.isnan(grades)
+    rest = np.isnan(reference) & ~np.isnan(grades)
+    people, grades = np.nan_to_num(reference), np.nan_to_num(grades)
+    with_label = [labelled, labelled * people, labelled * grades, labelled * people * grades]
+    return np.column_stack([*with_label, rest, rest * grades, grades * (1.0 - grades)])
 
 
 def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
@@ -169,76 +158,26 @@ def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
 
 
 def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
-    """Return people's rate by stratified PPI++, (rows, ...), and the weight on the grader.
+    """Return people's rate by stratified PPI++, and the weight on the grader.
 
-    `sums` are (rows, ..., strata), or (rows, ..., classes, strata) with `classes`; row 0 is the
-    data. The rate is (rows, ...) or (rows, ..., classes), the weight (rows, ...). Each stratum
-    counts by its share of all units in the data, as the sample is random within strata only (Fisch
-    et al. 2024, section 4). All strata and classes have one weight, as many weights tuned on few
+    Both are (rows, ...), from `sums` (rows, ..., strata). With `classes` the sums are (rows, ...,
+    classes, strata), and so the rates (rows, ..., classes): all classes have one weight.
+
+    Each stratum counts by its share of all units in the data, as the sample is random within strata
+    only (Fisch et al. 2024, section 4). All strata have one weight, as many weights tuned on few
     labels each would add up to a bias. It is the one with the least variance: sum S^2 cov / n over
     sum S^2 var (1 / n + 1 / rest), S the share; with one stratum it is that of PPI++.
     """
+    axes = (-2, -1) if classes else (-1,)  # that have one weight
     n_units = (sums.labelled + sums.rest)[:1]  # in the data
-    share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
+    stratum_share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
     one = np.ones(1)  # 1 / n is NaN if n is 0, by `ratio`
-    axes = (-2, -1) if classes else -1  # of classes and strata, or of strata
     stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
-    covariance = (share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
-    variance = (share**2 * stratum_variance).sum(axis=axes)
+    covariance = (stratum_share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
+    variance = (stratum_share**2 * stratum_variance).sum(axis=axes)
     weight = _optimal_weight(covariance, variance, sums.rest.sum(axis=axes))
-    broadcast = weight[..., None, None] if classes else weight[..., None]
-    return (share * sums.ppi(broadcast)).sum(axis=-1), weight
-
-
-def corrected_interval(
-    interval: Interval,
-    replicates: Array,
-    n_units: int,
-    labelled: Counts,
-    reach: Reach | None = None,
-) -> Interval:
-    """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
-    variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
-
-    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
-    `labelled` the units, and the clusters, that people labelled; `reach` is that of `ppi_reach`.
-    """
-    n_labelled, clusters = labelled
-    ends = np.array([interval.estimate, interval.low, interval.high])
-    estimate, low, high = clip_rates(ends).tolist()
-    interval = Interval(estimate, low, high, interval.remarks)
-    # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
-    # a `reach`, one unit of those that people labelled, on which the correction rests.
-    basis = n_units if reach is None else n_labelled
-    interval = intervals.share_interval(interval, replicates, basis, clusters, reach)
-    low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
-    return intervals.widened(replace(interval, low=low, high=high), clusters, kind="unit")
-
-
-def ppi_reach(sums: Array, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
-    k) or (clusters, strata, k), and the weight on the grader.
-
-    Labelled units are scaled so that each stratum has its share of all units. None with one
-    labelled cluster, and with weight 0, where the rate is people's own, with any share's interval.
-    """
-    if not weight > 0.0:
-        return None
-    sums = sums.reshape(len(sums), -1, sums.shape[-1])
-    n_units = sums[..., [LABELLED, REST]].sum(axis=0)  # (strata, 2)
-    scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))  # (strata, 2)
-    # Scale labelled units' sums, then the rest's, and add up strata: each feature is (clusters,).
-    labelled, affirmed, graded, _ = (sums[..., :REST] * scale[:, [0]]).sum(axis=1).T
-    rest, rest_graded = (sums[..., REST : REST + 2] * scale[:, [1]]).sum(axis=1).T
-    deviation = rest_graded - rest_graded.sum() / rest.sum() * rest
-    unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.sum())
-    by_cluster = np.column_stack([affirmed, weight * graded, labelled])[labelled > 0]
-    if len(by_cluster) < 2:
-        return None
-    kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
-    cases, weighted_grades, sizes = kinds.T
-    frequency = times.astype(float)
-    return intervals.powered_reach(cases, weighted_grades, sizes, frequency, unlabelled_error)
+    rates = sums.ppi(np.expand_dims(weight, axes))  # of each stratum
+    return (stratum_share * rates).sum(axis=-1), weight
 
 
 def rogan_gladen_rate(rate: Array, sensitivity: Array, specificity: Array) -> Array:
@@ -256,15 +195,61 @@ def clip_rates(rate: Array) -> Array:
     return np.asarray(np.clip(rate, 0.0, 1.0))
 
 
-def rate_features(reference: Array, grades: Array) -> Array:
-    """Return the features of each unit that `RateSums` sums, (units, 7), in the order of its
-    fields, from reference and grades (units,), NaN for none. Units without a grade have only zeros.
+def corrected_interval(
+    interval: Interval,
+    replicates: Array,
+    n_units: int,
+    labelled: Counts,
+    reach: Reach | None = None,
+) -> Interval:
+    """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
+    variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
+
+    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
+    `labelled` the units, and the clusters, that people labelled.
+
+    A bound is the narrower of Wilson's (1927), with Student's t for the number of clusters with the
+    rarer outcome, and a score bound. `reach` has what they depend on: the distances `below` and
+    `above` to the score bounds, inf for none (Rogan & Gladen's rates, and means), and the number of
+    clusters for Student's t, `carriers`, inf for the normal distribution in its place. Without a
+    `reach` both bounds follow from the variance, as those of a plain share.
     """
-    labelled = ~np.isnan(reference) & ~np.isnan(grades)
-    rest = np.isnan(reference) & ~np.isnan(grades)
-    people, grades = np.nan_to_num(reference), np.nan_to_num(grades)
-    with_label = [labelled, labelled * people, labelled * grades, labelled * people * grades]
-    return np.column_stack([*with_label, rest, rest * grades, grades * (1.0 - grades)])
+    n_labelled, clusters = labelled
+    ends = np.array([interval.estimate, interval.low, interval.high])
+    estimate, low, high = clip_rates(ends).tolist()
+    interval = Interval(estimate, low, high, interval.remarks)
+    # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
+    # a `reach`, one unit of those that people labelled, on which the correction rests.
+    basis = n_units if reach is None else n_labelled
+    interval = intervals.share_interval(interval, replicates, basis, clusters, reach)
+    low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
+    return intervals.widened(replace(interval, low=low, high=high), clusters, kind="unit")
+
+
+def ppi_reach(sums: Array, weight: float) -> Reach | None:
+    """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
+    k) or (clusters, strata, k), and the weight on the grader.
+
+    Both parts, the labelled units and the rest, are scaled so that each stratum has its share of
+    all units. None with one labelled cluster, and with weight 0, where the rate is people's own.
+    """
+    if not weight > 0.0:
+        return None
+    sums = sums.reshape(len(sums), -1, sums.shape[-1])
+    n_units = sums[..., [LABELLED, REST]].sum(axis=0)  # (strata, parts)
+    scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
+    # The sums over strata, scaled as the part labelled, and as the rest: each field is (clusters,).
+    sample, rest = (RateSums(*(sums * scale[:, [part]]).sum(axis=1).T) for part in (0, 1))
+    deviation = rest.rest_graded - rest.rest_graded.sum() / rest.rest.sum() * rest.rest
+    unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.rest.sum())
+    by_cluster = np.column_stack([sample.affirmed, weight * sample.graded, sample.labelled])
+    by_cluster = by_cluster[sample.labelled > 0]
+    if len(by_cluster) < 2:
+        return None
+    kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
+    cases, weighted_grades, sizes = kinds.T
+    frequency = times.astype(float)
+    return intervals.powered_reach(cases, weighted_grades, sizes, frequency, unlabelled_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,8 +318,7 @@ def ppi_plus_plus(
     clusters: Clusters = None,
     bootstrap: Bootstrap | None = None,
 ) -> PredictionPowered:
-    """Return people's rate by prediction-powered inference (Angelopoulos et al. 2023, arXiv
-    2311.01453).
+    """Return people's rate by prediction-powered inference (Angelopoulos et al., arXiv 2311.01453).
 
     `weight`, from 0 to 1, is that on the grader: 1 is PPI, 0 the sample alone; without it, it is
     estimated (PPI++). `method` is "bootstrap" for an interval by resampling, with the weight
@@ -410,8 +394,7 @@ def _resampled_interval(
     weight: float | None = None,
 ) -> Interval:
     """Return the interval of a rate from resamples of units or clusters. Equal clusters are counted
-    and resampled together. `weight` is that of prediction-powered inference, None for Rogan &
-    Gladen, who have no score bound (inf). The width depends on the number of labelled units.
+    and resampled together. `weight` is that of PPI, None for Rogan & Gladen, without score bounds.
     """
     codes = cluster_codes(clusters, len(features))
     columns = [np.bincount(codes, weights=column) for column in features.T]
@@ -427,6 +410,9 @@ def _resampled_interval(
 
 
 # ---- Rows of rates and means by subject ----------------------------------------------------------
+# They come from a *view*: all labels of a rubric, read on one set of categories, such as yes and
+# no. `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
+# finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
 PEOPLES_OWN = Remark("peoples_own")
 """People labelled all units that the grader graded: PPI++ is their own rate."""
 FEW_UNITS = 30
@@ -438,34 +424,51 @@ both, and a share of few clusters is not reliable."""
 
 
 class Scores(NamedTuple):
-    """Labels of a view as numbers from 0 to 1, NaN for none, (units,): people's mean, and labels of
-    every grader by name. `measure` names the statistics of the means over units.
-    """
+    """Labels of a view as numbers from 0 to 1, NaN for none."""
 
-    measure: subject_scores.Measure
-    people: Array
-    graded: dict[str, Array]
+    measure: subject_scores.Measure  # names of the statistics of means over units
+    people: Array  # people's mean, (units,)
+    grades: dict[str, Array]  # of every grader by name, (units,)
 
     @classmethod
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
-        """Return the verdicts of a binary view, or else the labels' positions on the scale. People
-        are the annotators in the columns `humans`, by default all.
-        """
-        labels, measure = view.labels, subject_scores.RATES
+        """Return verdicts of a binary view, else positions on the scale. `humans` are columns."""
+        labels, scale = view.labels, view.labels.scale
         annotators = list(labels.humans if humans is None else humans)
-        people, scores = subject_scores.people_means(labels, annotators), labels.verdict_values
-        if not view.coded.is_binary:
-            values = np.array(labels.scale.values)
+        if view.coded.is_binary:
+            measure, scores = subject_scores.RATES, labels.verdict_values
+            people = subject_scores.people_means(labels, annotators)
+        else:
+            values = np.array(scale.values)
             start, span = float(values.min()), float(np.ptp(values)) or 1.0  # all equal: 1
             measure = subject_scores.MEANS._replace(onto=(start, span))
-            is_clear = [key not in labels.scale.unclear for key in labels.scale.categories]
+            is_clear = [key not in scale.unclear for key in scale.categories]
             positions = np.where(is_clear, (values - start) / span, np.nan)
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
-        graded = {labels.raters[model]: scores[:, model] for model in labels.models}
-        with_grades = {name: grades for name, grades in graded.items() if np.isfinite(grades).any()}
-        return cls(measure, people, with_grades)
+        by_grader = {labels.raters[model]: scores[:, model] for model in labels.models}
+        grades = {name: column for name, column in by_grader.items() if np.isfinite(column).any()}
+        return cls(measure, people, grades)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Subjects, or one nameless group of all units. `codes` (units,) index `names`; -1 for none."""
+
+    names: tuple[str, ...]
+    codes: Codes
+
+    @classmethod
+    def of(cls, labels: LabelMatrix) -> _Groups:
+        if labels.subjects:
+            return cls(labels.subjects, labels.subject)
+        return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
+
+    def __iter__(self) -> Iterator[tuple[int, str, Mask]]:
+        """Yield number, name and member units (units,) of each group."""
+        for group, name in enumerate(self.names):
+            yield group, name, self.codes == group
 
 
 def add_corrected_rows(out: RubricView) -> None:
@@ -481,210 +484,14 @@ def add_corrected_rows(out: RubricView) -> None:
     labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
     strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
     _add_people_rows(out, scores, groups)
-    for grader in scores.graded:
-        _CorrectedRates(out, groups, grader, scores, strata).add_rows(out.request.n_rubrics)
-
-
-def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
-    """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
-    the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
-
-    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all are raw.
-    """
-    labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
-    columns = labels.columns(view.request.screened) if columns is None else columns
-    for part, chosen in chain.from_iterable(column.parts() for column in columns):
-        clusters_in_part, clusters = np.unique(view.clusters[chosen], return_inverse=True)
-        resamples = view.resamples.only(clusters_in_part)
-        out = Writer(view.rows, resamples, clusters, view.coded.part(part))
-        graded = {grader: values[chosen] for grader, values in scores.graded.items()}
-        part_scores = scores._replace(people=scores.people[chosen], graded=graded)
-        part_groups = replace(groups, codes=groups.codes[chosen])
-        _add_people_rows(out, part_scores, part_groups)
-        for grader in graded:
-            _CorrectedRates(out, part_groups, grader, part_scores).add_raw_and_ppi()
-
-
-def add_people_side_rows(view: RubricView) -> None:
-    """Add rates or means by subject (at) for each side of the annotators, such as women (subset =
-    "column=value"): its own, and each grader's PPI++ corrected with the side's labels. Then add the
-    difference of every two sides (subset = "column=first>second"), where all bounds of a grader
-    hold together, and the least of all sides (subset = "column=*").
-
-    Each bound of the least holds with probability .975: the lower one is the least of the sides'
-    lower bounds; the upper ones are widened by Bonferroni, as any side may have the least.
-    """
-    labels, groups = view.labels, _Groups.of(view.labels)
-    for column, sides in sides_of(view.request.people, labels).items():
-        by_grader: dict[str, list[_CorrectedRates]] = {}
-        for side, members in sides.items():
-            scores = Scores.of(view, members)
-            out = view.on(view.coded.part(f"{column}={side}"))
-            _add_people_rows(out, scores, groups)
-            for grader in scores.graded:
-                corrected = _CorrectedRates(out, groups, grader, scores)
-                corrected.add_raw_and_ppi()
-                by_grader.setdefault(grader, []).append(corrected)
-        for grader, by_side in by_grader.items():
-            _add_side_comparison_rows(view, column, list(sides), grader, by_side)
-
-
-def _add_side_comparison_rows(
-    view: RubricView,
-    column: str,
-    sides: Sequence[str],
-    grader: str,
-    by_side: Sequence[_CorrectedRates],
-) -> None:
-    """Add each subject's differences between sides, and the least side, by one grader's rates."""
-    measure, groups = by_side[0].measure, by_side[0].groups
-    start, span = measure.onto
-    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
-    alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
-    for group, name, member in groups:
-        graded = member & by_side[0].graded
-        subsets = [side.out.subset for side in by_side]
-        rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
-        defined = [row for row in rows if row and not np.isnan(row["estimate"])]
-        if len(defined) < len(sides):  # the least side is unknown
-            continue
-        rates = np.column_stack([side.rates[:, group] for side in by_side])
-        rates[0] = clip_rates(rates[0])  # as in the rows of the rates
-        labelled = np.array([view.count(side.compared & member).clusters for side in by_side])
-        pairs = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
-        ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
-        for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
-            out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
-            about = About(a="humans", b=grader, at=name, onto=(0.0, span))
-            out.add(measure.sides, Interval(*bounds), graded, **about)
-        side_intervals = np.array([[row["estimate"], row["low"], row["high"]] for row in defined])
-        estimates, highs = side_intervals[:, 0], side_intervals[:, 2]
-        side_intervals[:, 2] = estimates + widening * (highs - estimates)
-        least = clip_rates((side_intervals.min(axis=0) - start) / span)
-        out = view.on(view.coded.part(f"{column}=*"))
-        about = About(a="humans", b=grader, at=name, onto=measure.onto)
-        out.add(measure.least, Interval(*least.tolist()), graded, **about)
-
-
-def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
-    """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
-    of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
-    are pooled over subjects, or pairs of subjects, and have the scale of the labels.
-    """
-    scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
-    # Rows are clusters, within which several subjects are compared; for one group, units.
-    row_of_unit = clusters if n_groups > 1 else np.arange(len(clusters))
-    for grader, graded in scores.graded.items():
-        compared = ~np.isnan(scores.people + graded) & (groups.codes >= 0)
-        cells = row_of_unit[compared], groups.codes[compared]
-        sums = np.zeros((3, int(row_of_unit.max()) + 1, n_groups))  # people, grader, number
-        for total, values in zip(sums, (scores.people, graded, compared), strict=True):
-            np.add.at(total, cells, values[compared])
-        means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people or grader, rows)
-        first, second = np.triu_indices(n_groups, 1)
-        for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            # Covariance matrix of people and grader, pooled over samples (people or grader, rows):
-            # one sample for each subject, or for each pair of subjects.
-            defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-            centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
-            freedom = sum(part.shape[1] - 1 for part in centred)
-            if freedom > 1:
-                covariances = sum(part @ part.T for part in centred) / freedom
-                (people_variance, covariance), (_, grader_variance) = covariances
-                product = people_variance * grader_variance
-                r = covariance / math.sqrt(product) if product > 0 else 0.0
-                sd = math.sqrt(people_variance) * scores.measure.onto[1]
-                spreads[quantity, grader] = subject_scores.LabelSpread(sd, min(max(r, 0.0), 1.0))
-    return spreads
-
-
-def has_means(scale: Scale) -> bool:
-    """Return True for a scale of three or more ordered categories, none of which favours a side."""
-    return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
-
-
-def add_share_rows(view: RubricView) -> None:
-    """Add `prevalence_ppi` of every class (at): people's share of it on all units that a grader
-    graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
-    """
-    labels = view.labels
-    has_class = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])  # last: code -1
-    indicators = has_class[labels.codes]  # (units, raters, classes), NaN for no label
-    votes = np.nansum(indicators[:, list(labels.humans)], axis=1)
-    people = ratio(votes, votes.sum(axis=1, keepdims=True))
-    strata = joint_strata(labels.columns(view.request.strata), len(people))
-    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
-    columns += labels.columns(view.request.screened)
-    parts = [("all", np.ones(len(people), dtype=bool))]
-    parts += chain.from_iterable(column.parts() for column in columns)
-    has_label = ~np.isnan(people[:, 0])
-    for grader in labels.models:
-        graded = labels.codes[:, grader] >= 0
-        classes = zip(people.T, indicators[:, grader].T, strict=True)
-        features = np.stack([rate_features(*class_labels) for class_labels in classes], axis=1)
-        for part, chosen in parts:
-            out, in_part = view.on(part), graded & chosen
-            labelled, rest = in_part & has_label, in_part & ~has_label
-            if not labelled.any():
-                continue
-            merged = merge_small_strata(strata, [labelled, rest], view.count)
-            codes, n_strata = np.where(in_part, merged, -1), int(merged.max()) + 1
-            cells = cell_sums(features.reshape(len(people), -1), codes, n_strata, out)
-            # Split the first axis, classes x features: (classes, features, rows, strata). Then move
-            # classes: (features, rows, classes, strata), a sum for each field of `RateSums`.
-            cells = cells.reshape(view.coded.q, features.shape[2], *cells.shape[1:])
-            sums = RateSums(*np.moveaxis(cells, 0, 2))._replace(ddof=1.0)
-            shares, weight = stratified_ppi(sums, classes=True)
-            shares = clip_rates(shares)
-            shares /= shares.sum(axis=1, keepdims=True)
-            n_units, sample = out.count(in_part).units, out.count(labelled)
-            basis = _basis_note(out, labelled, rest, n_strata)
-            note = join_notes(basis, Remark("labelled_by_people", (sample.units,)))
-            for code, name in enumerate(view.coded.categories):
-                reach = _stratified_reach(out, features[:, code], codes, float(weight[0]))
-                about = About(a="humans", b=labels.raters[grader], at=name, note=note)
-                interval = out.resamples.interval(shares[:, code], sample.clusters)
-                interval = corrected_interval(interval, shares[1:, code], n_units, sample, reach)
-                out.add("prevalence_ppi", interval, in_part, **about)
-
-
-def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
-    in_stratum = strata[:, None] == np.arange(int(strata.max()) + 1)
-    in_columns = (in_stratum[:, :, None] * features[:, None, :]).reshape(len(strata), -1)
-    sums = out.by_cluster(in_columns).reshape(-1, in_stratum.shape[1], features.shape[1])
-    return ppi_reach(sums, weight)
-
-
-def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return a note on the basis of a PPI++ figure, from masks (units,): people's labels alone if
-    no unit is unlabelled (`rest`), the number of strata, or few labels in a part of the sample.
-    """
-    sample_note: Note = f"in {strata} strata" if strata > 1 else ""
-    if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
-        sample_note = FEW
-    return join_notes("" if rest.any() else PEOPLES_OWN, sample_note)
-
-
-@dataclass(frozen=True)
-class _Groups:
-    """Subjects, or one nameless group of all units. `codes` (units,) index `names`; -1 for none."""
-
-    names: tuple[str, ...]
-    codes: Codes
-
-    @classmethod
-    def of(cls, labels: LabelMatrix) -> _Groups:
-        """Return the groups of the units of labels."""
-        if labels.subjects:
-            return cls(labels.subjects, labels.subject)
-        return cls(("",), np.zeros(len(labels.codes), dtype=np.intp))
-
-    def __iter__(self) -> Iterator[tuple[int, str, Mask]]:
-        """Yield number, name and member units (units,) of each group."""
-        for group, name in enumerate(self.names):
-            yield group, name, self.codes == group
+    for grader in scores.grades:
+        corrected = _CorrectedRates(out, groups, grader, scores, strata)
+        if corrected.labelled.any() and scores.measure.is_rate:
+            corrected.add_rates_and_error_rates()
+        else:
+            corrected.add_raw_and_ppi()
+        if corrected.labelled.any():
+            corrected.add_differences(out.request.n_rubrics)
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
@@ -695,66 +502,25 @@ def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     count, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
     people = ratio(affirmed, count)
     for group, name, member in groups:
-        if (in_part := labelled & member).any():
-            counts, about = out.count(in_part), About(a="humans", at=name, onto=measure.onto)
+        if (units := labelled & member).any():
+            counts, about = out.count(units), About(a="humans", at=name, onto=measure.onto)
             about["reach"] = measure.reach(counts.clusters)
             out.add(measure.people, people[:, group], counts, **about)
 
 
-def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
-    """Return the stratum of each unit, (units,): the number of its combination of values."""
-    if not columns:
-        return np.zeros(n_units, dtype=np.intp)
-    cells = np.column_stack([column.codes for column in columns])
-    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def merge_small_strata(
-    strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], Counts]
-) -> Codes:
-    """Return strata (units,) renumbered so that each has `MIN_STRATUM` clusters (see `count`) of
-    both `parts`: labelled and other units (units,). Smaller strata are merged into stratum 0, with
-    the smallest of the others if they are still too small together.
-    """
-    renumbered, last_number, merged_counts = np.zeros(len(strata), dtype=np.intp), 0, np.zeros(2)
-    counts = {  # of clusters in both parts: [1], as [0] is the number of units
-        stratum: np.array([count((strata == stratum) & part)[1] for part in parts])
-        for stratum in np.unique(strata[np.any(parts, axis=0)])
-    }
-    for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
-        is_small = counts[stratum].min() < MIN_STRATUM
-        if is_small or (merged_counts.any() and merged_counts.min() < MIN_STRATUM):
-            merged_counts += counts[stratum]
-        else:
-            last_number += 1
-            renumbered[strata == stratum] = last_number
-    # If none was merged, stratum 0 is empty, and the others start at 1.
-    return renumbered if merged_counts.any() else np.maximum(renumbered - 1, 0)
-
-
-def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return the sums of features (units, k) by code, from 0 to `count` - 1 (-1: left out), in the
-    data and every resample, (k, rows, count).
-    """
-    has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
-    cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
-    sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
-    by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
-    return np.moveaxis(out.resamples.totals(by_type), -1, 0)
-
-
 class _CorrectedRates:
-    """Rates or means of one grader by group, from `scores`. `graded`, `labelled`, `compared` (both)
-    are masks (units,); `rates` and `weight` (rows, groups) are of PPI++, which is stratified where
-    a group has enough labels for two strata or more: `strata` maps the number of such a group to
-    the stratum of each unit, from the argument `strata` (units,) with small strata merged.
+    """Rates or means of one grader by group, from `scores`.
+
+    `graded`, `labelled` (by people) and `compared` (both) are masks (units,); `rates` and `weight`
+    (rows, groups) are of PPI++. It is stratified in groups that have several of the sample's
+    `strata` (units,) with small ones merged: `strata_of` has the units' strata by group's number.
     """
 
     def __init__(
         self, out: Writer, groups: _Groups, grader: str, scores: Scores, strata: Codes | None = None
     ) -> None:
         self.out, self.groups, self.grader, self.measure = out, groups, grader, scores.measure
-        self.reference, grades = scores.people, scores.graded[grader]
+        self.reference, grades = scores.people, scores.grades[grader]
         about = About(a="humans", b=grader, onto=self.measure.onto)
         self._add = partial(out.add, reason="no_variation", **about)
         self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(self.reference)
@@ -763,89 +529,44 @@ class _CorrectedRates:
         self.sums = self._sums(groups.codes, len(groups.names))
         self.weight = self.sums.ppi_weight
         self.rates = self.sums.ppi(self.weight)
-        self.strata: dict[int, Codes] = {}
-        if strata is None:
-            return
-        for group, _, member in groups:
-            parts = [member & (self.features[:, column] > 0) for column in (LABELLED, REST)]
-            merged = merge_small_strata(strata, parts, out.count)
-            n_strata = int(merged.max(initial=0)) + 1
-            if n_strata > 1:
-                codes = self.strata[group] = np.where(member, merged, -1)
-                sums = self._sums(codes, n_strata)
-                self.rates[:, group], self.weight[:, group] = stratified_ppi(sums)
+        self.strata_of: dict[int, Codes] = {}
+        if strata is not None:
+            for group, _, member in groups:
+                self._stratify(group, member, strata)
+
+    def _stratify(self, group: int, member: Mask, strata: Codes) -> None:
+        """Replace the rates and weights of a group by stratified ones, if it has several strata."""
+        parts = [member & (self.features[:, column] > 0) for column in (LABELLED, REST)]
+        merged = merge_small_strata(strata, parts, self.out.count)
+        n_strata = int(merged.max(initial=0)) + 1
+        if n_strata > 1:
+            self.strata_of[group] = np.where(member, merged, -1)
+            sums = self._sums(self.strata_of[group], n_strata)
+            self.rates[:, group], self.weight[:, group] = stratified_ppi(sums)
 
     def _sums(self, codes: Codes, count: int) -> RateSums:
         """Return the sums by code (units,) in every resample, each (rows, count)."""
         sums = RateSums(*cell_sums(self.features, codes, count, self.out))
         return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
 
-    def add_rows(self, rubrics: int) -> None:
-        """Add all rows of this grader; without people's labels only its raw rates. The intervals of
-        the groups' differences hold together over this number of rubrics.
-        """
-        if self.labelled.any() and self.measure.is_rate:
-            self._add_rates_and_error_rates()
-        else:
-            self.add_raw_and_ppi()
-        if self.labelled.any():
-            self._add_differences(rubrics)
-
-    def _add_rates_and_error_rates(self) -> None:
+    def add_rates_and_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
         sums = self.sums[:-1]  # without `ddof`
         pooled = RateSums(*(total.sum(axis=1, keepdims=True) for total in sums))
         unusable_reason = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
+        basis = self.out.count(self.compared)  # the error rates are of all groups' labels
+        statistic, wilson_only = "rate_rogan_gladen", Reach(np.inf, np.inf, basis.clusters)
         for group, name, member in self.groups:
-            if (in_part := self.graded & member).any():
-                is_needed = (in_part & ~self.labelled).any()
-                reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
-                self._add_corrected("rate_rogan_gladen", rates[:, group], name, in_part, reason)
-
-    def add_raw_and_ppi(self) -> None:
-        """Add each group's raw rate, and that of PPI++."""
-        for group, name, member in self.groups:
-            if not (in_part := self.graded & member).any():
+            if not (units := self.graded & member).any():
                 continue
-            about = About(at=name, reach=self.measure.reach(self.out.count(in_part).clusters))
-            if not self.measure.is_rate:
-                about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
-            self._add(self.measure.raw, self.sums.grader_rate[:, group], in_part, **about)
-            if not self.labelled.any():
-                continue
-            labelled, rates = in_part & self.labelled, self.rates[:, group]
-            reason = None if labelled.any() else Remark("no_pairable_units")
-            strata = self.strata.get(group, np.where(in_part, 0, -1))  # by default one
-            note = _basis_note(self.out, labelled, in_part & ~self.labelled, int(strata.max()) + 1)
-            weight = float(self.weight[0, group])
-            if self.measure.is_rate and not reason:
-                reach = _stratified_reach(self.out, self.features, strata, weight)
-            else:  # undefined, or a mean: people's own with weight 0 (see `Measure.reach`)
-                clusters = np.inf if weight > 0 else self.out.count(labelled).clusters
-                reach = self.measure.reach(clusters)
-            self._add_corrected(self.measure.powered, rates, name, in_part, reason, note, reach)
-
-    def _add_differences(self, rubrics: int) -> None:
-        """Add the differences of the groups' corrected rates, if two or more are defined."""
-        key = self.measure.powered, "humans", self.grader, self.out.subset
-        rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
-        defined = {k: row for k, row in rows.items() if row and not np.isnan(row["estimate"])}
-        if len(defined) < 2:
-            return
-        rates = self.rates[:, list(defined)]
-        rates[0] = clip_rates(rates[0])  # as in the rows of the rates
-        members = [member for group, _, member in self.groups if group in defined]
-        compared = [self.out.count(self.compared & member) for member in members]
-        # A subject has an answer in a cluster even where its grade is missing.
-        resamples = self.out.resamples
-        n_answers = resamples.cluster_sums(self.out.clusters, np.column_stack(members))
-        subject_scores.add_difference_rows(
-            self.out, self.grader, self.measure, list(defined.values()), rates,
-            labelled=np.array([count.clusters for count in compared]),
-            answered=resamples.each_cluster(n_answers) > 0, rubrics=rubrics,
-        )  # fmt: skip
+            is_needed = (units & ~self.labelled).any()
+            reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
+            if reason:
+                self._add(statistic, np.nan, units, at=name, reason=reason)
+            else:
+                self._add_corrected(statistic, rates[:, group], name, units, basis, wilson_only)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
@@ -868,38 +589,311 @@ class _CorrectedRates:
         # Rogan & Gladen divide by J, which must not be 0.
         return None if j.low > 0 else Remark("grader_not_informative")
 
+    def add_raw_and_ppi(self) -> None:
+        """Add each group's raw rate, and that of PPI++."""
+        for group, name, member in self.groups:
+            if not (units := self.graded & member).any():
+                continue
+            about = About(at=name, reach=self.measure.reach(self.out.count(units).clusters))
+            if not self.measure.is_rate:
+                about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
+            self._add(self.measure.raw, self.sums.grader_rate[:, group], units, **about)
+            if (units & self.labelled).any():
+                self._add_ppi(group, name, units)
+            elif self.labelled.any():
+                reason = Remark("no_pairable_units")
+                self._add(self.measure.powered, np.nan, units, at=name, reason=reason)
+
+    def _add_ppi(self, group: int, name: str, units: Mask) -> None:
+        """Add the rate of PPI++ of a group's graded units, of which people labelled some."""
+        labelled, weight = units & self.labelled, float(self.weight[0, group])
+        strata = self.strata_of.get(group, np.where(units, 0, -1))  # by default one
+        basis = self.out.count(labelled)
+        if self.measure.is_rate:
+            reach = _stratified_reach(self.out, self.features, strata, weight)
+        else:  # with weight 0 people's own mean (see `Measure.reach`)
+            reach = self.measure.reach(np.inf if weight > 0 else basis.clusters)
+        note = _basis_note(self.out, labelled, units & ~self.labelled, int(strata.max()) + 1)
+        rates = self.rates[:, group]
+        self._add_corrected(self.measure.powered, rates, name, units, basis, reach, note)
+
     def _add_corrected(
         self,
         statistic: str,
-        values: Array,
+        rates: Array,
         name: str,
         units: Mask,
-        reason: Remark | None,
+        basis: SampleSize,
+        reach: Reach | None,
         note: Note = "",
-        reach: Reach | None = None,
     ) -> None:
-        """Add a group's corrected rate (rows,) within [0, 1]; undefined if there is a `reason`."""
-        if reason:
-            self._add(statistic, np.full(len(values), np.nan), units, at=name, reason=reason)
-            return
-        counts, labelled = self.out.count(units), self.out.count(units & self.labelled)
-        n_labelled = labelled.units
-        if statistic == "rate_rogan_gladen":  # its error rates are of all groups' labels
-            labelled = self.out.count(self.compared)
-            reach = Reach(np.inf, np.inf, labelled.clusters)  # Wilson's bounds only
-        interval = self.out.resamples.interval(values, labelled.clusters)
+        """Add a group's corrected rate, clipped. `basis` counts the labels that it rests on."""
+        interval = self.out.resamples.interval(rates, basis.clusters)
         if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
             interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
+        n_labelled = self.out.count(units & self.labelled).units
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
-        interval = corrected_interval(interval, values[1:], counts.units, labelled, reach)
+        counts = self.out.count(units)
+        interval = corrected_interval(interval, rates[1:], counts.units, basis, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
+
+    def add_differences(self, rubrics: int) -> None:
+        """Add differences of the groups' rates, with bounds that hold together over `rubrics`."""
+        key = self.measure.powered, "humans", self.grader, self.out.subset
+        rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
+        defined = {k: row for k, row in rows.items() if row and not np.isnan(row["estimate"])}
+        if len(defined) < 2:
+            return
+        rates = self.rates[:, list(defined)]  # a copy
+        rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
+        members = [member for group, _, member in self.groups if group in defined]
+        compared = [self.out.count(self.compared & member).clusters for member in members]
+        # A subject has an answer in a cluster even where its grade is missing.
+        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
+        subject_scores.add_difference_rows(
+            self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
+            labelled=np.array(compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
+        )  # fmt: skip
+
+
+def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
+    """Return sums of features (units, k) by code below `count`, -1 for none: (k, rows, count)."""
+    has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
+    cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
+    sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
+    by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
+    return np.moveaxis(out.resamples.totals(by_type), -1, 0)
+
+
+def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
+    """Return the stratum of each unit, (units,): the number of its combination of values."""
+    if not columns:
+        return np.zeros(n_units, dtype=np.intp)
+    cells = np.column_stack([column.codes for column in columns])
+    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def merge_small_strata(
+    strata: Codes, parts: Sequence[Mask], count: Callable[[Mask], Counts]
+) -> Codes:
+    """Return strata (units,) renumbered so that each has `MIN_STRATUM` clusters (see `count`) of
+    both `parts`: labelled and other units (units,). Smaller strata are merged into stratum 0, with
+    the smallest of the others if they are still too small together: of 30, 4, 30 and 6 clusters of
+    either part, the first joins the two small ones, with the numbers 0, 0, 1, 0.
+    """
+    counts = {  # of clusters in both parts: [1], as [0] is the number of units
+        stratum: np.array([count((strata == stratum) & part)[1] for part in parts])
+        for stratum in np.unique(strata[np.any(parts, axis=0)])
+    }
+    renumbered = np.zeros(len(strata), dtype=np.intp)
+    n_unmerged, count_merged = 0, np.zeros(2)  # strata not merged; clusters in stratum 0
+    for stratum in sorted(counts, key=lambda stratum: counts[stratum].min()):  # the smallest first
+        is_small = counts[stratum].min() < MIN_STRATUM
+        if is_small or (count_merged.any() and count_merged.min() < MIN_STRATUM):
+            count_merged += counts[stratum]
+        else:
+            n_unmerged += 1
+            renumbered[strata == stratum] = n_unmerged
+    # If none was merged, stratum 0 is empty, and the others start at 1.
+    return renumbered if count_merged.any() else np.maximum(renumbered - 1, 0)
+
+
+def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
+    """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
+    n_strata = int(strata.max()) + 1
+    in_stratum = strata[:, None] == np.arange(n_strata)
+    by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, k)
+    sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
+    return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
+
+
+def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
+    """Return a note on the basis of a PPI++ figure: people's own labels, strata, or few labels."""
+    sample_note: Note = f"in {strata} strata" if strata > 1 else ""
+    if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
+        sample_note = FEW
+    return join_notes("" if rest.any() else PEOPLES_OWN, sample_note)
+
+
+def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
+    """Add rates or means by subject (at) in every part of the sample by these `columns`, by default
+    the requested ones: people's own, each grader's, and its PPI++ with its errors in that part.
+    Figures on fewer than `FEW_UNITS` labelled units have a note. Without people all are raw.
+    """
+    labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
+    columns = labels.columns(view.request.screened) if columns is None else columns
+    for part, chosen in chain.from_iterable(column.parts() for column in columns):
+        clusters_in_part, clusters = np.unique(view.clusters[chosen], return_inverse=True)
+        resamples = view.resamples.only(clusters_in_part)
+        out = Writer(view.rows, resamples, clusters, view.coded.part(part))
+        grades = {grader: values[chosen] for grader, values in scores.grades.items()}
+        part_scores = scores._replace(people=scores.people[chosen], grades=grades)
+        part_groups = replace(groups, codes=groups.codes[chosen])
+        _add_people_rows(out, part_scores, part_groups)
+        for grader in grades:
+            _CorrectedRates(out, part_groups, grader, part_scores).add_raw_and_ppi()
+
+
+def add_people_side_rows(view: RubricView) -> None:
+    """Add rates or means by subject (at) for each side of the annotators, such as women (subset =
+    "column=value"): its own, and each grader's PPI++ corrected with the side's labels. Then add the
+    difference of every two sides (subset = "column=first>second"), where all bounds of a grader
+    hold together, and the least of all sides (subset = "column=*").
+
+    Each bound of the least holds with probability .975: the lower one is the least of the sides'
+    lower bounds; the upper ones are widened by Bonferroni, as any side may have the least.
+    """
+    labels, groups = view.labels, _Groups.of(view.labels)
+    for column, sides in sides_of(view.request.people, labels).items():
+        by_grader: dict[str, dict[str, _CorrectedRates]] = {}
+        for side, members in sides.items():
+            scores = Scores.of(view, members)
+            out = view.on(view.coded.part(f"{column}={side}"))
+            _add_people_rows(out, scores, groups)
+            for grader in scores.grades:
+                corrected = _CorrectedRates(out, groups, grader, scores)
+                corrected.add_raw_and_ppi()
+                by_grader.setdefault(grader, {})[side] = corrected
+        for grader, by_side in by_grader.items():
+            _add_side_comparison_rows(view, column, grader, by_side)
+
+
+def _add_side_comparison_rows(
+    view: RubricView, column: str, grader: str, by_side: Mapping[str, _CorrectedRates]
+) -> None:
+    """Add each subject's differences between sides, and the least side, by one grader's rates."""
+    sides, all_rates = list(by_side), list(by_side.values())
+    measure, groups = all_rates[0].measure, all_rates[0].groups
+    start, span = measure.onto  # of the scale of the rows, which values from 0 to 1 are mapped onto
+    widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
+    alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
+    for group, name, member in groups:
+        graded = member & all_rates[0].graded
+        subsets = [side.out.subset for side in all_rates]
+        rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
+        defined = [row for row in rows if row and not np.isnan(row["estimate"])]
+        if len(defined) < len(sides):  # the least side is unknown
+            continue
+        rates = np.column_stack([side.rates[:, group] for side in all_rates])
+        rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
+        labelled = np.array([view.count(side.compared & member).clusters for side in all_rates])
+        by_pair = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        ends = np.clip([by_pair.estimate, by_pair.low, by_pair.high], -1.0, 1.0).T.tolist()
+        for first, second, bounds in zip(by_pair.first, by_pair.second, ends, strict=True):
+            out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
+            about = About(a="humans", b=grader, at=name, onto=(0.0, span))
+            out.add(measure.sides, Interval(*bounds), graded, **about)
+        side_intervals = [[row["estimate"], row["low"], row["high"]] for row in defined]
+        estimates, lows, highs = np.array(side_intervals).T
+        highs = estimates + widening * (highs - estimates)
+        least_values = np.array([estimates.min(), lows.min(), highs.min()])
+        least = clip_rates((least_values - start) / span)  # from the scale of the rows to 0 to 1
+        out = view.on(view.coded.part(f"{column}=*"))
+        about = About(a="humans", b=grader, at=name, onto=measure.onto)
+        out.add(measure.least, Interval(*least.tolist()), graded, **about)
+
+
+def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
+    """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
+    of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
+    are pooled over subjects, or pairs of subjects, and have the scale of the labels.
+    """
+    scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
+    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
+    first, second = np.triu_indices(n_groups, 1)
+    # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
+    cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
+    for grader, grades in scores.grades.items():
+        compared = ~np.isnan(scores.people + grades) & (groups.codes >= 0)
+        cells = cluster_of[compared], groups.codes[compared]
+        sums = np.zeros((3, int(cluster_of.max()) + 1, n_groups))  # people, grader, number
+        for total, values in zip(sums, (scores.people, grades, compared), strict=True):
+            np.add.at(total, cells, values[compared])
+        means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
+        for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
+            if (spread := _pooled_spread(samples, scores.measure.onto[1])) is not None:
+                spreads[quantity, grader] = spread
+    return spreads
+
+
+def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | None:
+    """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
+    NaN for none, from their covariance matrix within samples; None if its freedom is below two.
+    """
+    defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
+    centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
+    freedom = sum(part.shape[1] - 1 for part in centred)
+    if freedom < 2:
+        return None
+    covariances = sum(part @ part.T for part in centred) / freedom
+    (people_variance, covariance), (_, grader_variance) = covariances
+    product = people_variance * grader_variance
+    r = covariance / math.sqrt(product) if product > 0 else 0.0
+    return subject_scores.LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))
+
+
+def has_means(scale: Scale) -> bool:
+    """Return True for a scale of three or more ordered categories, none of which favours a side."""
+    return scale.level != "nominal" and len(scale.categories) > 2 and not scale.favours
+
+
+def add_share_rows(view: RubricView) -> None:
+    """Add `prevalence_ppi` of every class (at): people's share of it on all units that a grader
+    graded, and by subject, part of the sample and side (subset). A grader's shares sum to one.
+    """
+    labels = view.labels
+    has_class = np.vstack([np.eye(view.coded.q), np.full(view.coded.q, np.nan)])  # last: code -1
+    indicators = has_class[labels.codes]  # (units, raters, classes), NaN for no label
+    votes = np.nansum(indicators[:, list(labels.humans)], axis=1)
+    people = ratio(votes, votes.sum(axis=1, keepdims=True))
+    strata = joint_strata(labels.columns(view.request.strata), len(people))
+    columns = [UnitColumn("subject", labels.subjects, labels.subject), *labels.sides]
+    columns += labels.columns(view.request.screened)
+    parts = [("all", np.ones(len(people), dtype=bool))]
+    parts += chain.from_iterable(column.parts() for column in columns)
+    for grader in labels.models:
+        graded = labels.codes[:, grader] >= 0
+        classes = zip(people.T, indicators[:, grader].T, strict=True)
+        features = np.stack([rate_features(*class_labels) for class_labels in classes], axis=1)
+        for part, chosen in parts:
+            out, about = view.on(part), About(a="humans", b=labels.raters[grader])
+            _add_shares(out, view.coded.categories, features, graded & chosen, strata, about)
+
+
+def _add_shares(
+    out: Writer, names: Sequence[str], features: Array, units: Mask, strata: Codes, about: About
+) -> None:
+    """Add `prevalence_ppi` of the classes with these names in some of the graded units, a mask;
+    none if people labelled none of them. `features` are (units, classes, 7).
+    """
+    labelled, rest = (units & (features[:, 0, column] > 0) for column in (LABELLED, REST))
+    if not labelled.any():
+        return
+    merged = merge_small_strata(strata, [labelled, rest], out.count)
+    codes, n_strata = np.where(units, merged, -1), int(merged.max()) + 1
+    sums = cell_sums(features.reshape(len(units), -1), codes, n_strata, out)
+    sums = sums.reshape(*features.shape[1:], *sums.shape[1:])  # (classes, 7, rows, strata)
+    by_field = RateSums(*np.moveaxis(sums, 0, 2))  # each (rows, classes, strata)
+    shares, weight = stratified_ppi(by_field._replace(ddof=1.0), classes=True)
+    shares = clip_rates(shares)
+    shares /= shares.sum(axis=1, keepdims=True)
+    n_units, sample = out.count(units).units, out.count(labelled)
+    basis = _basis_note(out, labelled, rest, n_strata)
+    about["note"] = join_notes(basis, Remark("labelled_by_people", (sample.units,)))
+    for code, name in enumerate(names):
+        reach = _stratified_reach(out, features[:, code], codes, float(weight[0]))
+        interval = out.resamples.interval(shares[:, code], sample.clusters)
+        interval = corrected_interval(interval, shares[1:, code], n_units, sample, reach)
+        about["at"] = name
+        out.add("prevalence_ppi", interval, units, **about)
 
 
 def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     """Add `rate_side_difference_ppi` or `mean_difference_ppi` of every subject (at) by each grader,
     subset "side=A>B": the rate or mean of its answers to the first declared side minus that of its
-    answers to the second.
+    answers to the second; it favours the side with the higher one. Mean differences within pairs
+    vary less than the rates of the sides, as effects on both answers cancel.
 
     The labels have a row for each answer; `sign` (units,) is 1 where side a is the first declared
     side, -1 where side b is, 0 where neither is known to be. An answer without its counterpart is
@@ -914,29 +908,30 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     a_is_first = sign[a] > 0
     first, second = np.where(a_is_first, a, b), np.where(a_is_first, b, a)
     subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
-    out = view.on(subset, labels.clusters[first])
+    out = view.on(subset, labels.clusters[first])  # its units are pairs
     groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
-    people_difference, subject = people[first] - people[second], groups.codes[first]
+    people_difference, subject = people[first] - people[second], groups.codes[first]  # (pairs,)
     for grader, scores in by_grader.items():
-        answered = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
-        n_answers = np.bincount(groups.codes[answered], minlength=len(groups.names))
         grader_difference = scores[first] - scores[second]
-        graded = ~np.isnan(grader_difference)
-        labelled = graded & ~np.isnan(people_difference)
-        pairs_of = [graded & (subject == k) for k in range(len(groups.names))]
-        labelled_counts = [out.count(labelled & pairs) for pairs in pairs_of]
+        is_graded = ~np.isnan(grader_difference)
+        is_labelled = is_graded & ~np.isnan(people_difference)
+        pairs_of = [is_graded & (subject == k) for k in range(len(groups.names))]
+        labelled_counts = [out.count(is_labelled & pairs) for pairs in pairs_of]
         features = rate_features(people_difference, grader_difference)
         clusters = np.array([count.clusters for count in labelled_counts])
         alpha = 0.05 / request.n_rubrics
         differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)
+        # Answers, (units,), that a pair could have: those with a known side and a grade.
+        is_answer = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
+        n_answers = np.bincount(groups.codes[is_answer], minlength=len(groups.names))
         for k in np.flatnonzero(n_answers):  # the subjects with an answer
             pairs, n_labelled = pairs_of[k], labelled_counts[k].units
-            n_unpaired = int(n_answers[k]) - 2 * int(pairs.sum())
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
             if not pairs.any() or not n_labelled:
                 reason = Remark("no_pairable_units" if pairs.any() else "one_side_only")
                 out.add(measure.sides, Interval.undefined(reason), pairs, **about)
                 continue
+            n_unpaired = int(n_answers[k]) - 2 * int(pairs.sum())
             about["note"] = join_notes(
                 PEOPLES_OWN if out.count(pairs) == labelled_counts[k] else "",
                 FEW if n_labelled < FEW_UNITS else "",
@@ -974,10 +969,9 @@ def _paired_differences(
 def paired_half_widths(
     replicates: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
 ) -> Array:
-    """Return the half-widths of all subjects' intervals, (subjects,), so that all hold together
-    except in a share `alpha` of studies. `replicates` are resampled differences (rows, subjects),
-    `labelled` the differences of the labelled pairs alone, `clusters` the number of these pairs'
-    clusters, (subjects,) each.
+    """Return the half-widths of all subjects' intervals, which hold together except in a share
+    `alpha` of studies. `replicates` are resampled differences (rows, subjects); of labelled pairs
+    alone, `labelled` are the differences, `clusters` the numbers of clusters, (subjects,) each.
 
     The variance includes one more pair in favour of each side, as in Agresti & Caffo's interval
     (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
