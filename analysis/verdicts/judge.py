@@ -43,6 +43,7 @@ from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts import evidence, wording
 from evenhand.analysis.verdicts import requirements as verdict_requirements
 from evenhand.analysis.verdicts.evidence import Bounds, VerdictEvidence
+from evenhand.analysis.verdicts.requirements import without_level
 from evenhand.analysis.verdicts.wording import PASSES, Decision, Judgement, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
@@ -293,8 +294,7 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
         impossible = impossible or because("undefined_plainly", "undefined")
         return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:
-        no_level = verdict_requirements.without_level(_inconclusive(case), bounds.deciding)
-        return _too_few_shared(case) or no_level
+        return _too_few_shared(case) or without_level(_inconclusive(case), bounds.deciding)
     people_agree = agreement["people_agree"]
     if not people_agree.is_met and not people_agree.is_likely:
         return _inconclusive(case, people_agree.why(), step=NextStep(kind="rubric", number=0))
@@ -354,7 +354,7 @@ def _at_threshold(case: VerdictEvidence) -> Decision | None:
     if bounds is None or case.has_too_few_people or not tuned.advises("tuned", "not_identifiable"):
         return None
     if bounds.has_no_level:
-        return _without_level(case, bounds)
+        return without_level(_inconclusive(case), bounds.deciding)
     agreement = verdict_requirements.as_good_as_people(case, bounds)
     is_broken = agreement["within_margin"].is_broken or agreement["above_baselines"].is_broken
     if is_broken or not requirement.all_met(verdict_requirements.no_faults(case, tuned)):
