@@ -1,13 +1,15 @@
 """Run a study's graders: send the requests that are missing, and store every grade. Or forecast
 requests and costs, without network or key.
 
+A run is a `Rounds`: its graders share one budget, one set of limits and one display of progress.
+
 Read in this order. `ProgressCounter` and `GraderSummary` count a run's grades. `Reservations` sets
 money of the budget aside for a request. `Job` turns questions into requests and replies into stored
 records. `LiveRun` asks one grader with concurrent requests, `BatchRun` by the provider's batch
 service, at half the price. `only_runner` locks the study, since two runners would pay for the same
-grades twice. `grade` and `Rounds` run several graders within one budget. Then come forecasts, and
-the two other uses of the runner: `respond` collects responses of the models under test, `propose`
-new texts for a grader's prompt.
+grades twice. `grade` and `Rounds` start the graders. Then come forecasts, and the two other uses of
+the runner: `respond` collects responses of the models under test, `propose` new texts for a
+grader's prompt.
 
 A run may end at any instant: each record is stored as it comes, and each *chunk* (the requests of
 one batch) is written to a journal before it is sent. The next run collects what is under way at the
@@ -345,17 +347,19 @@ _TOOL = f"evenhand {__version__}"
 @dataclass
 class Job:
     """Questions for one model behind a network, each asked with one prompt and answered by a text.
-    `make_record` makes the record to store for a question from its provenance and its outcome, or
-    the reason why there is no outcome; `store` stores records. `common_facts` are in every record's
-    provenance. `grader`, the model's client, is set before the job runs.
+    What stands for a question depends on the job: in `respond` its (pair id, side), in `propose`
+    the request's hash, in a `GradeJob` a list of draws.
+
+    `make_record` makes the record to store from a question, its provenance, and its outcome or the
+    reason why there is none. `common_facts` are in every record's provenance.
     """
 
     rater_id: str
     prompts_by_question: Mapping[Any, PromptText]
     make_record: Callable[[Any, Facts, Outcome | str], Any]
-    store: Callable[[Sequence[Any]], None]
+    store: Callable[[Sequence[Any]], None]  # stores records
     common_facts: Json
-    grader: Grader = field(init=False)
+    grader: Grader = field(init=False)  # the model's client, set before the job runs
 
     def __len__(self) -> int:
         return len(self.prompts_by_question)
@@ -371,8 +375,8 @@ class Job:
         """Ask a question and return the reply."""
         return await self.grader.ask(Ask(prompt), before)
 
-    def unanswered_part(self, question: Any, reply: Reply) -> Any:
-        """Return the part of the question that a reply has left open, or None."""
+    def prepare_follow_up(self, question: Any, reply: Reply) -> Any:
+        """Return the part of the question that is to be asked again after a reply, or None."""
         return None
 
     def request_facts(self, question: Any, prompt: PromptText, request: Json) -> Facts:
@@ -390,7 +394,7 @@ class Job:
         return [self.make_record(question, facts, reason)]
 
 
-Draws = list[Question]  # of one prompt, which may be asked for together
+Draws = list[Question]  # of one prompt: they differ only in their number, `Question.draw`
 
 
 def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[Draws]:
@@ -401,8 +405,10 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 
 class GradeJob(Job):
-    """The open questions of one grader. Here a job's question is a list of draws of one prompt. One
-    request asks for all of them if the grader can give several, so that the prompt is paid once.
+    """The open questions of one grader. What the base class calls a question is here a list of
+    draws of one prompt (`draws`). One request asks for all of them if the grader can give several,
+    so that the prompt is paid once. Prompts are rendered and records made by this class's methods:
+    it has no `prompts_by_question`, `make_record` or `common_facts`.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -422,7 +428,7 @@ class GradeJob(Job):
         return len(self.task.questions)
 
     def __iter__(self) -> Iterator[Draws]:
-        asks_together = self.grader.draws_at_once > 1
+        asks_together = self.grader.draws_at_once > 1  # what one request cannot bring follows
         return group_by_prompt(self.task.questions, len(self) if asks_together else 1)
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
@@ -438,9 +444,9 @@ class GradeJob(Job):
         constrained = draws[0] in self._constrained
         return await self.grader.ask(Ask(prompt, draws[0].rubric, len(draws), constrained), before)
 
-    def unanswered_part(self, draws: Draws, reply: Reply) -> Draws:
+    def prepare_follow_up(self, draws: Draws, reply: Reply) -> Draws:
         """Return the draws that did not come. If the first answer could not be read, return all
-        draws, once, to be asked with the answer constrained to the rubric's keys.
+        draws, and note that `ask` is to constrain the answer to the rubric's keys; only once.
         """
         first_draw, method = draws[0], self.grader.settings.method
         is_unreadable = reply.outcome.unscored_reason == "unparseable"
@@ -519,7 +525,10 @@ _BUSY_FACTOR = 0.75  # by which the limit on concurrent requests falls when the 
 
 
 class GraderRun:
-    """One grader's part of a run, asked live or by batches, whose counts go into `summary`."""
+    """One grader's part of a run, asked live or by batches. Its counts go into `summary`. `rounds`
+    is the run: besides `limits`, `budget` and `progress` it has two methods, `scrubbed` to remove
+    secrets from records, and `count` to count stored records in the summary.
+    """
 
     def __init__(
         self, job: Any, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
@@ -550,16 +559,27 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests."""
+    """Asks one model all of its open questions with concurrent requests, once. A request that the
+    server rejects may be the unit's fault or the grader's, which the next reply shows: its record
+    is held back until then (see `_take_rejections`).
+    """
+
+    def __init__(
+        self, job: Job, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
+    ) -> None:
+        super().__init__(job, rounds, summary, tariff)
+        self._n_under_way = self._n_replies = 0  # requests sent, and those answered
+        self._failed_in_a_row = 0  # requests since the last reply
+        self._rejections: list[Any] = []  # records that are held back
+        self._unwritten: list[Any] = []  # records that are not in the store yet
+        self._write_failed = False
+        self._stopped = anyio.Event()  # ends pauses
+        self._throttle = Throttle(self._limits.concurrency)
+        self._open_questions = self._render_prompts()  # an iterator that all workers share
+        self._began_at = math.nan  # set when the run begins
 
     async def run(self, *, close: bool = True) -> None:
         """Ask all open questions; then `close` the model's client."""
-        self._n_under_way = self._failed_in_a_row = self._n_replies = 0
-        # Records of rejections that are held back, and records that are not in the store yet.
-        self._rejections, self._unwritten = list[Any](), list[Any]()
-        self._write_failed, self._stopped = False, anyio.Event()
-        self._throttle = Throttle(self._limits.concurrency)
-        self._open_questions = self._render_prompts()
         self._began_at = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
@@ -599,7 +619,7 @@ class LiveRun(GraderRun):
         return n_asked, time.monotonic() - sent_at
 
     async def _answer_open_questions(self) -> None:
-        """Ask one question after another, as one of several workers that share the iterator."""
+        """Ask one question after another, as one of several workers."""
         for question, prompt in self._open_questions:
             await self._ask_and_store(question, prompt)
             if self._summary.stopped:
@@ -613,7 +633,13 @@ class LiveRun(GraderRun):
             n_at_once = _PROMPTS_AT_ONCE
 
     async def _ask_and_store(self, question: Any, prompt: PromptText) -> None:
-        """Ask a question and store the reply or the failure; then ask what the reply left open."""
+        """Ask a question and store the reply or the failure; then ask what the reply left open.
+
+        `facts` become the record's provenance, and are filled as they become known: `attempts`, and
+        of the last attempt `started_at`, `seconds`, tokens and cost; `held_usd`, the money set
+        aside for earlier attempts that may be billed; the facts of the request; `finished_at`; and
+        of a failure `error` and `status`.
+        """
         facts = dict(self._common_facts)
         try:
             reply = await self._ask_with_retries(question, prompt, facts)
@@ -628,9 +654,9 @@ class LiveRun(GraderRun):
             await self._store_failure(question, failure, facts)
         else:
             facts |= self._job.request_facts(question, prompt, reply.request)
-            open_part = self._job.unanswered_part(question, reply)
+            open_part = self._job.prepare_follow_up(question, reply)
             facts["finished_at"] = utc_now()
-            if open_part == question:  # the reply answered nothing: do not count it
+            if open_part == question:  # all of it is asked again: do not count this reply
                 facts[ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
@@ -640,7 +666,7 @@ class LiveRun(GraderRun):
                 await self._ask_and_store(open_part, prompt)
 
     async def _ask_with_retries(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
-        """Return the reply, or raise the last failure; add attempts, times and costs to `facts`."""
+        """Return the reply, or raise the last failure; add to `facts` (see `_ask_and_store`)."""
 
         async def ask_once() -> Reply:
             try:
@@ -683,7 +709,7 @@ class LiveRun(GraderRun):
             if not self._summary.stopped:
                 # The whole reservation counts as spent until a lower cost is known.
                 reserved = spent = await self.reservations.set_aside(request)
-            if self._summary.stopped:
+            if self._summary.stopped:  # before, or by another worker during the wait for money
                 raise Stopped(self._summary.stopped)
             self._summary.requests += 1
             facts["started_at"] = utc_now()
@@ -1093,7 +1119,17 @@ class BatchRun(GraderRun):
                 await self._pause()
 
     async def _collect(self, chunk: Chunk) -> None:
-        """Store the grades of an ended chunk and note the draws that are to be asked again."""
+        """Store the grades of an ended chunk and note the draws that are to be asked again. By a
+        request's result:
+
+        none, or a Transient failure  nothing is stored, all draws are asked again
+        a Stopped failure             nothing is stored, the draws are left to the next run
+        another failure               a grade without a label is stored for each draw
+        a reply                       the draws that it has are stored, the others asked again
+
+        If the study no longer accepts the rubric's text, nothing is asked again, and a reply is
+        stored without its label.
+        """
         results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
         results_by_id = {result.custom_id: result for result in results}
         grades: list[GradeAttempt] = []
@@ -1101,17 +1137,15 @@ class BatchRun(GraderRun):
         for request in chunk.requests:
             result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
             is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
-            draws = draws_of_request(request, rubric) if rubric and is_accepted else None
-            askable = draws or []  # a text that the study no longer accepts is not asked again
+            draws = draws_of_request(request, rubric) if rubric and is_accepted else []
             if result is None or isinstance(result.failure, Transient):
-                to_ask_again += askable
-                continue
-            if isinstance(result.failure, Stopped):  # the unit stays open
+                to_ask_again += draws
+            elif isinstance(result.failure, Stopped):
                 self._summary.stopped = self._summary.stopped or str(result.failure)
-                continue
-            new_grades = self._grades_of_result(chunk, request, result, draws)
-            grades += new_grades
-            to_ask_again += askable[len(new_grades) :]  # draws that the reply did not bring
+            else:
+                new_grades = self._grades_of_result(chunk, request, result, draws)
+                grades += new_grades
+                to_ask_again += draws[len(new_grades) :]
         n_requests = len(chunk.requests)
         are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
         are_all_rejected = bool(grades) and all(are_rejected) and not to_ask_again
@@ -1144,10 +1178,10 @@ class BatchRun(GraderRun):
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came.
-        `accepted_draws`: the request's questions, None if its rubric's text is no longer accepted.
+        `accepted_draws`: the request's questions, none if its rubric's text is no longer accepted.
         """
-        # If the study has lost the rubric, any other will do: the grades get no label, and `asked`
-        # below gives them the name and the hash that were sent.
+        # Questions need a rubric. If the study has lost theirs, they get any other: it is not used,
+        # as the grades get no label, and `asked` gives them the name and the hash that were sent.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         asked: Facts = {"rubric": request.rubric, "rubric_hash": request.rubric_hash}
         draws = accepted_draws or draws_of_request(request, rubric)
@@ -1167,7 +1201,7 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        if accepted_draws is None:
+        if not accepted_draws:
             raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
         else:
@@ -1405,11 +1439,6 @@ class Rounds:
         budget = money.Budget(limits.budget, limits.spent)
         return cls(study, scrubber, limits, budget, ProgressCounter(progress))
 
-    @property
-    def spent(self) -> float:
-        """US dollars spent until now, including for replies that were lost."""
-        return float(self.budget.spent)
-
     def grade(
         self,
         gradings: Sequence[tuple[str, GradingOptions]],
@@ -1424,6 +1453,7 @@ class Rounds:
             group = tasks[start : start + concurrency]
             n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
             limits = replace(self.limits, concurrency=concurrency // n_busy)
+            # The copy shares this run's budget, progress and summaries.
             replace(self, limits=limits).collect(group, on_ready)
             if self.budget.exhausted:
                 break
@@ -1869,7 +1899,6 @@ def forecast_responses(
 def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
     """Return a subject's name: the model, and the options with which it was asked, if any.
 
-    >>> from evenhand.graders.providers import parse_spec
     >>> _subject_name(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
     'anthropic:m#system-213c22ed#effort-low'
     """
