@@ -71,24 +71,22 @@ Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
+    """The progress of a batch."""
 
     ended: bool
     done: int
     total: int
-    failed: str = ""
+    failed: str = ""  # why the provider rejected the batch as a whole, if it did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """A line of a batch's results: the reply in `body`, or the `failure` that a live request would
-    have raised. A request that expired or was canceled is Transient.
-    """
+    """A line of a batch's results: a reply or a failure."""
 
     custom_id: str
-    body: Json | None = None
+    body: Json | None = None  # the reply
     request_id: str = ""
-    failure: GraderFailure | None = None
+    failure: GraderFailure | None = None  # as a live request; expired or canceled: Transient
 
 
 class _Batches:
@@ -301,14 +299,12 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 # ---- one grader ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answered request, as finally sent, with an outcome for each draw (answer) that came.
-    `charged` is the cost in US dollars that a gateway reported, if any.
-    """
+    """An answered request."""
 
-    request: Json
+    request: Json  # as finally sent
     request_id: str
-    outcomes: Sequence[Outcome]
-    charged: float | None = None
+    outcomes: Sequence[Outcome]  # one for each draw (answer) that came
+    charged: float | None = None  # US dollars, if a gateway reported the cost
 
     @property
     def outcome(self) -> Outcome:
@@ -318,15 +314,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt to send, for several `draws` if `Grader.draws_at_once` allows them. Without a rubric
-    the reply is read as a text. If `constrained`, the server is asked to restrict the answer to the
-    rubric's keys.
-    """
+    """A prompt to send."""
 
     prompt: PromptText
-    rubric: Rubric | None = None
-    draws: int = 1
-    constrained: bool = False
+    rubric: Rubric | None = None  # None: the reply is read as a text
+    draws: int = 1  # as far as `Grader.draws_at_once` allows several
+    constrained: bool = False  # asks the server to restrict the answer to the rubric's keys
 
 
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
@@ -336,15 +329,13 @@ and raises an exception if the request must not be sent."""
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The arguments of `open_grader`: the model, its settings, and the seconds that a request may
-    take. `no_reasoning` is True for a model known to give probabilities only without reasoning.
-    """
+    """The arguments of `open_grader`."""
 
-    spec: GraderSpec
+    spec: GraderSpec  # the model
     settings: GraderSettings
     scrubber: Scrubber
-    timeout: float
-    no_reasoning: bool = False
+    timeout: float  # seconds that a request may take
+    no_reasoning: bool = False  # True if the model gives probabilities only without reasoning
 
 
 class Grader:

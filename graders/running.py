@@ -2,7 +2,6 @@
 requests and costs, without network or key.
 
 A run is a `Rounds`: its graders share one budget, one set of limits and one display of progress.
-
 Read in this order. `ProgressCounter` and `GraderSummary` count a run's grades. `Reservations` sets
 money of the budget aside for a request. `Job` turns questions into requests and replies into stored
 records. `LiveRun` asks one grader with concurrent requests, `BatchRun` by the provider's batch
@@ -156,20 +155,16 @@ class ProgressCounter:
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """One grader's part of a run, counted in grades and updated as they come. `already` is the
-    number of grades before this run, `planned` of those to be collected. `unscored` counts grades
-    without a label by reason, `without_probabilities` labels that should have had them. `stopped`
-    is the reason for an early end, or "".
-    """
+    """One grader's part of a run, counted in grades and updated as they come."""
 
     rater_id: str
-    already: int
-    planned: int
-    scored: int = 0
-    without_probabilities: int = 0
-    unscored: Counter[str] = field(default_factory=Counter)
+    already: int  # grades before this run
+    planned: int  # grades to be collected
+    scored: int = 0  # grades with a label
+    without_probabilities: int = 0  # labels that should have had some
+    unscored: Counter[str] = field(default_factory=Counter)  # grades without a label, by reason
     requests: int = 0
-    stopped: str = ""
+    stopped: str = ""  # the reason for an early end
     warnings: tuple[str, ...] = ()
 
     @property
@@ -1353,14 +1348,11 @@ _QUESTIONS_AT_ONCE = 500  # questions whose texts are read from the store togeth
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The summary of a run, by grader, in the order in which the graders were named. `over_budget`
-    is True if it ended because the next request might have cost more than was left; `spent` is in
-    US dollars, with what was spent before.
-    """
+    """The summary of a run."""
 
-    graders: tuple[GraderSummary, ...]
-    over_budget: bool = False
-    spent: Decimal = Decimal(0)
+    graders: tuple[GraderSummary, ...]  # in the order in which they were named
+    over_budget: bool = False  # it ended because the next request might have cost too much
+    spent: Decimal = Decimal(0)  # US dollars, with what was spent before
 
     @property
     def scored(self) -> int:
@@ -1608,19 +1600,17 @@ _REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """The forecast of one grader's part of a run. `already` questions are graded, `new` are to be
-    asked. `cost` in US dollars is a range, from answers of one token to the most that all requests
-    could cost, or None if no price is known. `expected` is the likely cost, and `basis` a sentence
-    on the assumption behind it. `sample` is the first prompt.
+    """The forecast of one grader's part of a run. Costs are in US dollars. `cost` is a range, from
+    answers of one token to the most that all requests could cost; None if no price is known.
     """
 
     rater_id: str
-    already: int
-    new: int
+    already: int  # questions that are graded
+    new: int  # questions to be asked
     cost: tuple[float, float] | None = None
-    expected: float | None = None
-    basis: str = ""
-    sample: PromptText | None = None
+    expected: float | None = None  # the likely cost
+    basis: str = ""  # a sentence on the assumption behind it
+    sample: PromptText | None = None  # the first prompt
     warnings: tuple[str, ...] = ()
 
     def remaining(self, answered: int) -> GraderForecast:
@@ -1641,16 +1631,13 @@ _REPLY_SECONDS = 10  # assumed seconds for a reply
 
 @dataclass(frozen=True)
 class Forecast:
-    """The forecast of a run of several `steps`: (kind of request, named as in `texts.toml`; its
-    forecast). `work` are sentences on the annotators' work, `spent` are US dollars spent before.
-    With `batch` the steps named "grades" are asked in batches.
-    """
+    """The forecast of a run of several steps."""
 
-    steps: Sequence[tuple[str, GraderForecast]]
-    work: Sequence[str]
-    spent: float
+    steps: Sequence[tuple[str, GraderForecast]]  # each with the kind of its requests
+    work: Sequence[str]  # sentences on the annotators' work
+    spent: float  # US dollars spent before
     concurrency: int
-    batch: bool = False
+    batch: bool = False  # True if the steps named "grades" are asked in batches
 
     @cached_property
     def total(self) -> GraderForecast:
@@ -1799,14 +1786,12 @@ _PromptKey = tuple[str, str]  # (pair id, side)
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The summary of a run that collected responses. `added` is the number of responses that it
-    added to the study (whole pairs only), `spent` the US dollars spent by its end.
-    """
+    """The summary of a run that collected responses."""
 
     run: GraderSummary
-    added: int
+    added: int  # responses that it added to the study: whole pairs only
     over_budget: bool
-    spent: Decimal
+    spent: Decimal  # US dollars, by its end
 
     @property
     def line(self) -> str:
