@@ -4,9 +4,8 @@ Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' b
 `Grader` is the interface of a run to any model; `client_options` and `http_client` connect it: the
 SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
 to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
-OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own. What a
-compatible server takes is found out by trying: a `Shape` is a set of parameters, `adapt` changes it
-after a complaint, and `Probing` looks for one that brings token probabilities.
+OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own. Which
+parameters (`Shape`) a compatible server takes is found out by trying (`adapt`, `Probing`).
 
 A *refusal* is a model's: it declines to answer. A *rejection* is a server's: it does not take a
 request, a parameter or a constraint, and raises `Rejected` if nothing else can be tried.
@@ -362,9 +361,7 @@ class Grader:
 
     @property
     def settled(self) -> bool:
-        """False while the next question tries another way to ask the model (a trial of `Probing`):
-        questions then go one at a time.
-        """
+        """False if the next request is to try another shape: questions then go one at a time."""
         return True
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
@@ -417,7 +414,6 @@ class Grader:
         return response
 
     async def close(self) -> None:
-        """Close the client."""
         await self._client.close()
 
     def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
@@ -539,9 +535,8 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
 
 
 def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Return a socket that sends a keep-alive probe every minute: routers drop idle connections,
-    and a long answer would then be billed but never come.
-    """
+    """Return a socket that sends a keep-alive probe every minute."""
+    # Routers drop idle connections, and a long answer would then be billed but never come.
     family, socket_type, protocol, *_ = address
     connection = socket.socket(family, socket_type, protocol)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -868,8 +863,7 @@ def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
     return [*parts, {"type": "text", "text": prompt.user}] if parts else prompt.user
 
 
-HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
-"""The fields of a shape that asks for a label without probabilities."""
+HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}  # of a shape: no probabilities
 
 
 def build_chat_request(
@@ -921,8 +915,8 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     """
     complaint = complaint.casefold()
     exceeds_limit = bool(_EXCESS.search(complaint))  # the value is rejected, not the parameter
-    # The first test that applies counts. A complaint about logprobs may also name the effort that
-    # prevents them: the effort is changed first, since that may keep probabilities.
+    # The first test that applies counts: too many `top_logprobs` before logprobs as such, and these
+    # before the effort that prevents them, since another effort may keep probabilities.
     if shape.draws and _ABOUT_DRAWS.search(complaint):
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
@@ -964,7 +958,7 @@ def is_openai(spec: GraderSpec) -> bool:
     return spec.provider == "openai" and spec.endpoint.is_own
 
 
-_TRIAL_FACTOR = 4  # rejected trials follow reply 1, 4, 16, ...: at most 6 in 1,000 requests
+_TRIAL_FACTOR = 4  # trials follow replies 1, 4, 16, ...: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
 
 
@@ -976,10 +970,7 @@ class Probing:
     - A reply has a label, but silently no probabilities, perhaps because the model reasoned. One
       trial switches reasoning off.
     - A server has rejected probabilities, and `shape` now asks for a label alone. As this may have
-      been temporary, the next request is a trial, then a later one after each rejected trial.
-
-    If a server always rejects probabilities, requests 1, 2, 5, 17, ... ask for them, all but the
-    first as trials. If it then takes number 17, that shape is sent from then on.
+      been temporary, later requests are trials: numbers 2, 5, 17, ... as long as each is rejected.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -1010,9 +1001,7 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Choose the next shapes after a reply. `sent_shape` was sent first, `final_shape` is the
-        one that the server took, perhaps after rejections.
-        """
+        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape
@@ -1131,7 +1120,7 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
     return openai.AsyncOpenAI(api_key=key_for(spec) or _NO_KEY, **options)
 
 
-_MAX_LOST = 2  # times that a prompt is asked again although its probabilities were rejected
+_MAX_LOST = 2  # times that a prompt is asked again after a rejection of its probabilities
 _UNRELATED_STATUSES = (None, 408, 409, 429)  # not due to parameters; None: no response came
 
 
@@ -1177,8 +1166,7 @@ class OpenAIGrader(Grader):
         if asked.constrained:  # whatever the method
             return await self._ask_constrained(asked, before_sending)
         trial, usual_shape = self._probing.take_trial(), self._probing.shape
-        sent_shape = trial or usual_shape
-        fallback = usual_shape if trial else None
+        sent_shape, fallback = (trial, usual_shape) if trial else (usual_shape, None)
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, asked, before_sending)
             reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
@@ -1212,11 +1200,10 @@ class OpenAIGrader(Grader):
         """Send a request until the server takes it, each time in the shape that the last complaint
         suggests, or that `_shape_after` returns for it. A shape on trial has a `fallback`:
 
-        suggested shape                 next, if on trial   next, if not
-        asks for probabilities          suggested           suggested
-        asks for none                   fallback            suggested
-        none: no parameter is at fault  fallback            the failure is raised
-        none, and not a rejection       the failure is raised
+        suggested shape                 next after a trial            next after another shape
+        asks for probabilities          suggested                     suggested
+        asks for none                   fallback                      suggested
+        none: no parameter is at fault  fallback if rejected, or raise  raise
         """
         from openai import APIStatusError
 

@@ -174,7 +174,6 @@ class GraderSummary:
 
 
 # ---- reservations -------------------------------------------------------------------------------
-
 MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
 _LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
@@ -261,8 +260,6 @@ def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) 
 
 
 # ---- grades -------------------------------------------------------------------------------------
-
-
 def grade_key(identity: Json, request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
     hash covers the final request, the service it went to (the client's `identity`), the prompt's
@@ -335,7 +332,6 @@ def grade_of(
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
-
 _TOOL = f"evenhand {__version__}"
 
 
@@ -363,11 +359,9 @@ class Job:
         return iter(self.prompts_by_question)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        """Return the prompts of these questions."""
         return [self.prompts_by_question[question] for question in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
-        """Ask a question and return the reply."""
         return await self.grader.ask(Ask(prompt), before)
 
     def prepare_follow_up(self, question: Any, reply: Reply) -> Any:
@@ -400,10 +394,10 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 
 class GradeJob(Job):
-    """The open questions of one grader. What the base class calls a question is here a list of
-    draws of one prompt (`draws`). One request asks for all of them if the grader can give several,
-    so that the prompt is paid once. Prompts are rendered and records made by this class's methods:
-    it has no `prompts_by_question`, `make_record` or `common_facts`.
+    """The open questions of one grader. `draws`, which the base class calls a question, is a list
+    of draws of one prompt. One request asks for all of them if the grader can give several, so that
+    the prompt is paid once. There is no `prompts_by_question`, `make_record` or `common_facts`:
+    methods of this class render prompts and make records.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -443,13 +437,12 @@ class GradeJob(Job):
         """Return the draws that did not come. If the first answer could not be read, return all
         draws, and note that `ask` is to constrain the answer to the rubric's keys; only once.
         """
-        first_draw, method = draws[0], self.grader.settings.method
+        first, method = draws[0], self.grader.settings.method
         is_unreadable = reply.outcome.unscored_reason == "unparseable"
-        asks_for_key = method in ("label", "logprobs") and first_draw.rubric.prompt is None
-        was_constrained = first_draw in self._constrained
-        can_constrain = not was_constrained and self.grader.can_constrain(reply.request)
+        asks_for_key = method in ("label", "logprobs") and first.rubric.prompt is None
+        can_constrain = first not in self._constrained and self.grader.can_constrain(reply.request)
         if is_unreadable and asks_for_key and can_constrain:
-            self._constrained.add(first_draw)
+            self._constrained.add(first)
             return draws
         return draws[len(reply.outcomes) :]
 
@@ -506,7 +499,6 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
 
 
 # ---- live ---------------------------------------------------------------------------------------
-
 FAILURES_IN_A_ROW = 10  # failed requests that stop a grader: the units are not at fault
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
 _MAX_START_SECONDS = 2.0  # over which the workers start
@@ -520,9 +512,8 @@ _BUSY_FACTOR = 0.75  # by which the limit on concurrent requests falls when the 
 
 
 class GraderRun:
-    """One grader's part of a run, asked live or by batches. Its counts go into `summary`. `rounds`
-    is the run: besides `limits`, `budget` and `progress` it has two methods, `scrubbed` to remove
-    secrets from records, and `count` to count stored records in the summary.
+    """One grader's part of a run (`rounds`), live or by batches, with its counts in `summary`.
+    `rounds.scrubbed` removes secrets from records, `rounds.count` adds stored ones to the counts.
     """
 
     def __init__(
@@ -554,20 +545,19 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests, once. A request that the
-    server rejects may be the unit's fault or the grader's, which the next reply shows: its record
-    is held back until then (see `_take_rejections`).
+    """Asks one model all of its open questions with concurrent requests. The record of a rejected
+    request is held back until a reply shows that the grader is not at fault (`_take_rejections`).
     """
 
     def __init__(
         self, job: Job, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
     ) -> None:
         super().__init__(job, rounds, summary, tariff)
-        self._n_under_way = self._n_replies = 0  # requests sent, and those answered
-        self._failed_in_a_row = 0  # requests since the last reply
-        self._rejections: list[Any] = []  # records that are held back
+        self._n_under_way = self._n_replies = 0  # requests under way, and those answered
+        self._failed_in_a_row = 0  # failed requests since the last reply
+        self._rejections: list[Any] = []  # records of rejections that are held back
         self._unwritten: list[Any] = []  # records that are not in the store yet
-        self._write_failed = False
+        self._write_failed = False  # for the last write
         self._stopped = anyio.Event()  # ends pauses
         self._throttle = Throttle(self._limits.concurrency)
         self._open_questions = self._render_prompts()  # an iterator that all workers share
@@ -629,11 +619,9 @@ class LiveRun(GraderRun):
 
     async def _ask_and_store(self, question: Any, prompt: PromptText) -> None:
         """Ask a question and store the reply or the failure; then ask what the reply left open.
-
-        `facts` become the record's provenance, and are filled as they become known: `attempts`, and
-        of the last attempt `started_at`, `seconds`, tokens and cost; `held_usd`, the money set
-        aside for earlier attempts that may be billed; the facts of the request; `finished_at`; and
-        of a failure `error` and `status`.
+        `facts` are the record's provenance, filled on the way: `attempts`; `started_at`, `seconds`,
+        tokens and cost of the last one; `held_usd`, US dollars for attempts that may be billed
+        although no reply came; the request's facts; `finished_at`; a failure's `error`, `status`.
         """
         facts = dict(self._common_facts)
         try:
@@ -774,25 +762,23 @@ class LiveRun(GraderRun):
         await self._commit(self._take_rejections())
 
     async def _commit(self, records: list[Any]) -> None:
-        """Store records, in one write with those of replies that come at the same time."""
+        """Store records, in one write with those of replies that come at the same time. The event
+        loop's thread writes: a second thread would wait for its turn at every step of the database,
+        which with SQLite takes ten times as long. A slow store holds up all requests, but replies
+        that come meanwhile share the next write.
+        """
         self._unwritten += self._rounds.scrubbed(records)
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
             await anyio.lowlevel.checkpoint()  # lets other replies add their records
-            if self._unwritten and not self._write_failed:
-                self._write_records()
-
-    def _write_records(self) -> None:
-        """Store all unwritten records, in the event loop's thread. A second thread would wait for
-        its turn at every step of the database, which with SQLite takes ten times as long. A slow
-        store holds up all requests, but replies that come meanwhile share the next write.
-        """
-        try:
-            self._job.store(self._unwritten)
-        except BaseException:
-            self._write_failed = True  # the other workers need not fail as well
-            raise
-        written_records, self._unwritten = self._unwritten, []
-        self._rounds.count(written_records, self._summary)
+            if not self._unwritten or self._write_failed:
+                return
+            try:
+                self._job.store(self._unwritten)
+            except BaseException:
+                self._write_failed = True  # the other workers need not fail as well
+                raise
+            written_records, self._unwritten = self._unwritten, []
+            self._rounds.count(written_records, self._summary)
 
     def _stop(self, reason: str) -> None:
         """Stop the grader; the first reason counts."""
@@ -844,9 +830,8 @@ def run_side_by_side(runs: Sequence[LiveRun | BatchRun], progress: ProgressCount
 
 
 class Throttle:
-    """A limit on concurrent requests. It falls by a quarter when the server is too busy for a
-    request, unless that was sent before the last fall, and rises by one, up to `max_limit`, after
-    as many replies as the limit.
+    """A limit on concurrent requests. It falls by a quarter when the server is too busy for one
+    sent since the last fall, and rises by one, up to `max_limit`, after as many replies as itself.
     """
 
     def __init__(self, max_limit: int) -> None:
@@ -857,7 +842,6 @@ class Throttle:
 
     @property
     def limit(self) -> int:
-        """The limit now."""
         return int(self._limiter.total_tokens)
 
     @asynccontextmanager
@@ -882,7 +866,6 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-
 _POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
@@ -964,8 +947,7 @@ class BatchRun(GraderRun):
             if not open_draws or self._summary.stopped:
                 return
         facts = {"error": f"no readable reply in {replies.ATTEMPTS} batches"}
-        grades_of = self._job.records_of_failure
-        failed = [grade for draw in open_draws for grade in grades_of([draw], _NO_REPLY, facts)]
+        failed = self._job.records_of_failure(open_draws, _NO_REPLY, facts)
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
 
@@ -1076,23 +1058,19 @@ class BatchRun(GraderRun):
 
     async def _send_chunk(self, chunk: Chunk, bodies_by_id: list[tuple[str, Facts]]) -> str:
         """Send a chunk and return its batch id; look for the batch before sending it again."""
-        attempts = 0
-
-        async def submit_once() -> str:
-            nonlocal attempts
-            attempts += 1
-            if attempts > 1:
-                batch_id = await self._service.find(chunk, self._journal.known_batches())
-                if batch_id is not None:
-                    return batch_id
-            try:
-                return await self._service.submit(chunk.chunk, bodies_by_id)
-            except GraderFailure as failure:
-                if not isinstance(failure, Transient):
-                    self._journal.abandoned(chunk.chunk)
-                raise
-
-        return await self._call_with_retries(submit_once)
+        async for attempt in self._retrying(anyio.sleep):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    batch_id = await self._service.find(chunk, self._journal.known_batches())
+                    if batch_id is not None:
+                        return batch_id
+                try:
+                    return await self._service.submit(chunk.chunk, bodies_by_id)
+                except GraderFailure as failure:
+                    if not isinstance(failure, Transient):
+                        self._journal.abandoned(chunk.chunk)
+                    raise
+        raise AssertionError("retrying ends with a result or an error")
 
     async def _collect_all(self, chunks: list[Chunk]) -> None:
         """Wait until every chunk has ended, and store the grades of each as soon as it has."""
@@ -1114,16 +1092,8 @@ class BatchRun(GraderRun):
                 await self._pause()
 
     async def _collect(self, chunk: Chunk) -> None:
-        """Store the grades of an ended chunk and note the draws that are to be asked again. By a
-        request's result:
-
-        none, or a Transient failure  nothing is stored, all draws are asked again
-        a Stopped failure             nothing is stored, the draws are left to the next run
-        another failure               a grade without a label is stored for each draw
-        a reply                       the draws that it has are stored, the others asked again
-
-        If the study no longer accepts the rubric's text, nothing is asked again, and a reply is
-        stored without its label.
+        """Store the grades of an ended chunk, and note the draws that are to be asked again. If the
+        study no longer accepts the rubric's text, none are, and a reply is stored without a label.
         """
         results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
         results_by_id = {result.custom_id: result for result in results}
@@ -1135,12 +1105,12 @@ class BatchRun(GraderRun):
             draws = draws_of_request(request, rubric) if rubric and is_accepted else []
             if result is None or isinstance(result.failure, Transient):
                 to_ask_again += draws
-            elif isinstance(result.failure, Stopped):
+            elif isinstance(result.failure, Stopped):  # nothing is stored: the next run asks
                 self._summary.stopped = self._summary.stopped or str(result.failure)
-            else:
+            else:  # a reply, or a failure that is stored for each draw as a grade without a label
                 new_grades = self._grades_of_result(chunk, request, result, draws)
                 grades += new_grades
-                to_ask_again += draws[len(new_grades) :]
+                to_ask_again += draws[len(new_grades) :]  # those that the reply did not bring
         n_requests = len(chunk.requests)
         are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
         are_all_rejected = bool(grades) and all(are_rejected) and not to_ask_again
@@ -1170,7 +1140,7 @@ class BatchRun(GraderRun):
         return Decimal(str(round(math.fsum(costs), 9)))
 
     def _grades_of_result(
-        self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came.
         `accepted_draws`: the request's questions, none if its rubric's text is no longer accepted.
@@ -1196,11 +1166,11 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        if not accepted_draws:
+        if accepted_draws:
+            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
+        else:
             raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
-        else:
-            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
         usual_request = self._grader.request(PromptText(system="", user=""))  # for its limit
@@ -1252,7 +1222,6 @@ def draws_of_request(request: BatchRequest, rubric: Rubric) -> Draws:
 
 
 # ---- one runner at a time -----------------------------------------------------------------------
-
 _LOCK_NAME = ".grading.lock"
 
 
@@ -1341,7 +1310,6 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
 
 
 # ---- grading ------------------------------------------------------------------------------------
-
 _DEFAULT_OPTIONS, _DEFAULT_LIMITS = GradingOptions(), RequestLimits()
 _QUESTIONS_AT_ONCE = 500  # questions whose texts are read from the store together
 
@@ -1411,18 +1379,16 @@ def grade(
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A run in one or more rounds of requests to a study's models, which share one budget and one
-    summary for each grader. The caller holds `only_runner`; `batch` and `cancel` are as in `grade`.
-    """
+    """A run in rounds of requests to a study's models. The caller holds `only_runner`."""
 
     study: Study
     scrubber: Scrubber
     limits: RequestLimits
-    budget: money.Budget
+    budget: money.Budget  # of all rounds
     progress: ProgressCounter
-    batch: bool = False
+    batch: bool = False  # this and the next as in `grade`
     cancel: bool = False
-    summaries: dict[str, GraderSummary] = field(default_factory=dict)
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)  # by grader, of all rounds
 
     @classmethod
     def begin(cls, study: Study, limits: RequestLimits, progress: Progress | None = None) -> Rounds:
@@ -1496,8 +1462,7 @@ class Rounds:
             grades = []
             for question, values in zip(chunk, self.study.values_of(chunk), strict=True):
                 outcome = graders[question.rubric.name].grade(values)
-                provenance = facts | outcome.evidence
-                grades.append(grade_of(task.rater_id, question, outcome, provenance=provenance))
+                grades.append(grade_of(task.rater_id, question, outcome, facts | outcome.evidence))
             self.study.store.add_grades(grades)
             self.count(grades, summary)
 
@@ -1592,7 +1557,6 @@ def check_ready(
 
 
 # ---- what a run would ask and cost --------------------------------------------------------------
-
 _MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
 _ANSWER_TOKENS = 20  # tokens of an answer without thinking
 _REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
@@ -1600,14 +1564,12 @@ _REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """The forecast of one grader's part of a run. Costs are in US dollars. `cost` is a range, from
-    answers of one token to the most that all requests could cost; None if no price is known.
-    """
+    """The forecast of one grader's part of a run, with costs in US dollars."""
 
     rater_id: str
     already: int  # questions that are graded
     new: int  # questions to be asked
-    cost: tuple[float, float] | None = None
+    cost: tuple[float, float] | None = None  # least, with answers of one token, and most, if known
     expected: float | None = None  # the likely cost
     basis: str = ""  # a sentence on the assumption behind it
     sample: PromptText | None = None  # the first prompt
@@ -1747,9 +1709,7 @@ def priced_forecast(
 
 
 def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
-    """Return the mean tokens of this grader's earlier requests or, if there are none, the tokens
-    assumed for an answer; and a sentence that says which.
-    """
+    """Return mean tokens of earlier requests, else assumed ones, and a sentence that says which."""
     all_totals = grade_totals(study.store)
     is_grader = all_totals["rater_id"] == task.rater_id
     totals = all_totals[is_grader & (all_totals["tokens_input"] > 0)]
@@ -1778,7 +1738,6 @@ def _prompts_to_price(
 
 
 # ---- responses of models ------------------------------------------------------------------------
-
 USUAL_WORDS = 500  # words of a response, for forecasts
 _RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
 _PromptKey = tuple[str, str]  # (pair id, side)
@@ -1837,7 +1796,6 @@ def respond(
         summary = run.extend_summary(subject, len(prompts) - len(open_prompts), len(open_prompts))
 
         def make_record(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
-            """Return the record of a response to a prompt, or of the reason why there is none."""
             pair, side = key
             record = partial(ResponseAttempt, subject=subject, pair_id=pair, side=side)
             if isinstance(reply, str):
@@ -1908,7 +1866,6 @@ def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
 
 
 # ---- proposals ----------------------------------------------------------------------------------
-
 _PROPOSAL_TOKENS = 800  # tokens of a usual proposal
 
 

@@ -9,11 +9,11 @@ Each comparison on *prove* is a *reading*, which spends a part of the test's err
 the same labels and grades again is no new reading. A *look* is an interim analysis of the study:
 readings and looks are numbered apart, and `rule.looks` limits the number of either.
 
-`Trial` holds the split labels and the candidates, `_Selection` proposes and chooses candidates from
-stored grades, `_Run` does so with requests for missing grades, and tests the best. `Improvement` is
-the result. Grades are stored like any others, so the same command continues a run that was killed
-or ran out of money. Before any request, a `_Selection` finds out whether an earlier run has got as
-far as a choice. If not, requests are sent only if some gain could be shown (`check_provable`).
+`Trial` holds the split labels and the candidates. `_Selection` proposes and chooses candidates from
+stored grades; `_Run` also requests missing grades, and tests the best. `Improvement` is the result.
+Grades are stored like any others, so the same command continues a run that was killed or ran out of
+money. If stored grades do not lead to a choice, `check_provable` asks whether any gain could be
+shown before a request is sent.
 """
 
 import difflib
@@ -59,12 +59,10 @@ AUDITED = 20  # units of an injection audit; eight suffice to find a grader that
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
-    """The user's options. If the old grader's labels were imported, the first of the other graders
-    is asked with new prompts in its place.
-    """
+    """The user's options."""
 
     rubric: str
-    grader: str  # the old one
+    grader: str  # the old one, asked with new prompts; if it was imported, the first other one is
     grading: GradingOptions = field(default_factory=GradingOptions)  # of all graders
     candidates: Path | None = None  # a folder of grader prompts made elsewhere
     other_graders: Sequence[str] = ()  # to try as they are
@@ -95,7 +93,7 @@ class Candidate:
 @dataclass(repr=False)
 class Improvement(Printable):
     """The result of `improve`. There is no test (`gain`) if no candidate was chosen, its `chance`
-    of success was too small, if no error rate was left, or if the candidate failed its audit.
+    of success was too small, no error rate was left, or it failed its injection audit.
     """
 
     rubric: str
@@ -247,9 +245,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 
     forecasts = forecasts_of(trial.old, [*learn, *choose, *prove]) + proposal_forecasts
     for index, candidate in enumerate(trial.candidates):
-        clusters = choose[: last_sizes[index]]
-        if index == 0:
-            clusters = [*clusters, *prove]
+        clusters = choose[: last_sizes[index]] + (prove if index == 0 else [])
         if candidate in known_candidates:
             forecasts += forecasts_of(candidate, clusters)
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
@@ -278,9 +274,8 @@ def _last_round_sizes(n_clusters: int, n_candidates: int) -> list[int]:
 
 class Trial:
     """A study's labels on one rubric, split, with the old grader and, unless `with_candidates` is
-    false, the candidates. `rule` has the settings of the verdict. Raises InputError as `improve`
-    does. Annotators' labels are those at the start; later ones wait for the next run. From the
-    stored ratings to the labels that are compared:
+    false, the candidates. Raises InputError as `improve` does. Annotators' labels are those at the
+    start; later ones wait for the next run. From the stored ratings to the labels compared:
 
     _initial_ratings    all ratings on the rubric at the start
     _counted_ratings()  annotators' of these and graders' at present, if an analysis counts them
@@ -298,7 +293,7 @@ class Trial:
         self.rubric = study.rubrics[options.rubric]
         if not self.rubric.kind.is_single:
             raise InputError(written("improve.several", rubric=self.rubric.name))
-        # What the grading needs.
+        # Each group needs those above it. First what asks the graders.
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
         ratings = study.ratings()
         self._initial_ratings = ratings[ratings["rubric"] == self.rubric.name]
@@ -308,7 +303,7 @@ class Trial:
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
         self._check_proposals()
-        # What `ratings` needs.
+        # What `ratings()` counts, and by what clusters.
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Grades that chose an earlier winner are withheld from reports, but count here: the test
@@ -316,7 +311,7 @@ class Trial:
         self._scale = replace(dataset.scales[self.rubric.name], withheld={})
         scales = {self.rubric.name: self._scale}
         self._dataset = replace(dataset, ratings=self._initial_ratings, scales=scales)
-        self.rule = dataset.decision
+        self.rule = dataset.decision  # the settings of the verdict
         self.cluster_of_unit = clusters_of(dataset)
         # The split.
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
@@ -344,17 +339,6 @@ class Trial:
                 return next(iter(self._options.other_graders), "")
         return old
 
-    def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
-        """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
-        rule, rubric, stored = self.rule, self.rubric.name, self._stored_parts
-        strata = versions.strata_of(ratings, self.cluster_of_unit)
-        majority = versions.majority_label(ratings)
-        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
-        if needed and not stored:
-            figures = {"have": len(strata), "needed": needed}
-            raise InputError(written("improve.too_few", rubric=rubric, **figures))
-        return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
-
     def _check_proposals(self) -> None:
         """Raise InputError if the proposals that are asked for cannot be made."""
         if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
@@ -365,6 +349,17 @@ class Trial:
             running.parse_proposer(self.study, self.proposer)
             if find_spec("gepa") is None:
                 raise InputError(written("improve.no_gepa"))
+
+    def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
+        """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
+        rule, rubric, stored = self.rule, self.rubric.name, self._stored_parts
+        strata = versions.strata_of(ratings, self.cluster_of_unit)
+        majority = versions.majority_label(ratings)
+        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
+        if needed and not stored:
+            figures = {"have": len(strata), "needed": needed}
+            raise InputError(written("improve.too_few", rubric=rubric, **figures))
+        return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
 
     def _old_grader(self) -> Candidate:
         """Return the old grader, under the rater id of its stored labels."""
@@ -410,28 +405,6 @@ class Trial:
         (task,) = running.plan_tasks(self.study, [(grader, grading)])
         return Candidate(task.rater_id, origin, grader, grading)
 
-    def _counted_ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: annotators' at the start, graders' at present."""
-        ratings = self.study.ratings()
-        is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
-        human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
-        ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
-        ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
-        return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
-
-    def units_to_learn(self) -> list[suggestions.LearnUnit]:
-        """Return the units of *learn*, with labels of annotators alone and of the old grader."""
-        clusters, old = self.clusters_in("learn"), self.old.rater_id
-        ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
-        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
-
-    def gepa_input(self) -> suggestions.GepaInput:
-        """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
-        prompt = self.old.grading.prompt
-        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
-        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
-        return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
-
     def add(self, proposed: suggestions.Proposals) -> None:
         """Add a candidate for each set of proposed instructions, in place of any earlier ones."""
         candidates = [self.reworded(entry.instructions, entry.origin) for entry in proposed.to_try]
@@ -449,6 +422,28 @@ class Trial:
         """Return True if a candidate's prompt is neither the rubric's (None) nor the old one's."""
         return candidate.grading.prompt not in (None, self.old.grading.prompt)
 
+    def clusters_in(self, part: Part) -> list[str]:
+        """Return the labelled clusters of a part, in the order in which they are used."""
+        clusters = [cluster for cluster in self.units_by_cluster if self.parts[cluster] == part]
+        return versions.hash_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
+
+    def units_in(self, clusters: Collection[str]) -> set[str]:
+        """Return the labelled units of these clusters."""
+        return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
+
+    def gradings_of(self, candidate: Candidate, clusters: Sequence[str]) -> list[Grading]:
+        """Return a candidate with its options on these clusters; [] if its labels were imported."""
+        return [] if candidate.is_imported else [candidate.grading_of(self.units_in(clusters))]
+
+    def _counted_ratings(self) -> pd.DataFrame:
+        """Return the rubric's ratings that count: annotators' at the start, graders' at present."""
+        ratings = self.study.ratings()
+        is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
+        human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
+        ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
+        ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
+        return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
+
     def ratings(self) -> pd.DataFrame:
         """Return the ratings that count; a declared reference rater replaces annotators."""
         ratings = self._counted_ratings()
@@ -459,11 +454,55 @@ class Trial:
             ratings = ratings.assign(rater_kind=kinds)[~is_replaced]
         return ratings
 
+    def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of annotators and these graders on these clusters."""
+        ratings = self.ratings()
+        is_rater = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(rater_ids))
+        return ratings[is_rater & ratings["unit_id"].isin(self.units_in(clusters))]
+
+    def labels_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> LabelMatrix:
+        """Return the labels of annotators and these graders on these clusters alone."""
+        ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
+        cluster_ids = [self.cluster_of_unit[unit] for unit in units]
+        table = pd.DataFrame({"unit_id": units, "cluster_id": cluster_ids})
+        all_units = self._dataset.units.set_index("unit_id")
+        if INCLUSION in all_units:  # units were sampled with unequal probabilities
+            table[INCLUSION] = table["unit_id"].map(all_units[INCLUSION])
+        combined = combine_readings(ratings, self._scale)
+        return encode(combined, self._scale, with_weights(table, ratings))
+
+    def grades_of(self, rater_id: str, clusters: Collection[str]) -> dict[str, str]:
+        """Return a grader's combined labels by unit, as they are compared with annotators'."""
+        ratings = self._ratings_of([rater_id], clusters)
+        combined = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
+        return {
+            combined.units[unit_code]: self._scale.categories[code]
+            for unit_code, code in zip(combined.unit, combined.code, strict=True)
+            if code >= 0  # -1: no label
+        }
+
+    def labels_outside_test(self) -> LabelMatrix:
+        """Return the labels of annotators and the old grader on *learn* and *choose*."""
+        clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
+        return self.labels_of([self.old.rater_id], clusters)
+
+    def units_to_learn(self) -> list[suggestions.LearnUnit]:
+        """Return the units of *learn*, with labels of annotators alone and of the old grader."""
+        clusters, old = self.clusters_in("learn"), self.old.rater_id
+        ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
+        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
+
+    def gepa_input(self) -> suggestions.GepaInput:
+        """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
+        prompt = self.old.grading.prompt
+        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
+        return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
+
     def note_parts(self, done_by: str) -> None:
         """Store the parts of clusters that had none."""
         stored, column = self._stored_parts, self._dataset.settings.cluster
-        new_parts = {name: part for name, part in self.parts.items() if name not in stored}
-        if new_parts:
+        if new_parts := {name: part for name, part in self.parts.items() if name not in stored}:
             log.note_parts(self.study.store, self.rubric.name, new_parts, column, done_by)
 
     def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
@@ -480,70 +519,23 @@ class Trial:
         }
         log.note_candidates(store, rubric, tried, done_by)
 
-    def clusters_in(self, part: Part) -> list[str]:
-        """Return the labelled clusters of a part, in the order in which they are used."""
-        clusters = [cluster for cluster in self.units_by_cluster if self.parts[cluster] == part]
-        return versions.hash_order(clusters, seed=self.study.config.seed, rubric=self.rubric.name)
-
-    def units_in(self, clusters: Collection[str]) -> set[str]:
-        """Return the labelled units of these clusters."""
-        return {unit for cluster in clusters for unit in self.units_by_cluster[cluster]}
-
-    def gradings_of(self, candidate: Candidate, clusters: Sequence[str]) -> list[Grading]:
-        """Return a candidate with its options on these clusters; [] if its labels were imported."""
-        return [] if candidate.is_imported else [candidate.grading_of(self.units_in(clusters))]
-
-    def labels_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> LabelMatrix:
-        """Return the labels of annotators and these graders on these clusters alone."""
-        ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
-        cluster_ids = [self.cluster_of_unit[unit] for unit in units]
-        table = pd.DataFrame({"unit_id": units, "cluster_id": cluster_ids})
-        all_units = self._dataset.units.set_index("unit_id")
-        if INCLUSION in all_units:  # units were sampled with unequal probabilities
-            table[INCLUSION] = table["unit_id"].map(all_units[INCLUSION])
-        readings = combine_readings(ratings, self._scale)
-        return encode(readings, self._scale, with_weights(table, ratings))
-
-    def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
-        """Return the ratings of annotators and these graders on these clusters."""
-        ratings = self.ratings()
-        is_rater = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(rater_ids))
-        return ratings[is_rater & ratings["unit_id"].isin(self.units_in(clusters))]
-
-    def grades_of(self, rater_id: str, clusters: Collection[str]) -> dict[str, str]:
-        """Return a grader's combined labels by unit, as they are compared with annotators'."""
-        ratings = self._ratings_of([rater_id], clusters)
-        readings = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
-        return {
-            readings.units[unit_code]: self._scale.categories[code]
-            for unit_code, code in zip(readings.unit, readings.code, strict=True)
-            if code >= 0  # -1: no label
-        }
-
-    def labels_outside_test(self) -> LabelMatrix:
-        """Return the labels of annotators and the old grader on *learn* and *choose*."""
-        clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
-        return self.labels_of([self.old.rater_id], clusters)
-
     @property
     def next_level(self) -> float:
         """The one-sided level of the next reading of *prove*; 0.0 if no error rate is left."""
         n_readings = len(log.contents_read(self.study.store, self.rubric.name))
         return level_of_reading(n_readings + 1, self.rule.looks)
 
-    def verdict_on(
-        self, rater_id: str, clusters: Collection[str], reading_number: int
-    ) -> Verdict | None:
+    def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
         """Return the ordinary verdict on a grader from these clusters alone, with this run's
         injection audit. It counts as a look at the study, as a report on the same labels would. Its
-        level is that of the number of this look or, if larger, of the reading of *prove*: there may
-        be more readings than looks, as each may be of another grader.
+        level is that of this look's number or, if larger, of that of the `reading` of *prove*:
+        there may be more readings than looks, as each may be of another grader.
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
         hashes = label_hashes(self.study, self._initial_ratings)
-        look_number = look_numbers(self.study.store, hashes, record=True).get(self.rubric.name, 1)
-        looks = {self.rubric.name: max(look_number, reading_number)}
+        look = look_numbers(self.study.store, hashes, record=True).get(self.rubric.name, 1)
+        looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())
         dataset = replace(
             self._dataset,
@@ -566,13 +558,11 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error
-    """A round of grading ended early, or a grade is missing that no request may be sent for."""
+    """A round of grading ended early, or a rehearsal (`check_provable`) lacks a stored grade."""
 
 
 class _Selection:
-    """The proposal and choice of candidates from stored grades alone, with the `result` up to now.
-    Stores nothing. Raises _Stopped at the first missing grade or proposal.
-    """
+    """Proposes and chooses candidates from stored grades. Raises _Stopped if any is missing."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -632,15 +622,12 @@ class _Selection:
             raise _Stopped
 
     def _answer(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
-        """Return the proposer's answer to a request, or raise _Stopped."""
-        if (attempt := self._attempt(request, about)) is None:
+        """Return the proposer's stored answer, or raise _Stopped; `_Run` sends the request."""
+        rubric, proposer = self.trial.rubric.name, self.trial.proposer
+        attempt = running.stored_proposal(self.trial.study, rubric, proposer, request)
+        if attempt is None:
             raise _Stopped
         return attempt
-
-    def _attempt(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt | None:
-        """Return the stored answer, or None; `_Run` sends the request in that case."""
-        trial = self.trial
-        return running.stored_proposal(trial.study, trial.rubric.name, trial.proposer, request)
 
 
 def check_provable(trial: Trial) -> None:
@@ -678,9 +665,12 @@ class _Run(_Selection):
         summary = self.rounds.grade(gradings, lambda: trial.note_candidates(done_by, proposals))
         _check_finished(summary)
 
-    def _attempt(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt | None:
+    def _answer(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
         rubric, proposer = self.trial.rubric.name, self.trial.proposer
-        return running.propose(self.rounds, rubric, proposer, request, about)
+        attempt = running.propose(self.rounds, rubric, proposer, request, about)
+        if attempt is None:
+            raise _Stopped
+        return attempt
 
     def choose_and_prove(self) -> Improvement:
         """Choose the best candidate, test its gain, store and return the result."""
@@ -829,9 +819,7 @@ def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
         "--effort": grading.effort,
         "--service-tier": grading.service_tier,
         "--orders": "ab" if tuple(grading.orders) == ("ab",) else None,  # the default is both
+        "--temperature": None if grading.temperature is None else str(grading.temperature),
+        "--seed": None if grading.seed is None else str(grading.seed),  # "0" is a value too
     }
-    arguments = [f"{name}={value}" for name, value in options.items() if value]
-    for name, number in {"--temperature": grading.temperature, "--seed": grading.seed}.items():
-        if number is not None:  # 0 is a value too
-            arguments.append(f"{name}={number}")
-    return arguments
+    return [f"{name}={value}" for name, value in options.items() if value]
