@@ -936,6 +936,16 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     return None
 
 
+def _suggested_shape(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+    """Return the shape that a failure suggests, or None if it is not about parameters."""
+    if failure.means in ("credit", "key", "model", "path"):
+        return None
+    # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
+    is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
+    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
+    return adapt(shape, complaint) if is_about_request else None
+
+
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
     """Return the shape of a grader's first request. It asks for token probabilities with the method
     "logprobs"; else it constrains the answer to the keys ("verbalised": by a schema only, "text":
@@ -1200,10 +1210,10 @@ class OpenAIGrader(Grader):
         """Send a request until the server takes it, each time in the shape that the last complaint
         suggests, or that `_shape_after` returns for it. A shape on trial has a `fallback`:
 
-        suggested shape                 next after a trial            next after another shape
-        asks for probabilities          suggested                     suggested
-        asks for none                   fallback                      suggested
-        none: no parameter is at fault  fallback if rejected, or raise  raise
+        suggested shape         after the shape on trial               after any other shape
+        asks for probabilities  it is sent                             it is sent
+        asks for none           the fallback is sent                   it is sent
+        None                    the fallback if Rejected, else raises  raises the failure
         """
         from openai import APIStatusError
 
@@ -1217,7 +1227,7 @@ class OpenAIGrader(Grader):
                 return _Accepted(request, shape, response)
             except APIStatusError as error:
                 failure = replies.failure_of(error, self.spec, self._scrubber)
-                suggested = _shape_to_try(failure, f"{error} {error.body}", shape)
+                suggested = _suggested_shape(failure, f"{error} {error.body}", shape)
                 is_rejected = isinstance(failure, Rejected)
                 ends_trial = not suggested.top_logprobs if suggested else is_rejected
                 if fallback and ends_trial:
@@ -1278,16 +1288,6 @@ class OpenAIGrader(Grader):
 
     def batches(self, pause: Pause) -> BatchService:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
-
-
-def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
-    """Return the shape that a failure suggests, or None if it is not about parameters."""
-    if failure.means in ("credit", "key", "model", "path"):
-        return None
-    # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
-    is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
-    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
-    return adapt(shape, complaint) if is_about_request else None
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------

@@ -558,7 +558,7 @@ class LiveRun(GraderRun):
         self._rejections: list[Any] = []  # records of rejections that are held back
         self._unwritten: list[Any] = []  # records that are not in the store yet
         self._write_failed = False  # for the last write
-        self._stopped = anyio.Event()  # ends pauses
+        self._stopped = anyio.Event()  # set when the grader is stopped, which ends pauses
         self._throttle = Throttle(self._limits.concurrency)
         self._open_questions = self._render_prompts()  # an iterator that all workers share
         self._began_at = math.nan  # set when the run begins
@@ -679,12 +679,12 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
-        # These are of the request sent last: the client sends another if a parameter is refused.
+        # These are of the request sent last: the client sends another if a parameter is rejected.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
         async def before_sending(request: Facts) -> None:
-            """Reserve the request's price, and release that of a refused request before it."""
+            """Reserve the request's price, and release that of a rejected one before it."""
             nonlocal reserved, spent, sent_at, requested_limit
             self._budget.settle(reserved, Decimal(0))
             reserved = spent = Decimal(0)
