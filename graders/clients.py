@@ -4,7 +4,11 @@ Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' b
 `Grader` is the interface of a run to any model; `client_options` and `http_client` connect it: the
 SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
 to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
-OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own.
+OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own. Which
+parameters (`Shape`) a compatible server takes is found out by trying (`adapt`, `Probing`).
+
+A *refusal* is a model's: it declines to answer. A *rejection* is a server's: it does not take a
+request, a parameter or a constraint, and raises `Rejected` if nothing else can be tried.
 """
 
 from __future__ import annotations
@@ -56,31 +60,32 @@ _CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and thi
 _CHAT_ENDPOINT: Final = "/v1/chat/completions"
 _CHUNK_NAME = "evenhand_chunk"
 _ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
-_PARAMETER_STATUSES = (400, 403, 422)  # answers to a parameter that a server does not take
+_PARAMETER_STATUSES = (400, 403, 422)  # with which servers reject a parameter
 _NO_KEY = "none"  # servers without keys still want the header
 
 
 # ---- batch services -----------------------------------------------------------------------------
+Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
+
+
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The progress of a batch; `failed` says why the provider refused it as a whole, if it did."""
+    """The progress of a batch."""
 
     ended: bool
     done: int
     total: int
-    failed: str = ""
+    failed: str = ""  # why the provider rejected the batch as a whole, if it did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """A line of a batch's results: the reply in `body`, or the `failure` that a live request would
-    have raised. A request that expired or was canceled is Transient.
-    """
+    """A line of a batch's results: a reply or a failure."""
 
     custom_id: str
-    body: Json | None = None
+    body: Json | None = None  # the reply
     request_id: str = ""
-    failure: GraderFailure | None = None
+    failure: GraderFailure | None = None  # as a live request; expired or canceled: Transient
 
 
 class _Batches:
@@ -107,9 +112,8 @@ class _Batches:
 
 
 class ClaudeBatches(_Batches):
-    """Anthropic's batch service. `pause` waits between two queries for a batch's state. Batches
-    cannot be given a name, such as that of their chunk. A batch whose id was not noted is
-    recognised by its time, its size and, once it has ended, its custom ids.
+    """Anthropic's batch service. A batch cannot be given a name, such as that of its chunk: one
+    whose id was not noted is recognised by its time, size and, once it has ended, custom ids.
     """
 
     most_bytes = 200_000_000
@@ -294,14 +298,12 @@ def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[Bat
 # ---- one grader ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answered request, as finally sent, with an outcome for each draw (answer) that came.
-    `charged` is the cost in US dollars that a gateway reported, if any.
-    """
+    """An answered request."""
 
-    request: Json
+    request: Json  # as finally sent
     request_id: str
-    outcomes: Sequence[Outcome]
-    charged: float | None = None
+    outcomes: Sequence[Outcome]  # one for each draw (answer) that came
+    charged: float | None = None  # US dollars, if a gateway reported the cost
 
     @property
     def outcome(self) -> Outcome:
@@ -311,18 +313,14 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A prompt to send, for several `draws` if `Grader.draws_at_once` allows them. Without a rubric
-    the reply is read as a text. If `constrained`, the server is asked to restrict the answer to the
-    rubric's keys.
-    """
+    """A prompt to send."""
 
     prompt: PromptText
-    rubric: Rubric | None = None
-    draws: int = 1
-    constrained: bool = False
+    rubric: Rubric | None = None  # None: the reply is read as a text
+    draws: int = 1  # as far as `Grader.draws_at_once` allows several
+    constrained: bool = False  # asks the server to restrict the answer to the rubric's keys
 
 
-Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
 BeforeSending = Callable[[dict[str, Any]], Awaitable[None]]
 """Awaited with every request just before it is sent. It may lower the request's limit on output,
 and raises an exception if the request must not be sent."""
@@ -330,15 +328,13 @@ and raises an exception if the request must not be sent."""
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The arguments of `open_grader`: the model, its settings, and the seconds that a request may
-    take. `no_reasoning` is True for a model known to give probabilities only without reasoning.
-    """
+    """The arguments of `open_grader`."""
 
-    spec: GraderSpec
+    spec: GraderSpec  # the model
     settings: GraderSettings
     scrubber: Scrubber
-    timeout: float
-    no_reasoning: bool = False
+    timeout: float  # seconds that a request may take
+    no_reasoning: bool = False  # True if the model gives probabilities only without reasoning
 
 
 class Grader:
@@ -365,7 +361,7 @@ class Grader:
 
     @property
     def settled(self) -> bool:
-        """True once it is known how to ask the model; until then questions go one at a time."""
+        """False if the next request is to try another shape: questions then go one at a time."""
         return True
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
@@ -418,7 +414,6 @@ class Grader:
         return response
 
     async def close(self) -> None:
-        """Close the client."""
         await self._client.close()
 
     def _reply(self, response: httpx2.Response, request: Json, rubric: Rubric | None) -> Reply:
@@ -540,9 +535,8 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
 
 
 def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Return a socket that sends a keep-alive probe every minute: routers drop idle connections,
-    and a long answer would then be billed but never come.
-    """
+    """Return a socket that sends a keep-alive probe every minute."""
+    # Routers drop idle connections, and a long answer would then be billed but never come.
     family, socket_type, protocol, *_ = address
     connection = socket.socket(family, socket_type, protocol)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -555,7 +549,7 @@ def _keep_alive_socket(address: tuple[Any, ...]) -> socket.socket:
 # ---- constraints of an answer to the rubric's keys ----------------------------------------------
 CONSTRAINTS: tuple[str, ...] = ("json_schema", "tool")
 """Tried in this order: a strict JSON schema whose field is an enumeration, then a forced tool."""
-FREE_TEXT = "plain"  # the bare question, whose answer is read as free text
+FREE_TEXT = "plain"  # no constraint: the answer is read as free text
 
 TOOL = "rate"  # the name of the tool whose input is the answer
 _ABOUT_CONSTRAINT = re.compile(
@@ -576,7 +570,7 @@ def constraint_of(request: Json) -> str:
     return CONSTRAINTS[1] if "tools" in request else FREE_TEXT
 
 
-def refuses_constraint(complaint: str) -> bool:
+def rejects_constraint(complaint: str) -> bool:
     """Return True if a server's complaint is about the constraint on the answer."""
     return bool(_ABOUT_CONSTRAINT.search(complaint.casefold()))
 
@@ -755,7 +749,7 @@ class ClaudeGrader(Grader):
         form = {"endpoint": "messages", "api_version": version}
         sdk = f"anthropic {anthropic.__version__}"
         super().__init__(access, client, anthropic.AnthropicError, **form, sdk=sdk)
-        self._constraints = CONSTRAINTS
+        self._constraints = CONSTRAINTS  # those that the server has not rejected
 
     def request(self, prompt: PromptText) -> dict[str, Any]:
         constraint = self._constraints[0] if self._constraints else FREE_TEXT
@@ -765,15 +759,17 @@ class ClaudeGrader(Grader):
         return [parse_claude_reply(reply, rubric, self.settings.reading)]
 
     async def ask(self, asked: Ask, before_sending: BeforeSending) -> Reply:
-        """Ask one prompt and return the reply, without a constraint that the server refuses."""
+        """Ask one prompt and return the reply. If the server rejects the constraint on the answer,
+        drop it for all later requests, and ask again with the next one or without any.
+        """
         while True:
             constraints = self._constraints  # others may drop one while this request is under way
             is_constrained = constraint_of(self.request(asked.prompt)) != FREE_TEXT
             try:
                 return await super().ask(asked, before_sending)
-            except Rejected as failure:
-                refused = failure.status in _PARAMETER_STATUSES and refuses_constraint(str(failure))
-                if not (constraints and is_constrained and refused):
+            except Rejected as error:
+                is_at_fault = error.status in _PARAMETER_STATUSES and rejects_constraint(str(error))
+                if not (constraints and is_constrained and is_at_fault):
                     raise
                 if self._constraints == constraints:  # else another request has dropped it already
                     self._constraints = constraints[1:]
@@ -829,10 +825,11 @@ _EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tie
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The parameters of a chat request that servers may refuse. Each field lists the values left to
-    try, the present one first; if empty, the parameter is left out. Temperature 1 keeps reported
-    probabilities the model's own, even on servers that report them after temperature. Some models
-    give probabilities only with effort "none".
+    """The parameters of a chat request that servers may reject. Each field lists the values left to
+    try: a request has the first, and a rejection removes it. If none is left, the parameter is left
+    out. Token probabilities are asked for by `top_logprobs`. Some models give them only without
+    reasoning: with effort "none". Temperature 1 keeps them the model's own, even on servers that
+    report them after temperature.
     """
 
     limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
@@ -841,6 +838,10 @@ class Shape:
     temperatures: tuple[int, ...] = (1,)
     constraints: tuple[str, ...] = ()  # of `CONSTRAINTS`
     draws: tuple[int, ...] = (128, 8)  # the parameter n, at most
+
+    def without_reasoning(self) -> Shape | None:
+        """Return this shape with effort "none", or None if that is not left to try."""
+        return replace(self, efforts=("none",)) if "none" in self.efforts[1:] else None
 
     @property
     def max_draws(self) -> int:
@@ -862,8 +863,7 @@ def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
     return [*parts, {"type": "text", "text": prompt.user}] if parts else prompt.user
 
 
-HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}
-"""The fields of a shape that asks for a label without probabilities."""
+HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}  # of a shape: no probabilities
 
 
 def build_chat_request(
@@ -909,23 +909,24 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
     ('max_tokens',)
     >>> adapt(Shape(), "Invalid 'top_logprobs': must be less than or equal to 5").top_logprobs
     (5,)
-    >>> refused = adapt(Shape(), "'logprobs' is not supported with this model")
-    >>> refused.efforts, adapt(refused, "'reasoning_effort' does not support 'none'").top_logprobs
+    >>> shape = adapt(Shape(), "'logprobs' is not supported with this model")
+    >>> shape.efforts, adapt(shape, "'reasoning_effort' does not support 'none'").top_logprobs
     (('none',), ())
     """
     complaint = complaint.casefold()
-    exceeds_limit = bool(_EXCESS.search(complaint))  # the value is refused, not the parameter
+    exceeds_limit = bool(_EXCESS.search(complaint))  # the value is rejected, not the parameter
+    # The first test that applies counts: too many `top_logprobs` before logprobs as such, and these
+    # before the effort that prevents them, since another effort may keep probabilities.
     if shape.draws and _ABOUT_DRAWS.search(complaint):
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
         smaller = shape.top_logprobs[1:]
         return replace(shape, top_logprobs=smaller) if smaller else replace(shape, **HARD_LABEL)
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
-        efforts = shape.efforts[1:]  # effort "none", with which some models give probabilities
-        return replace(shape, efforts=efforts) if efforts else replace(shape, **HARD_LABEL)
-    if shape.efforts and re.search(r"reasoning|effort", complaint):  # effort "none" is refused
+        return shape.without_reasoning() or replace(shape, **HARD_LABEL)
+    if shape.efforts and re.search(r"reasoning|effort", complaint):  # effort "none" is rejected
         return replace(shape, **HARD_LABEL)
-    if shape.constraints and refuses_constraint(complaint):
+    if shape.constraints and rejects_constraint(complaint):
         return replace(shape, constraints=shape.constraints[1:])
     if shape.temperatures and "temperature" in complaint:
         return replace(shape, temperatures=shape.temperatures[1:])
@@ -933,6 +934,16 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
         # A limit that does not fit together with the prompt is left to the server, not renamed.
         return replace(shape, limit_names=() if exceeds_limit else shape.limit_names[1:])
     return None
+
+
+def _suggested_shape(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
+    """Return the shape that a failure suggests, or None if it is not about parameters."""
+    if failure.means in ("credit", "key", "model", "path"):
+        return None
+    # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
+    is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
+    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
+    return adapt(shape, complaint) if is_about_request else None
 
 
 def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: bool = False) -> Shape:
@@ -955,6 +966,78 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
 def is_openai(spec: GraderSpec) -> bool:
     """Return True if requests go to OpenAI, or to the address the environment sets instead."""
     return spec.provider == "openai" and spec.endpoint.is_own
+
+
+_TRIAL_FACTOR = 4  # trials follow replies 1, 4, 16, ...: at most 6 in 1,000 requests
+_MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
+
+
+class Probing:
+    """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
+    which asks for probabilities and replaces `shape` only if the reply has some. Once a reply has
+    some (`has_probabilities`), there are no further trials. There are two reasons for a trial:
+
+    - A reply has a label, but silently no probabilities, perhaps because the model reasoned. One
+      trial switches reasoning off.
+    - A server has rejected probabilities, and `shape` now asks for a label alone. As this may have
+      been temporary, later requests are trials: numbers 2, 5, 17, ... as long as each is rejected.
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.has_probabilities = False
+        self._first_shape = shape
+        self._trial: Shape | None = None  # for the next request
+        self._n_replies = self._n_rejections = self._n_postponed = 0
+        self._trial_due = math.inf  # number of replies after which a rejected shape is tried again
+        self._tried_without_reasoning = False
+
+    @property
+    def settled(self) -> bool:
+        """True if the next request is not a trial."""
+        return self._trial is None
+
+    def take_trial(self) -> Shape | None:
+        """Return the shape on trial, if any, for the next request alone."""
+        trial, self._trial = self._trial, None
+        return trial
+
+    def postpone(self, trial: Shape | None) -> None:
+        """Put a shape back on trial after a request without a reply, a few times."""
+        self._n_postponed += 1
+        if self._n_postponed <= _MAX_POSTPONED:
+            self._trial = trial
+
+    def learn_from_reply(
+        self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
+    ) -> None:
+        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
+        self._n_replies += 1
+        if outcome.prob_method == "logprobs":
+            self.has_probabilities, self.shape = True, final_shape
+            self._trial, self._trial_due = None, math.inf
+            return
+        if self.has_probabilities:  # then one reply without them is no reason to give them up
+            if final_shape.top_logprobs and not is_trial:
+                self.shape = final_shape
+            return
+        is_rejected = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
+        # Of concurrent requests only the first rejection counts: after it `shape` asks for none.
+        if is_rejected and (is_trial or self.shape.top_logprobs):
+            self._trial_due = _TRIAL_FACTOR**self._n_rejections
+            self._n_rejections += 1
+        if not is_trial:
+            self.shape = final_shape
+            # With "unseen" the reply had probabilities, but too uncertain ones to be kept.
+            has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
+            trial = final_shape.without_reasoning() if final_shape.top_logprobs else None
+            if has_label_only and trial and not self._tried_without_reasoning:
+                self._tried_without_reasoning, self._trial = True, trial
+        if self._n_replies >= self._trial_due:
+            self._trial_due = math.inf  # until the next rejection
+            # Ask for probabilities again, as at first; what else was rejected stays left out.
+            parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
+            self._trial = replace(self.shape, **parameters)
 
 
 class _ChatMessage(BaseModel):
@@ -1036,12 +1119,6 @@ def parse_chat_reply(
     )
 
 
-_TRIAL_FACTOR = 4  # refused trials come at reply 1, 4, 16, ...: at most 6 in 1,000 requests
-_MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
-MAX_REFUSALS = 2  # times that a prompt without its probabilities is asked again
-_UNRELATED_STATUSES = (None, 408, 409, 429)  # not due to parameters; None: no response came
-
-
 def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOpenAI:
     """Return OpenAI's client for a grader's server. Raises InputError if its key is missing."""
     import openai
@@ -1051,6 +1128,10 @@ def chat_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> AsyncOp
         names = ("OpenAI-Organization", "OpenAI-Project")
         options["default_headers"] |= dict.fromkeys(names, openai.Omit())
     return openai.AsyncOpenAI(api_key=key_for(spec) or _NO_KEY, **options)
+
+
+_MAX_LOST = 2  # times that a prompt is asked again after a rejection of its probabilities
+_UNRELATED_STATUSES = (None, 408, 409, 429)  # not due to parameters; None: no response came
 
 
 class _Accepted(NamedTuple):
@@ -1079,10 +1160,10 @@ class OpenAIGrader(Grader):
         form = {"endpoint": "chat/completions", "api_version": "v1"}
         sdk = f"openai {openai.__version__}"
         super().__init__(access, client, openai.OpenAIError, **form, sdk=sdk)
-        self._constraints = CONSTRAINTS
         shape = first_shape(self.spec, self.settings, no_reasoning=access.no_reasoning)
         self._probing = Probing(shape)
-        self._refusals_by_prompt: Counter[str] = Counter()
+        self._constraints = CONSTRAINTS  # for `Ask.constrained`: those that were not rejected
+        self._n_lost_by_prompt: Counter[str] = Counter()  # rejections of its probabilities
         self._is_litellm = False
 
     def can_constrain(self, request: Json) -> bool:
@@ -1092,14 +1173,10 @@ class OpenAIGrader(Grader):
         """Ask one prompt and return the reply, with several draws at once if the server allows it.
         After a rejected parameter the request is changed and sent again.
         """
-        if asked.constrained:  # whatever the method; refused constraints are remembered
-            shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
-            accepted = await self._post_until_accepted(shape, None, asked, before_sending)
-            self._constraints = accepted.shape.constraints
-            return self._reply(accepted.response, accepted.request, asked.rubric)
-        trial = self._probing.take_trial()
-        sent_shape = trial or self._probing.shape
-        fallback = self._probing.shape if trial else None  # if the trial is rejected
+        if asked.constrained:  # whatever the method
+            return await self._ask_constrained(asked, before_sending)
+        trial, usual_shape = self._probing.take_trial(), self._probing.shape
+        sent_shape, fallback = (trial, usual_shape) if trial else (usual_shape, None)
         try:
             accepted = await self._post_until_accepted(sent_shape, fallback, asked, before_sending)
             reply = replies.json_object(accepted.response.text, self.spec, self._scrubber)
@@ -1111,7 +1188,7 @@ class OpenAIGrader(Grader):
         self._is_litellm |= any(name.lower().startswith("x-litellm-") for name in headers)
         n_requested = request.get("n", 1)
         outcomes = self.read(reply, asked.rubric, n_requested)
-        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)  # in the server's values
+        fault = outcomes[0].evidence.get(replies.NOT_LOGPROBS)  # why the values are no logprobs
         if fault and self.settings.method == "logprobs" and not self._probing.has_probabilities:
             sentence = written("provider.not_logprobs", server=self.spec.endpoint.host, fault=fault)
             raise replies.Stopped(sentence, may_be_billed=True)
@@ -1120,11 +1197,23 @@ class OpenAIGrader(Grader):
         self._probing.learn_from_reply(sent_shape, final_shape, outcomes[0], is_trial=bool(trial))
         return Reply(request, headers.get(self._id_header) or "", outcomes, charged_by(headers))
 
+    async def _ask_constrained(self, asked: Ask, before_sending: BeforeSending) -> Reply:
+        """Ask for a label alone, with a constraint; constraints that are rejected are dropped."""
+        shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
+        accepted = await self._post_until_accepted(shape, None, asked, before_sending)
+        self._constraints = accepted.shape.constraints
+        return self._reply(accepted.response, accepted.request, asked.rubric)
+
     async def _post_until_accepted(
         self, shape: Shape, fallback: Shape | None, asked: Ask, before_sending: BeforeSending
     ) -> _Accepted:
-        """Send the request until the server takes it: after a rejection without the rejected
-        parameter. A shape on trial is replaced by its `fallback` if the server does not take it.
+        """Send a request until the server takes it, each time in the shape that the last complaint
+        suggests, or that `_shape_after` returns for it. A shape on trial has a `fallback`:
+
+        suggested shape         after the shape on trial               after any other shape
+        asks for probabilities  it is sent                             it is sent
+        asks for none           the fallback is sent                   it is sent
+        None                    the fallback if Rejected, else raises  raises the failure
         """
         from openai import APIStatusError
 
@@ -1138,35 +1227,34 @@ class OpenAIGrader(Grader):
                 return _Accepted(request, shape, response)
             except APIStatusError as error:
                 failure = replies.failure_of(error, self.spec, self._scrubber)
-                next_shape = _shape_to_try(failure, f"{error} {error.body}", shape)
-                # A trial ends where probabilities are refused, or no parameter is at fault.
+                suggested = _suggested_shape(failure, f"{error} {error.body}", shape)
                 is_rejected = isinstance(failure, Rejected)
-                ends_trial = not next_shape.top_logprobs if next_shape else is_rejected
+                ends_trial = not suggested.top_logprobs if suggested else is_rejected
                 if fallback and ends_trial:
                     shape, fallback = fallback, None
-                elif next_shape is None:
+                elif suggested is None:
                     raise failure from None
                 else:
-                    shape = self._shape_after(failure, shape, next_shape, asked.prompt)
+                    shape = self._shape_after(failure, shape, suggested, asked.prompt)
             except self._errors as error:
                 raise replies.failure_of(error, self.spec, self._scrubber) from None
 
     def _shape_after(
-        self, failure: GraderFailure, shape: Shape, next_shape: Shape, prompt: PromptText
+        self, failure: GraderFailure, shape: Shape, suggested: Shape, prompt: PromptText
     ) -> Shape:
-        """Return the shape to send after a refused one, usually `next_shape`. If other prompts had
-        probabilities, and this shape asks for them in another way or not at all, raise Transient
-        for the prompt's first `MAX_REFUSALS` refusals, so that it is asked again after a pause;
-        after that return the shape for a label alone.
+        """Return the shape to send after a rejected one: the suggested shape, unless it would give
+        up probabilities that other prompts had, or ask for them in another way. Then the rejection
+        may be temporary: for the prompt's first `_MAX_LOST` rejections raise Transient, so that the
+        prompt is asked again after a pause; after that return the shape for a label alone.
         """
         names = ("top_logprobs", "efforts")  # the parameters on which probabilities depend
-        is_unrelated = all(getattr(next_shape, name) == getattr(shape, name) for name in names)
-        if is_unrelated or not self._probing.has_probabilities:
-            return next_shape
-        self._refusals_by_prompt[prompt.user] += 1
-        if self._refusals_by_prompt[prompt.user] <= MAX_REFUSALS:
+        asks_alike = all(getattr(suggested, name) == getattr(shape, name) for name in names)
+        if asks_alike or not self._probing.has_probabilities:
+            return suggested
+        self._n_lost_by_prompt[prompt.user] += 1
+        if self._n_lost_by_prompt[prompt.user] <= _MAX_LOST:
             raise Transient(str(failure), status=failure.status) from None
-        return replace(next_shape, **HARD_LABEL)
+        return replace(suggested, **HARD_LABEL)
 
     def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""
@@ -1200,81 +1288,6 @@ class OpenAIGrader(Grader):
 
     def batches(self, pause: Pause) -> BatchService:
         return OpenAIBatches(self._client, self.spec, self._scrubber)
-
-
-def _shape_to_try(failure: GraderFailure, complaint: str, shape: Shape) -> Shape | None:
-    """Return the shape to try after a failure, or None if it is not about parameters."""
-    if failure.means in ("credit", "key", "model", "path"):
-        return None
-    # llama.cpp answers 500 to a wrong parameter; `refusals.toml` then says that it is a rejection.
-    is_rejected_500 = failure.status == 500 and isinstance(failure, Rejected)
-    is_about_request = failure.status in _PARAMETER_STATUSES or is_rejected_500
-    return adapt(shape, complaint) if is_about_request else None
-
-
-class Probing:
-    """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has some. There are two
-    reasons for a trial: a refusal of probabilities may have been temporary, and a gateway may leave
-    them out of a reply silently because the model reasoned (the trial switches reasoning off).
-    """
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self.has_probabilities = False  # True once they have come
-        self._first_shape = shape
-        self._trial: Shape | None = None
-        self._n_replies = self._n_refusals = self._n_postponed = 0
-        self._trial_due = math.inf  # number of replies at which to try again what was refused
-        self._tried_effort = False  # True once the only trial without reasoning was chosen
-
-    @property
-    def settled(self) -> bool:
-        """True if no shape is on trial."""
-        return self._trial is None
-
-    def take_trial(self) -> Shape | None:
-        """Return the shape on trial, if any, for the next request alone."""
-        trial, self._trial = self._trial, None
-        return trial
-
-    def postpone(self, trial: Shape | None) -> None:
-        """Put a shape back on trial after a request without a reply, a few times."""
-        self._n_postponed += 1
-        if self._n_postponed <= _MAX_POSTPONED:
-            self._trial = trial
-
-    def learn_from_reply(
-        self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
-    ) -> None:
-        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
-        self._n_replies += 1
-        if outcome.prob_method == "logprobs":
-            self.has_probabilities, self.shape = True, final_shape
-            self._trial, self._trial_due = None, math.inf
-            return
-        if self.has_probabilities:  # then one reply without them is no reason to give them up
-            if final_shape.top_logprobs and not is_trial:
-                self.shape = final_shape
-            return
-        is_refused = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
-        # Of concurrent requests only the first refusal counts: after it `shape` asks for none.
-        if is_refused and (is_trial or self.shape.top_logprobs):
-            self._trial_due = _TRIAL_FACTOR**self._n_refusals
-            self._n_refusals += 1
-        if not is_trial:
-            self.shape = final_shape
-            # With "unseen" the reply had probabilities, but too uncertain ones to be kept.
-            has_label_only = bool(outcome.label) and "unseen" not in outcome.evidence
-            can_try_effort = bool(final_shape.top_logprobs and final_shape.efforts[1:])  # "none"
-            if has_label_only and can_try_effort and not self._tried_effort:
-                self._tried_effort = True
-                self._trial = replace(final_shape, efforts=final_shape.efforts[1:])
-        if self._n_replies >= self._trial_due:
-            self._trial_due = math.inf  # until the next refusal
-            # Ask for probabilities again, as at first; what else was refused stays left out.
-            parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
-            self._trial = replace(self.shape, **parameters)
 
 
 # ---- providers whose requests have a form of their own ------------------------------------------

@@ -1,13 +1,14 @@
 """Run a study's graders: send the requests that are missing, and store every grade. Or forecast
 requests and costs, without network or key.
 
+A run is a `Rounds`: its graders share one budget, one set of limits and one display of progress.
 Read in this order. `ProgressCounter` and `GraderSummary` count a run's grades. `Reservations` sets
 money of the budget aside for a request. `Job` turns questions into requests and replies into stored
 records. `LiveRun` asks one grader with concurrent requests, `BatchRun` by the provider's batch
 service, at half the price. `only_runner` locks the study, since two runners would pay for the same
-grades twice. `grade` and `Rounds` run several graders within one budget. Then come forecasts, and
-the two other uses of the runner: `respond` collects responses of the models under test, `propose`
-new texts for a grader's prompt.
+grades twice. `grade` and `Rounds` start the graders. Then come forecasts, and the two other uses of
+the runner: `respond` collects responses of the models under test, `propose` new texts for a
+grader's prompt.
 
 A run may end at any instant: each record is stored as it comes, and each *chunk* (the requests of
 one batch) is written to a journal before it is sent. The next run collects what is under way at the
@@ -154,20 +155,16 @@ class ProgressCounter:
 
 @dataclass(slots=True, kw_only=True)
 class GraderSummary:
-    """One grader's part of a run, counted in grades and updated as they come. `already` is the
-    number of grades before this run, `planned` of those to be collected. `unscored` counts grades
-    without a label by reason, `without_probabilities` labels that should have had them. `stopped`
-    is the reason for an early end, or "".
-    """
+    """One grader's part of a run, counted in grades and updated as they come."""
 
     rater_id: str
-    already: int
-    planned: int
-    scored: int = 0
-    without_probabilities: int = 0
-    unscored: Counter[str] = field(default_factory=Counter)
+    already: int  # grades before this run
+    planned: int  # grades to be collected
+    scored: int = 0  # grades with a label
+    without_probabilities: int = 0  # labels that should have had some
+    unscored: Counter[str] = field(default_factory=Counter)  # grades without a label, by reason
     requests: int = 0
-    stopped: str = ""
+    stopped: str = ""  # the reason for an early end
     warnings: tuple[str, ...] = ()
 
     @property
@@ -177,7 +174,6 @@ class GraderSummary:
 
 
 # ---- reservations -------------------------------------------------------------------------------
-
 MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
 _LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
@@ -264,8 +260,6 @@ def _lower_output_limit(tariff: money.Tariff, request: Facts, granted: Decimal) 
 
 
 # ---- grades -------------------------------------------------------------------------------------
-
-
 def grade_key(identity: Json, request: Json, draw: int) -> str:
     """Return the key that grades of the same request share: 40 hexadecimal digits of SHA-256. The
     hash covers the final request, the service it went to (the client's `identity`), the prompt's
@@ -338,24 +332,25 @@ def grade_of(
 
 
 # ---- jobs ---------------------------------------------------------------------------------------
-
 _TOOL = f"evenhand {__version__}"
 
 
 @dataclass
 class Job:
     """Questions for one model behind a network, each asked with one prompt and answered by a text.
-    `make_record` makes the record to store for a question from its provenance and its outcome, or
-    the reason why there is no outcome; `store` stores records. `common_facts` are in every record's
-    provenance. `grader`, the model's client, is set before the job runs.
+    What stands for a question depends on the job: in `respond` its (pair id, side), in `propose`
+    the request's hash, in a `GradeJob` a list of draws.
+
+    `make_record` makes the record to store from a question, its provenance, and its outcome or the
+    reason why there is none. `common_facts` are in every record's provenance.
     """
 
     rater_id: str
     prompts_by_question: Mapping[Any, PromptText]
     make_record: Callable[[Any, Facts, Outcome | str], Any]
-    store: Callable[[Sequence[Any]], None]
+    store: Callable[[Sequence[Any]], None]  # stores records
     common_facts: Json
-    grader: Grader = field(init=False)
+    grader: Grader = field(init=False)  # the model's client, set before the job runs
 
     def __len__(self) -> int:
         return len(self.prompts_by_question)
@@ -364,15 +359,13 @@ class Job:
         return iter(self.prompts_by_question)
 
     def prompts(self, questions: Sequence[Any]) -> list[PromptText]:
-        """Return the prompts of these questions."""
         return [self.prompts_by_question[question] for question in questions]
 
     async def ask(self, question: Any, prompt: PromptText, before: BeforeSending) -> Reply:
-        """Ask a question and return the reply."""
         return await self.grader.ask(Ask(prompt), before)
 
-    def unanswered_part(self, question: Any, reply: Reply) -> Any:
-        """Return the part of the question that a reply has left open, or None."""
+    def prepare_follow_up(self, question: Any, reply: Reply) -> Any:
+        """Return the part of the question that is to be asked again after a reply, or None."""
         return None
 
     def request_facts(self, question: Any, prompt: PromptText, request: Json) -> Facts:
@@ -390,7 +383,7 @@ class Job:
         return [self.make_record(question, facts, reason)]
 
 
-Draws = list[Question]  # of one prompt, which may be asked for together
+Draws = list[Question]  # of one prompt: they differ only in their number, `Question.draw`
 
 
 def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[Draws]:
@@ -401,8 +394,10 @@ def group_by_prompt(questions: Iterable[Question], max_draws: int) -> Iterator[D
 
 
 class GradeJob(Job):
-    """The open questions of one grader. Here a job's question is a list of draws of one prompt. One
-    request asks for all of them if the grader can give several, so that the prompt is paid once.
+    """The open questions of one grader. `draws`, which the base class calls a question, is a list
+    of draws of one prompt. One request asks for all of them if the grader can give several, so that
+    the prompt is paid once. There is no `prompts_by_question`, `make_record` or `common_facts`:
+    methods of this class render prompts and make records.
     """
 
     def __init__(self, study: Study, grader: Grader, task: GradingTask) -> None:
@@ -422,7 +417,7 @@ class GradeJob(Job):
         return len(self.task.questions)
 
     def __iter__(self) -> Iterator[Draws]:
-        asks_together = self.grader.draws_at_once > 1
+        asks_together = self.grader.draws_at_once > 1  # what one request cannot bring follows
         return group_by_prompt(self.task.questions, len(self) if asks_together else 1)
 
     def prompts(self, questions: Sequence[Draws]) -> list[PromptText]:
@@ -438,17 +433,16 @@ class GradeJob(Job):
         constrained = draws[0] in self._constrained
         return await self.grader.ask(Ask(prompt, draws[0].rubric, len(draws), constrained), before)
 
-    def unanswered_part(self, draws: Draws, reply: Reply) -> Draws:
+    def prepare_follow_up(self, draws: Draws, reply: Reply) -> Draws:
         """Return the draws that did not come. If the first answer could not be read, return all
-        draws, once, to be asked with the answer constrained to the rubric's keys.
+        draws, and note that `ask` is to constrain the answer to the rubric's keys; only once.
         """
-        first_draw, method = draws[0], self.grader.settings.method
+        first, method = draws[0], self.grader.settings.method
         is_unreadable = reply.outcome.unscored_reason == "unparseable"
-        asks_for_key = method in ("label", "logprobs") and first_draw.rubric.prompt is None
-        was_constrained = first_draw in self._constrained
-        can_constrain = not was_constrained and self.grader.can_constrain(reply.request)
+        asks_for_key = method in ("label", "logprobs") and first.rubric.prompt is None
+        can_constrain = first not in self._constrained and self.grader.can_constrain(reply.request)
         if is_unreadable and asks_for_key and can_constrain:
-            self._constrained.add(first_draw)
+            self._constrained.add(first)
             return draws
         return draws[len(reply.outcomes) :]
 
@@ -505,7 +499,6 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
 
 
 # ---- live ---------------------------------------------------------------------------------------
-
 FAILURES_IN_A_ROW = 10  # failed requests that stop a grader: the units are not at fault
 _PROMPTS_AT_ONCE = 32  # prompts rendered together
 _MAX_START_SECONDS = 2.0  # over which the workers start
@@ -519,7 +512,9 @@ _BUSY_FACTOR = 0.75  # by which the limit on concurrent requests falls when the 
 
 
 class GraderRun:
-    """One grader's part of a run, asked live or by batches, whose counts go into `summary`."""
+    """One grader's part of a run (`rounds`), live or by batches, with its counts in `summary`.
+    `rounds.scrubbed` removes secrets from records, `rounds.count` adds stored ones to the counts.
+    """
 
     def __init__(
         self, job: Any, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
@@ -550,16 +545,26 @@ def unscored_reason_for(failure: GraderFailure) -> str:
 
 
 class LiveRun(GraderRun):
-    """Asks one model all of its open questions with concurrent requests."""
+    """Asks one model all of its open questions with concurrent requests. The record of a rejected
+    request is held back until a reply shows that the grader is not at fault (`_take_rejections`).
+    """
+
+    def __init__(
+        self, job: Job, rounds: Rounds, summary: GraderSummary, tariff: money.Tariff | None
+    ) -> None:
+        super().__init__(job, rounds, summary, tariff)
+        self._n_under_way = self._n_replies = 0  # requests under way, and those answered
+        self._failed_in_a_row = 0  # failed requests since the last reply
+        self._rejections: list[Any] = []  # records of rejections that are held back
+        self._unwritten: list[Any] = []  # records that are not in the store yet
+        self._write_failed = False  # for the last write
+        self._stopped = anyio.Event()  # set when the grader is stopped, which ends pauses
+        self._throttle = Throttle(self._limits.concurrency)
+        self._open_questions = self._render_prompts()  # an iterator that all workers share
+        self._began_at = math.nan  # set when the run begins
 
     async def run(self, *, close: bool = True) -> None:
         """Ask all open questions; then `close` the model's client."""
-        self._n_under_way = self._failed_in_a_row = self._n_replies = 0
-        # Records of rejections that are held back, and records that are not in the store yet.
-        self._rejections, self._unwritten = list[Any](), list[Any]()
-        self._write_failed, self._stopped = False, anyio.Event()
-        self._throttle = Throttle(self._limits.concurrency)
-        self._open_questions = self._render_prompts()
         self._began_at = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
@@ -599,7 +604,7 @@ class LiveRun(GraderRun):
         return n_asked, time.monotonic() - sent_at
 
     async def _answer_open_questions(self) -> None:
-        """Ask one question after another, as one of several workers that share the iterator."""
+        """Ask one question after another, as one of several workers."""
         for question, prompt in self._open_questions:
             await self._ask_and_store(question, prompt)
             if self._summary.stopped:
@@ -613,7 +618,11 @@ class LiveRun(GraderRun):
             n_at_once = _PROMPTS_AT_ONCE
 
     async def _ask_and_store(self, question: Any, prompt: PromptText) -> None:
-        """Ask a question and store the reply or the failure; then ask what the reply left open."""
+        """Ask a question and store the reply or the failure; then ask what the reply left open.
+        `facts` are the record's provenance, filled on the way: `attempts`; `started_at`, `seconds`,
+        tokens and cost of the last one; `held_usd`, US dollars for attempts that may be billed
+        although no reply came; the request's facts; `finished_at`; a failure's `error`, `status`.
+        """
         facts = dict(self._common_facts)
         try:
             reply = await self._ask_with_retries(question, prompt, facts)
@@ -628,9 +637,9 @@ class LiveRun(GraderRun):
             await self._store_failure(question, failure, facts)
         else:
             facts |= self._job.request_facts(question, prompt, reply.request)
-            open_part = self._job.unanswered_part(question, reply)
+            open_part = self._job.prepare_follow_up(question, reply)
             facts["finished_at"] = utc_now()
-            if open_part == question:  # the reply answered nothing: do not count it
+            if open_part == question:  # all of it is asked again: do not count this reply
                 facts[ASKED_AGAIN] = True
             self._failed_in_a_row = 0
             self._n_replies += 1
@@ -640,7 +649,7 @@ class LiveRun(GraderRun):
                 await self._ask_and_store(open_part, prompt)
 
     async def _ask_with_retries(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
-        """Return the reply, or raise the last failure; add attempts, times and costs to `facts`."""
+        """Return the reply, or raise the last failure; add to `facts` (see `_ask_and_store`)."""
 
         async def ask_once() -> Reply:
             try:
@@ -670,12 +679,12 @@ class LiveRun(GraderRun):
 
     async def _ask_within_budget(self, question: Any, prompt: PromptText, facts: Facts) -> Reply:
         """Return the reply to one attempt, whose worst price is reserved before it is sent."""
-        # These are of the request sent last: the client sends another if a parameter is refused.
+        # These are of the request sent last: the client sends another if a parameter is rejected.
         reserved = spent = Decimal(0)
         sent_at, requested_limit, is_lost = 0.0, 0, False
 
         async def before_sending(request: Facts) -> None:
-            """Reserve the request's price, and release that of a refused request before it."""
+            """Reserve the request's price, and release that of a rejected one before it."""
             nonlocal reserved, spent, sent_at, requested_limit
             self._budget.settle(reserved, Decimal(0))
             reserved = spent = Decimal(0)
@@ -683,7 +692,7 @@ class LiveRun(GraderRun):
             if not self._summary.stopped:
                 # The whole reservation counts as spent until a lower cost is known.
                 reserved = spent = await self.reservations.set_aside(request)
-            if self._summary.stopped:
+            if self._summary.stopped:  # before, or by another worker during the wait for money
                 raise Stopped(self._summary.stopped)
             self._summary.requests += 1
             facts["started_at"] = utc_now()
@@ -753,25 +762,23 @@ class LiveRun(GraderRun):
         await self._commit(self._take_rejections())
 
     async def _commit(self, records: list[Any]) -> None:
-        """Store records, in one write with those of replies that come at the same time."""
+        """Store records, in one write with those of replies that come at the same time. The event
+        loop's thread writes: a second thread would wait for its turn at every step of the database,
+        which with SQLite takes ten times as long. A slow store holds up all requests, but replies
+        that come meanwhile share the next write.
+        """
         self._unwritten += self._rounds.scrubbed(records)
         with anyio.CancelScope(shield=True):  # a grade that has come is paid for: keep it
             await anyio.lowlevel.checkpoint()  # lets other replies add their records
-            if self._unwritten and not self._write_failed:
-                self._write_records()
-
-    def _write_records(self) -> None:
-        """Store all unwritten records, in the event loop's thread. A second thread would wait for
-        its turn at every step of the database, which with SQLite takes ten times as long. A slow
-        store holds up all requests, but replies that come meanwhile share the next write.
-        """
-        try:
-            self._job.store(self._unwritten)
-        except BaseException:
-            self._write_failed = True  # the other workers need not fail as well
-            raise
-        written_records, self._unwritten = self._unwritten, []
-        self._rounds.count(written_records, self._summary)
+            if not self._unwritten or self._write_failed:
+                return
+            try:
+                self._job.store(self._unwritten)
+            except BaseException:
+                self._write_failed = True  # the other workers need not fail as well
+                raise
+            written_records, self._unwritten = self._unwritten, []
+            self._rounds.count(written_records, self._summary)
 
     def _stop(self, reason: str) -> None:
         """Stop the grader; the first reason counts."""
@@ -823,9 +830,8 @@ def run_side_by_side(runs: Sequence[LiveRun | BatchRun], progress: ProgressCount
 
 
 class Throttle:
-    """A limit on concurrent requests. It falls by a quarter when the server is too busy for a
-    request, unless that was sent before the last fall, and rises by one, up to `max_limit`, after
-    as many replies as the limit.
+    """A limit on concurrent requests. It falls by a quarter when the server is too busy for one
+    sent since the last fall, and rises by one, up to `max_limit`, after as many replies as itself.
     """
 
     def __init__(self, max_limit: int) -> None:
@@ -836,7 +842,6 @@ class Throttle:
 
     @property
     def limit(self) -> int:
-        """The limit now."""
         return int(self._limiter.total_tokens)
 
     @asynccontextmanager
@@ -861,7 +866,6 @@ class Throttle:
 
 
 # ---- by batches ---------------------------------------------------------------------------------
-
 _POLL_SECONDS = 20.0  # seconds between two queries for a batch's state
 _LINE_OVERHEAD = 200  # bytes of a request's line in addition to the request
 
@@ -943,8 +947,7 @@ class BatchRun(GraderRun):
             if not open_draws or self._summary.stopped:
                 return
         facts = {"error": f"no readable reply in {replies.ATTEMPTS} batches"}
-        grades_of = self._job.records_of_failure
-        failed = [grade for draw in open_draws for grade in grades_of([draw], _NO_REPLY, facts)]
+        failed = self._job.records_of_failure(open_draws, _NO_REPLY, facts)
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
 
@@ -1055,23 +1058,19 @@ class BatchRun(GraderRun):
 
     async def _send_chunk(self, chunk: Chunk, bodies_by_id: list[tuple[str, Facts]]) -> str:
         """Send a chunk and return its batch id; look for the batch before sending it again."""
-        attempts = 0
-
-        async def submit_once() -> str:
-            nonlocal attempts
-            attempts += 1
-            if attempts > 1:
-                batch_id = await self._service.find(chunk, self._journal.known_batches())
-                if batch_id is not None:
-                    return batch_id
-            try:
-                return await self._service.submit(chunk.chunk, bodies_by_id)
-            except GraderFailure as failure:
-                if not isinstance(failure, Transient):
-                    self._journal.abandoned(chunk.chunk)
-                raise
-
-        return await self._call_with_retries(submit_once)
+        async for attempt in self._retrying(anyio.sleep):
+            with attempt:
+                if attempt.retry_state.attempt_number > 1:
+                    batch_id = await self._service.find(chunk, self._journal.known_batches())
+                    if batch_id is not None:
+                        return batch_id
+                try:
+                    return await self._service.submit(chunk.chunk, bodies_by_id)
+                except GraderFailure as failure:
+                    if not isinstance(failure, Transient):
+                        self._journal.abandoned(chunk.chunk)
+                    raise
+        raise AssertionError("retrying ends with a result or an error")
 
     async def _collect_all(self, chunks: list[Chunk]) -> None:
         """Wait until every chunk has ended, and store the grades of each as soon as it has."""
@@ -1093,7 +1092,9 @@ class BatchRun(GraderRun):
                 await self._pause()
 
     async def _collect(self, chunk: Chunk) -> None:
-        """Store the grades of an ended chunk and note the draws that are to be asked again."""
+        """Store the grades of an ended chunk, and note the draws that are to be asked again. If the
+        study no longer accepts the rubric's text, none are, and a reply is stored without a label.
+        """
         results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
         results_by_id = {result.custom_id: result for result in results}
         grades: list[GradeAttempt] = []
@@ -1101,17 +1102,15 @@ class BatchRun(GraderRun):
         for request in chunk.requests:
             result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
             is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
-            draws = draws_of_request(request, rubric) if rubric and is_accepted else None
-            askable = draws or []  # a text that the study no longer accepts is not asked again
+            draws = draws_of_request(request, rubric) if rubric and is_accepted else []
             if result is None or isinstance(result.failure, Transient):
-                to_ask_again += askable
-                continue
-            if isinstance(result.failure, Stopped):  # the unit stays open
+                to_ask_again += draws
+            elif isinstance(result.failure, Stopped):  # nothing is stored: the next run asks
                 self._summary.stopped = self._summary.stopped or str(result.failure)
-                continue
-            new_grades = self._grades_of_result(chunk, request, result, draws)
-            grades += new_grades
-            to_ask_again += askable[len(new_grades) :]  # draws that the reply did not bring
+            else:  # a reply, or a failure that is stored for each draw as a grade without a label
+                new_grades = self._grades_of_result(chunk, request, result, draws)
+                grades += new_grades
+                to_ask_again += draws[len(new_grades) :]  # those that the reply did not bring
         n_requests = len(chunk.requests)
         are_rejected = [grade.unscored_reason.startswith(_REJECTED) for grade in grades]
         are_all_rejected = bool(grades) and all(are_rejected) and not to_ask_again
@@ -1141,13 +1140,13 @@ class BatchRun(GraderRun):
         return Decimal(str(round(math.fsum(costs), 9)))
 
     def _grades_of_result(
-        self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
+        self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws
     ) -> list[GradeAttempt]:
         """Return the grades in one line of a batch's results, one for each draw that came.
-        `accepted_draws`: the request's questions, None if its rubric's text is no longer accepted.
+        `accepted_draws`: the request's questions, none if its rubric's text is no longer accepted.
         """
-        # If the study has lost the rubric, any other will do: the grades get no label, and `asked`
-        # below gives them the name and the hash that were sent.
+        # Questions need a rubric. If the study has lost theirs, they get any other: it is not used,
+        # as the grades get no label, and `asked` gives them the name and the hash that were sent.
         rubric = self._rubrics.get(request.rubric) or next(iter(self._rubrics.values()))
         asked: Facts = {"rubric": request.rubric, "rubric_hash": request.rubric_hash}
         draws = accepted_draws or draws_of_request(request, rubric)
@@ -1167,11 +1166,11 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        if accepted_draws is None:
+        if accepted_draws:
+            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
+        else:
             raw = str(result.body)[: replies.MAX_RAW_CHARS]
             outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
-        else:
-            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
         usual_request = self._grader.request(PromptText(system="", user=""))  # for its limit
@@ -1223,7 +1222,6 @@ def draws_of_request(request: BatchRequest, rubric: Rubric) -> Draws:
 
 
 # ---- one runner at a time -----------------------------------------------------------------------
-
 _LOCK_NAME = ".grading.lock"
 
 
@@ -1312,21 +1310,17 @@ def _postgresql_lock(study: Study, shard: Shard) -> Iterator[None]:
 
 
 # ---- grading ------------------------------------------------------------------------------------
-
 _DEFAULT_OPTIONS, _DEFAULT_LIMITS = GradingOptions(), RequestLimits()
 _QUESTIONS_AT_ONCE = 500  # questions whose texts are read from the store together
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The summary of a run, by grader, in the order in which the graders were named. `over_budget`
-    is True if it ended because the next request might have cost more than was left; `spent` is in
-    US dollars, with what was spent before.
-    """
+    """The summary of a run."""
 
-    graders: tuple[GraderSummary, ...]
-    over_budget: bool = False
-    spent: Decimal = Decimal(0)
+    graders: tuple[GraderSummary, ...]  # in the order in which they were named
+    over_budget: bool = False  # it ended because the next request might have cost too much
+    spent: Decimal = Decimal(0)  # US dollars, with what was spent before
 
     @property
     def scored(self) -> int:
@@ -1385,18 +1379,16 @@ def grade(
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A run in one or more rounds of requests to a study's models, which share one budget and one
-    summary for each grader. The caller holds `only_runner`; `batch` and `cancel` are as in `grade`.
-    """
+    """A run in rounds of requests to a study's models. The caller holds `only_runner`."""
 
     study: Study
     scrubber: Scrubber
     limits: RequestLimits
-    budget: money.Budget
+    budget: money.Budget  # of all rounds
     progress: ProgressCounter
-    batch: bool = False
+    batch: bool = False  # this and the next as in `grade`
     cancel: bool = False
-    summaries: dict[str, GraderSummary] = field(default_factory=dict)
+    summaries: dict[str, GraderSummary] = field(default_factory=dict)  # by grader, of all rounds
 
     @classmethod
     def begin(cls, study: Study, limits: RequestLimits, progress: Progress | None = None) -> Rounds:
@@ -1404,11 +1396,6 @@ class Rounds:
         scrubber = Scrubber.from_environment(study.config.providers)
         budget = money.Budget(limits.budget, limits.spent)
         return cls(study, scrubber, limits, budget, ProgressCounter(progress))
-
-    @property
-    def spent(self) -> float:
-        """US dollars spent until now, including for replies that were lost."""
-        return float(self.budget.spent)
 
     def grade(
         self,
@@ -1424,6 +1411,7 @@ class Rounds:
             group = tasks[start : start + concurrency]
             n_busy = max(sum(len(task.questions) > 0 for task in group), 1)
             limits = replace(self.limits, concurrency=concurrency // n_busy)
+            # The copy shares this run's budget, progress and summaries.
             replace(self, limits=limits).collect(group, on_ready)
             if self.budget.exhausted:
                 break
@@ -1474,8 +1462,7 @@ class Rounds:
             grades = []
             for question, values in zip(chunk, self.study.values_of(chunk), strict=True):
                 outcome = graders[question.rubric.name].grade(values)
-                provenance = facts | outcome.evidence
-                grades.append(grade_of(task.rater_id, question, outcome, provenance=provenance))
+                grades.append(grade_of(task.rater_id, question, outcome, facts | outcome.evidence))
             self.study.store.add_grades(grades)
             self.count(grades, summary)
 
@@ -1570,7 +1557,6 @@ def check_ready(
 
 
 # ---- what a run would ask and cost --------------------------------------------------------------
-
 _MAX_PRICED = 20_000  # above this number of prompts, only evenly spaced ones are read and priced
 _ANSWER_TOKENS = 20  # tokens of an answer without thinking
 _REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
@@ -1578,19 +1564,15 @@ _REASONED_TOKENS = 200  # tokens of an answer that may give a reason first
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderForecast:
-    """The forecast of one grader's part of a run. `already` questions are graded, `new` are to be
-    asked. `cost` in US dollars is a range, from answers of one token to the most that all requests
-    could cost, or None if no price is known. `expected` is the likely cost, and `basis` a sentence
-    on the assumption behind it. `sample` is the first prompt.
-    """
+    """The forecast of one grader's part of a run, with costs in US dollars."""
 
     rater_id: str
-    already: int
-    new: int
-    cost: tuple[float, float] | None = None
-    expected: float | None = None
-    basis: str = ""
-    sample: PromptText | None = None
+    already: int  # questions that are graded
+    new: int  # questions to be asked
+    cost: tuple[float, float] | None = None  # least, with answers of one token, and most, if known
+    expected: float | None = None  # the likely cost
+    basis: str = ""  # a sentence on the assumption behind it
+    sample: PromptText | None = None  # the first prompt
     warnings: tuple[str, ...] = ()
 
     def remaining(self, answered: int) -> GraderForecast:
@@ -1611,16 +1593,13 @@ _REPLY_SECONDS = 10  # assumed seconds for a reply
 
 @dataclass(frozen=True)
 class Forecast:
-    """The forecast of a run of several `steps`: (kind of request, named as in `texts.toml`; its
-    forecast). `work` are sentences on the annotators' work, `spent` are US dollars spent before.
-    With `batch` the steps named "grades" are asked in batches.
-    """
+    """The forecast of a run of several steps."""
 
-    steps: Sequence[tuple[str, GraderForecast]]
-    work: Sequence[str]
-    spent: float
+    steps: Sequence[tuple[str, GraderForecast]]  # each with the kind of its requests
+    work: Sequence[str]  # sentences on the annotators' work
+    spent: float  # US dollars spent before
     concurrency: int
-    batch: bool = False
+    batch: bool = False  # True if the steps named "grades" are asked in batches
 
     @cached_property
     def total(self) -> GraderForecast:
@@ -1730,9 +1709,7 @@ def priced_forecast(
 
 
 def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
-    """Return the mean tokens of this grader's earlier requests or, if there are none, the tokens
-    assumed for an answer; and a sentence that says which.
-    """
+    """Return mean tokens of earlier requests, else assumed ones, and a sentence that says which."""
     all_totals = grade_totals(study.store)
     is_grader = all_totals["rater_id"] == task.rater_id
     totals = all_totals[is_grader & (all_totals["tokens_input"] > 0)]
@@ -1761,7 +1738,6 @@ def _prompts_to_price(
 
 
 # ---- responses of models ------------------------------------------------------------------------
-
 USUAL_WORDS = 500  # words of a response, for forecasts
 _RESPONSE_TOKENS = 700  # tokens of a response, for forecasts
 _PromptKey = tuple[str, str]  # (pair id, side)
@@ -1769,14 +1745,12 @@ _PromptKey = tuple[str, str]  # (pair id, side)
 
 @dataclass(frozen=True, slots=True)
 class ResponseSummary:
-    """The summary of a run that collected responses. `added` is the number of responses that it
-    added to the study (whole pairs only), `spent` the US dollars spent by its end.
-    """
+    """The summary of a run that collected responses."""
 
     run: GraderSummary
-    added: int
+    added: int  # responses that it added to the study: whole pairs only
     over_budget: bool
-    spent: Decimal
+    spent: Decimal  # US dollars, by its end
 
     @property
     def line(self) -> str:
@@ -1822,7 +1796,6 @@ def respond(
         summary = run.extend_summary(subject, len(prompts) - len(open_prompts), len(open_prompts))
 
         def make_record(key: _PromptKey, facts: Facts, reply: Outcome | str) -> ResponseAttempt:
-            """Return the record of a response to a prompt, or of the reason why there is none."""
             pair, side = key
             record = partial(ResponseAttempt, subject=subject, pair_id=pair, side=side)
             if isinstance(reply, str):
@@ -1869,7 +1842,6 @@ def forecast_responses(
 def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:
     """Return a subject's name: the model, and the options with which it was asked, if any.
 
-    >>> from evenhand.graders.providers import parse_spec
     >>> _subject_name(parse_spec("anthropic:m"), GraderSettings("text", effort="low"), "Be brief.")
     'anthropic:m#system-213c22ed#effort-low'
     """
@@ -1894,7 +1866,6 @@ def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
 
 
 # ---- proposals ----------------------------------------------------------------------------------
-
 _PROPOSAL_TOKENS = 800  # tokens of a usual proposal
 
 

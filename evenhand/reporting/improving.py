@@ -3,12 +3,17 @@
 Clusters of labelled units (rated items) are split once into *learn*, *choose* and *prove*: the
 training, selection and test set (`analysis.verdicts.versions`). Candidates grade *choose* round by
 round, each on more clusters and without the worse half; the best is compared with the old grader on
-*prove*. Each comparison on *prove* is a reading, which spends a part of the test's error rate;
-comparing the same labels and grades again is no new reading.
+*prove*.
 
-`Trial` holds the split labels and the candidates, `_Run` asks the graders, `Improvement` is the
-result. Grades are stored like any others, so the same command continues a run that was killed or
-ran out of money.
+Each comparison on *prove* is a *reading*, which spends a part of the test's error rate; comparing
+the same labels and grades again is no new reading. A *look* is an interim analysis of the study:
+readings and looks are numbered apart, and `rule.looks` limits the number of either.
+
+`Trial` holds the split labels and the candidates. `_Selection` proposes and chooses candidates from
+stored grades; `_Run` also requests missing grades, and tests the best. `Improvement` is the result.
+Grades are stored like any others, so the same command continues a run that was killed or ran out of
+money. If stored grades do not lead to a choice, `check_provable` asks whether any gain could be
+shown before a request is sent.
 """
 
 import difflib
@@ -54,33 +59,26 @@ AUDITED = 20  # units of an injection audit; eight suffice to find a grader that
 
 @dataclass(frozen=True, kw_only=True)
 class ImproveOptions:
-    """The user's options: the old `grader` of a `rubric` and its `grading` options; `candidates`, a
-    folder of grader prompts made elsewhere; `other_graders` to try with the same options; how many
-    `proposals` of instructions GEPA may request, and from which model (`proposer`, "" for the old
-    grader's). If the old grader's labels were imported, the first other grader is asked instead.
-    """
+    """The user's options."""
 
     rubric: str
-    grader: str
-    grading: GradingOptions = field(default_factory=GradingOptions)
-    candidates: Path | None = None
-    other_graders: Sequence[str] = ()
-    proposals: int = 0
-    proposer: str = ""
+    grader: str  # the old one, asked with new prompts; if it was imported, the first other one is
+    grading: GradingOptions = field(default_factory=GradingOptions)  # of all graders
+    candidates: Path | None = None  # a folder of grader prompts made elsewhere
+    other_graders: Sequence[str] = ()  # to try as they are
+    proposals: int = 0  # the number of instructions that GEPA may request
+    proposer: str = ""  # the model that writes them; "" for the old grader's
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A grader to compare: its rater id, its name as typed and its grading options. `origin` says
-    where it comes from: a file's name, another grader or a proposal. The old grader is one of
-    these too; if its labels were imported (`is_imported`), it cannot be asked.
-    """
+    """A grader to compare with the old one, or the old one itself."""
 
     rater_id: str
-    origin: str
-    grader: str
+    origin: str  # in words: a file's name, another grader or a proposal
+    grader: str  # its name as typed
     grading: GradingOptions
-    is_imported: bool = False
+    is_imported: bool = False  # an old grader whose labels were imported cannot be asked
 
     def grading_of(self, units: Collection[str]) -> Grading:
         """Return the grader and its options for grading these units, for `running.plan_tasks`."""
@@ -94,39 +92,30 @@ class Candidate:
 
 @dataclass(repr=False)
 class Improvement(Printable):
-    """The result of `improve`.
-
-    `part_sizes` counts the clusters of each part, `names` are display names by rater id. `choice`
-    is the selection, `gain` the test of the best candidate. There is no test if none was chosen, if
-    the `chance` of success was too small, if no error rate was left (`has_no_level`), or if the
-    candidate failed its injection audit (`audit_failure` is the sentence on it).
-
-    `verdict` is the ordinary one on a better grader, from the same labels, and `was_known` says
-    that it had grades on the rubric before. `run` sums up the requests, `remarks` are on proposals
-    that were refused, `difference` is a diff of the two prompts, and `command` grades the study
-    with the best candidate.
+    """The result of `improve`. There is no test (`gain`) if no candidate was chosen, its `chance`
+    of success was too small, no error rate was left, or it failed its injection audit.
     """
 
     rubric: str
     old: Candidate
     candidates: Sequence[Candidate]
-    part_sizes: Mapping[str, int]
-    names: Mapping[str, str]
-    choice: Choice | None = None
-    chance: float = math.nan
-    has_no_level: bool = False
-    gain: Gain | None = None
-    verdict: Verdict | None = None
+    part_sizes: Mapping[str, int]  # clusters of each part
+    names: Mapping[str, str]  # display names by rater id
+    choice: Choice | None = None  # the selection; None where the run ended early
+    chance: float = math.nan  # of showing a gain
+    has_no_level: bool = False  # no error rate is left
+    gain: Gain | None = None  # the test of the best candidate
+    verdict: Verdict | None = None  # the ordinary one on a better grader, from the same labels
     run: running.RunSummary = field(default_factory=lambda: running.RunSummary(()))
-    difference: str = ""
-    command: str = ""
-    remarks: Sequence[str] = ()
-    audit_failure: str = ""
-    was_known: bool = False
+    difference: str = ""  # a diff of the two prompts
+    command: str = ""  # which grades the study with the best candidate
+    remarks: Sequence[str] = ()  # on proposals that were refused
+    audit_failure: str = ""  # a sentence on the failed injection audit
+    was_known: bool = False  # the best candidate had grades on the rubric before
 
     @property
     def best(self) -> Candidate | None:
-        """The candidate that was chosen."""
+        """The candidate that was chosen, if any."""
         rater_id = self.choice.best if self.choice else ""
         return next((entry for entry in self.candidates if entry.rater_id == rater_id), None)
 
@@ -204,9 +193,9 @@ def improve(
     with running.only_runner(study):
         rounds = running.Rounds.begin(study, limits, progress)
         trial = Trial(study, options)
-        trial.check_provable()
+        check_provable(trial)
         trial.note_parts(done_by)
-        return _Run(trial, rounds, done_by).choose_and_prove(rounds)
+        return _Run(trial, rounds, done_by).choose_and_prove()
 
 
 def provable(study: Study, options: ImproveOptions) -> str:
@@ -214,7 +203,7 @@ def provable(study: Study, options: ImproveOptions) -> str:
     request. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
-    trial.check_provable()
+    check_provable(trial)
     clusters = len(trial.clusters_in("prove"))
     gain = versions.provable_gain(trial.labels_outside_test(), clusters, trial.next_level)
     return "" if math.isnan(gain) else written("improve.provable", clusters=clusters, gain=gain)
@@ -233,8 +222,9 @@ def labels_to_learn(study: Study, options: ImproveOptions, *, done_by: str = "")
 
 
 def forecast_improving(study: Study, options: ImproveOptions) -> list[running.GraderForecast]:
-    """Forecast the requests and their cost, without network or key, as if each round dropped the
-    last candidates and the first was tested. Writes nothing. Raises InputError as `improve` does.
+    """Forecast the requests and their cost, without network or key. Assumes that each round drops
+    the last half of the candidates, so that the first is the best, and that it is tested. Writes
+    nothing. Raises InputError as `improve` does.
     """
     trial = Trial(study, options)
     known_candidates = trial.candidates  # of the options, without proposals
@@ -245,11 +235,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
         trial.add(placeholders)
     learn = trial.clusters_in("learn") if options.proposals else []
     choose, prove = trial.clusters_in("choose"), trial.clusters_in("prove")
-    n_choose_clusters: dict[str, int] = {}  # in a candidate's last round, which has the most
-    remaining = list(trial.candidates)
-    for size in versions.round_sizes(len(choose), len(trial.candidates)):
-        n_choose_clusters |= {candidate.rater_id: size for candidate in remaining}
-        remaining = remaining[: math.ceil(len(remaining) / 2)]  # a round drops half of them
+    last_sizes = _last_round_sizes(len(choose), len(trial.candidates))
 
     def forecasts_of(
         grader: Candidate, clusters: Sequence[str], **changes: Any
@@ -259,9 +245,7 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
 
     forecasts = forecasts_of(trial.old, [*learn, *choose, *prove]) + proposal_forecasts
     for index, candidate in enumerate(trial.candidates):
-        clusters = choose[: n_choose_clusters[candidate.rater_id]]
-        if index == 0:
-            clusters = [*clusters, *prove]
+        clusters = choose[: last_sizes[index]] + (prove if index == 0 else [])
         if candidate in known_candidates:
             forecasts += forecasts_of(candidate, clusters)
         else:  # GEPA tries each proposal on *learn*, and its instructions are not known yet
@@ -274,21 +258,42 @@ def forecast_improving(study: Study, options: ImproveOptions) -> list[running.Gr
     return forecasts
 
 
+def _last_round_sizes(n_clusters: int, n_candidates: int) -> list[int]:
+    """Return the number of clusters that each candidate grades in its last round, which has the
+    most, if each round drops the last half of the candidates.
+
+    >>> versions.round_sizes(75, 5), _last_round_sizes(75, 5)
+    ([20, 38, 75], [75, 75, 38, 20, 20])
+    """
+    sizes, n_remaining = [0] * n_candidates, n_candidates
+    for size in versions.round_sizes(n_clusters, n_candidates):
+        sizes[:n_remaining] = [size] * n_remaining
+        n_remaining = math.ceil(n_remaining / 2)
+    return sizes
+
+
 class Trial:
     """A study's labels on one rubric, split, with the old grader and, unless `with_candidates` is
-    false, the candidates. Annotators' labels are those at the start; later ones wait for the next
-    run. `rule` has the settings of the verdict. Raises InputError as `improve` does.
+    false, the candidates. Raises InputError as `improve` does. Annotators' labels are those at the
+    start; later ones wait for the next run. From the stored ratings to the labels compared:
+
+    _initial_ratings    all ratings on the rubric at the start
+    _counted_ratings()  annotators' of these and graders' at present, if an analysis counts them
+    ratings()           the same, with a declared reference rater in place of annotators
+    _ratings_of()       those of annotators and some graders on some clusters
+    labels_of()         the same, encoded for the statistics
+    grades_of()         one grader's labels on some clusters, by unit
     """
 
     def __init__(self, study: Study, options: ImproveOptions, with_candidates: bool = True) -> None:
         if options.rubric not in study.rubrics:
             rubrics = ", ".join(study.rubrics)
             raise InputError(f"the study has no rubric {options.rubric!r}; it has {rubrics}")
-        self.study = study
+        self.study, self._options = study, options
         self.rubric = study.rubrics[options.rubric]
         if not self.rubric.kind.is_single:
             raise InputError(written("improve.several", rubric=self.rubric.name))
-        self._options = options
+        # Each group needs those above it. First what asks the graders.
         self._grading = replace(options.grading, rubrics=[self.rubric.name])
         ratings = study.ratings()
         self._initial_ratings = ratings[ratings["rubric"] == self.rubric.name]
@@ -298,6 +303,7 @@ class Trial:
         self.proposals = options.proposals  # the number of proposals that GEPA may request
         self.proposer = options.proposer or self.asked_grader  # the model that writes proposals
         self._check_proposals()
+        # What `ratings()` counts, and by what clusters.
         dataset = from_study(study)
         log.check_clusters(study.store, self.rubric.name, dataset.settings.cluster)
         # Grades that chose an earlier winner are withheld from reports, but count here: the test
@@ -305,8 +311,9 @@ class Trial:
         self._scale = replace(dataset.scales[self.rubric.name], withheld={})
         scales = {self.rubric.name: self._scale}
         self._dataset = replace(dataset, ratings=self._initial_ratings, scales=scales)
-        self.rule = dataset.decision
+        self.rule = dataset.decision  # the settings of the verdict
         self.cluster_of_unit = clusters_of(dataset)
+        # The split.
         self._stored_parts = cast("dict[str, Part]", log.parts_of(study.store, self.rubric.name))
         ratings = self.ratings()
         self.parts = self._split(ratings)  # by cluster
@@ -315,10 +322,10 @@ class Trial:
         for unit in sorted(set(human_labels["unit_id"])):
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
+        # The graders to compare. Candidates with the old grader's rater id are left out.
         self.old = self._old_grader()
         self._candidates_of_options = self._read_candidates() if with_candidates else []
-        self.candidates = self._candidates_of_options
-        """The graders to compare with the old one: those of the options, then proposed ones."""
+        self.candidates = self._candidates_of_options  # those of the options, then proposed ones
 
     def _asked_grader(self) -> str:
         """Return the grader that is asked with other prompts: the old one, or if its labels were
@@ -332,17 +339,6 @@ class Trial:
                 return next(iter(self._options.other_graders), "")
         return old
 
-    def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
-        """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
-        rule, rubric, stored = self.rule, self.rubric.name, self._stored_parts
-        strata = versions.strata_of(ratings, self.cluster_of_unit)
-        majority = versions.majority_label(ratings)
-        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
-        if needed and not stored:
-            figures = {"have": len(strata), "needed": needed}
-            raise InputError(written("improve.too_few", rubric=rubric, **figures))
-        return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
-
     def _check_proposals(self) -> None:
         """Raise InputError if the proposals that are asked for cannot be made."""
         if self.proposals not in range(suggestions.MOST_PROPOSALS + 1):
@@ -353,6 +349,17 @@ class Trial:
             running.parse_proposer(self.study, self.proposer)
             if find_spec("gepa") is None:
                 raise InputError(written("improve.no_gepa"))
+
+    def _split(self, ratings: pd.DataFrame) -> dict[str, Part]:
+        """Return the part of each cluster, stored or new. Raises InputError for too few labels."""
+        rule, rubric, stored = self.rule, self.rubric.name, self._stored_parts
+        strata = versions.strata_of(ratings, self.cluster_of_unit)
+        majority = versions.majority_label(ratings)
+        needed = versions.clusters_to_split(strata, majority, rule.min_clusters, rule.min_rarer)
+        if needed and not stored:
+            figures = {"have": len(strata), "needed": needed}
+            raise InputError(written("improve.too_few", rubric=rubric, **figures))
+        return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
 
     def _old_grader(self) -> Candidate:
         """Return the old grader, under the rater id of its stored labels."""
@@ -398,28 +405,6 @@ class Trial:
         (task,) = running.plan_tasks(self.study, [(grader, grading)])
         return Candidate(task.rater_id, origin, grader, grading)
 
-    def _counted_ratings(self) -> pd.DataFrame:
-        """Return the rubric's ratings that count: annotators' at the start, graders' at present."""
-        ratings = self.study.ratings()
-        is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
-        human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
-        ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
-        ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
-        return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
-
-    def units_to_learn(self) -> list[suggestions.LearnUnit]:
-        """Return the units of *learn*, with labels of annotators alone and of the old grader."""
-        clusters, old = self.clusters_in("learn"), self.old.rater_id
-        ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
-        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
-
-    def gepa_input(self) -> suggestions.GepaInput:
-        """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
-        prompt = self.old.grading.prompt
-        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
-        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
-        return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
-
     def add(self, proposed: suggestions.Proposals) -> None:
         """Add a candidate for each set of proposed instructions, in place of any earlier ones."""
         candidates = [self.reworded(entry.instructions, entry.origin) for entry in proposed.to_try]
@@ -437,37 +422,6 @@ class Trial:
         """Return True if a candidate's prompt is neither the rubric's (None) nor the old one's."""
         return candidate.grading.prompt not in (None, self.old.grading.prompt)
 
-    def ratings(self) -> pd.DataFrame:
-        """Return the ratings that count; a declared reference rater replaces annotators."""
-        ratings = self._counted_ratings()
-        if reference := self.rule.reference:
-            is_reference = ratings["rater_id"] == reference
-            is_replaced = (ratings["rater_kind"] == "human") & ~is_reference
-            kinds = ratings["rater_kind"].where(~is_reference, "human")
-            ratings = ratings.assign(rater_kind=kinds)[~is_replaced]
-        return ratings
-
-    def note_parts(self, done_by: str) -> None:
-        """Store the parts of clusters that had none."""
-        stored, column = self._stored_parts, self._dataset.settings.cluster
-        new_parts = {name: part for name, part in self.parts.items() if name not in stored}
-        if new_parts:
-            log.note_parts(self.study.store, self.rubric.name, new_parts, column, done_by)
-
-    def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
-        """Store candidates, and `proposals` tried on *learn*, before their first requests."""
-        store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
-        log.note_start(store, rubric, old, is_new=old not in self._initial_graders, done_by=done_by)
-        tried = {
-            candidate.rater_id: log.Candidate(
-                origin=candidate.origin,
-                is_new=candidate.rater_id not in self._initial_graders,
-                has_own_text=self.is_reworded(candidate),
-            )
-            for candidate in (*self.candidates, *proposals)
-        }
-        log.note_candidates(store, rubric, tried, done_by)
-
     def clusters_in(self, part: Part) -> list[str]:
         """Return the labelled clusters of a part, in the order in which they are used."""
         clusters = [cluster for cluster in self.units_by_cluster if self.parts[cluster] == part]
@@ -481,6 +435,31 @@ class Trial:
         """Return a candidate with its options on these clusters; [] if its labels were imported."""
         return [] if candidate.is_imported else [candidate.grading_of(self.units_in(clusters))]
 
+    def _counted_ratings(self) -> pd.DataFrame:
+        """Return the rubric's ratings that count: annotators' at the start, graders' at present."""
+        ratings = self.study.ratings()
+        is_grade = (ratings["rubric"] == self.rubric.name) & (ratings["rater_kind"] == "model")
+        human_ratings = self._initial_ratings[self._initial_ratings["rater_kind"] != "model"]
+        ratings = pd.concat([human_ratings, ratings[is_grade]], ignore_index=True)
+        ratings = ratings[ratings["unit_id"].isin(self.cluster_of_unit.keys())]
+        return replace(self._dataset, ratings=ratings).counted(self.rubric.name)
+
+    def ratings(self) -> pd.DataFrame:
+        """Return the ratings that count; a declared reference rater replaces annotators."""
+        ratings = self._counted_ratings()
+        if reference := self.rule.reference:
+            is_reference = ratings["rater_id"] == reference
+            is_replaced = (ratings["rater_kind"] == "human") & ~is_reference
+            kinds = ratings["rater_kind"].where(~is_reference, "human")
+            ratings = ratings.assign(rater_kind=kinds)[~is_replaced]
+        return ratings
+
+    def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
+        """Return the ratings of annotators and these graders on these clusters."""
+        ratings = self.ratings()
+        is_rater = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(rater_ids))
+        return ratings[is_rater & ratings["unit_id"].isin(self.units_in(clusters))]
+
     def labels_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> LabelMatrix:
         """Return the labels of annotators and these graders on these clusters alone."""
         ratings, units = self._ratings_of(rater_ids, clusters), sorted(self.units_in(clusters))
@@ -489,22 +468,16 @@ class Trial:
         all_units = self._dataset.units.set_index("unit_id")
         if INCLUSION in all_units:  # units were sampled with unequal probabilities
             table[INCLUSION] = table["unit_id"].map(all_units[INCLUSION])
-        readings = combine_readings(ratings, self._scale)
-        return encode(readings, self._scale, with_weights(table, ratings))
-
-    def _ratings_of(self, rater_ids: Collection[str], clusters: Collection[str]) -> pd.DataFrame:
-        """Return the ratings of annotators and these graders on these clusters."""
-        ratings = self.ratings()
-        is_rater = (ratings["rater_kind"] == "human") | ratings["rater_id"].isin(list(rater_ids))
-        return ratings[is_rater & ratings["unit_id"].isin(self.units_in(clusters))]
+        combined = combine_readings(ratings, self._scale)
+        return encode(combined, self._scale, with_weights(table, ratings))
 
     def grades_of(self, rater_id: str, clusters: Collection[str]) -> dict[str, str]:
         """Return a grader's combined labels by unit, as they are compared with annotators'."""
         ratings = self._ratings_of([rater_id], clusters)
-        readings = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
+        combined = combine_readings(ratings[ratings["rater_id"] == rater_id], self._scale)
         return {
-            readings.units[unit_code]: self._scale.categories[code]
-            for unit_code, code in zip(readings.unit, readings.code, strict=True)
+            combined.units[unit_code]: self._scale.categories[code]
+            for unit_code, code in zip(combined.unit, combined.code, strict=True)
             if code >= 0  # -1: no label
         }
 
@@ -513,43 +486,50 @@ class Trial:
         clusters = [*self.clusters_in("learn"), *self.clusters_in("choose")]
         return self.labels_of([self.old.rater_id], clusters)
 
+    def units_to_learn(self) -> list[suggestions.LearnUnit]:
+        """Return the units of *learn*, with labels of annotators alone and of the old grader."""
+        clusters, old = self.clusters_in("learn"), self.old.rater_id
+        ratings, grades = self._ratings_of([], clusters), self.grades_of(old, clusters)
+        return suggestions.units_to_learn(self.study, self.rubric.name, ratings, old, grades)
+
+    def gepa_input(self) -> suggestions.GepaInput:
+        """Return the input of GEPA: the old grader's instructions, and its labels on *learn*."""
+        prompt = self.old.grading.prompt
+        prompt_text = prompt.instructions if isinstance(prompt, Instructions) else ""
+        text, units = prompt_text or self.rubric.instructions, self.units_to_learn()
+        return suggestions.GepaInput(self.rubric, self.old.rater_id, text, units, self.proposals)
+
+    def note_parts(self, done_by: str) -> None:
+        """Store the parts of clusters that had none."""
+        stored, column = self._stored_parts, self._dataset.settings.cluster
+        if new_parts := {name: part for name, part in self.parts.items() if name not in stored}:
+            log.note_parts(self.study.store, self.rubric.name, new_parts, column, done_by)
+
+    def note_candidates(self, done_by: str, proposals: Sequence[Candidate] = ()) -> None:
+        """Store candidates, and `proposals` tried on *learn*, before their first requests."""
+        store, rubric, old = self.study.store, self.rubric.name, self.old.rater_id
+        log.note_start(store, rubric, old, is_new=old not in self._initial_graders, done_by=done_by)
+        tried = {
+            candidate.rater_id: log.CandidateRecord(
+                origin=candidate.origin,
+                is_new=candidate.rater_id not in self._initial_graders,
+                has_own_text=self.is_reworded(candidate),
+            )
+            for candidate in (*self.candidates, *proposals)
+        }
+        log.note_candidates(store, rubric, tried, done_by)
+
     @property
     def next_level(self) -> float:
         """The one-sided level of the next reading of *prove*; 0.0 if no error rate is left."""
         n_readings = len(log.contents_read(self.study.store, self.rubric.name))
         return level_of_reading(n_readings + 1, self.rule.looks)
 
-    def check_provable(self) -> None:
-        """Raise InputError if the choice needs further requests although no gain could be shown
-        whatever they return: no level is left, or the old grader is hardly ever wrong.
-        """
-        if self._can_choose_from_stored_grades():
-            return
-        if not (level := self.next_level):
-            name = self.rubric.name
-            readings = len(log.contents_read(self.study.store, name))
-            raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
-        old, n_clusters = self.old.rater_id, len(self.clusters_in("prove"))
-        if shortage := versions.too_few_errors(self.labels_outside_test(), old, n_clusters, level):
-            errors, needed = shortage
-            figures = {"errors": errors, "clusters": n_clusters, "needed": needed}
-            raise InputError(written("improve.impossible", old=old, **figures))
-
-    def _can_choose_from_stored_grades(self) -> bool:
-        """Return True if a rehearsal comes to a choice without any request."""
-        rehearsal = _Run(self)
-        try:
-            rehearsal.propose()
-            rehearsal.choose()
-        except _Stopped:
-            return False
-        return True
-
     def verdict_on(self, rater_id: str, clusters: Collection[str], reading: int) -> Verdict | None:
-        """Return the ordinary verdict on a grader from these clusters alone. It counts as an
-        interim analysis of the study, as its report on the same labels would. If `reading`, the
-        number of the reading of *prove*, is larger than that of the interim analysis, it sets the
-        level, as each reading may be of another grader. This run's injection audit counts too.
+        """Return the ordinary verdict on a grader from these clusters alone, with this run's
+        injection audit. It counts as a look at the study, as a report on the same labels would. Its
+        level is that of this look's number or, if larger, of that of the `reading` of *prove*:
+        there may be more readings than looks, as each may be of another grader.
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
@@ -578,20 +558,15 @@ def missing_from(prompt: JudgePrompt, rubric: Rubric) -> str:
 
 
 class _Stopped(Exception):  # noqa: N818 - not an error
-    """A round of grading ended early, or a rehearsal would need a request."""
+    """A round of grading ended early, or a rehearsal (`check_provable`) lacks a stored grade."""
 
 
-class _Run:
-    """One run of `improve`, with its `result` up to now. Without `rounds`, which send requests, it
-    is a rehearsal from stored grades: it stores nothing, and raises _Stopped at the first missing
-    grade.
-    """
+class _Selection:
+    """Proposes and chooses candidates from stored grades. Raises _Stopped if any is missing."""
 
-    def __init__(
-        self, trial: Trial, rounds: running.Rounds | None = None, done_by: str = ""
-    ) -> None:
-        self.trial, self.rounds, self.done_by = trial, rounds, done_by
-        self._graded_clusters: dict[str, set[str]] = {}  # asked about in this run, by rater id
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self._graded_clusters: dict[str, set[str]] = {}  # passed to `_grade` before, by rater id
         self.result = Improvement(
             rubric=trial.rubric.name,
             old=trial.old,
@@ -600,30 +575,38 @@ class _Run:
             names=trial.study.config.names,
         )
 
-    def choose_and_prove(self, rounds: running.Rounds) -> Improvement:
-        """Choose the best candidate with `rounds`, test its gain, store and return the result."""
-        result, trial = self.result, self.trial
-        try:
-            if trial.proposals:
-                spec, _ = running.parse_proposer(trial.study, trial.proposer)
-                prices = trial.study.config.prices
-                running.tariff_for(spec, rounds.budget, tier="", prices=prices)  # raises if none
-                self.propose()
-                trial.note_candidates(self.done_by)
-            self.choose()
-            if result.best is not None:
-                clusters, best = trial.clusters_in("choose"), result.best.rater_id
-                log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
-                self._prove(rounds, result.best)
-        except _Stopped:  # a run that ended early has no result
-            result.choice, result.chance, result.difference = None, math.nan, ""
-        result.run = rounds.summary
-        if result.choice is not None:
-            self._store_result(result.choice)
-        return result
+    def propose(self) -> None:
+        """Add the candidates that GEPA makes from *learn*, if proposals were asked for."""
+        trial = self.trial
+        if not trial.proposals:
+            return
+        learn = trial.clusters_in("learn")
+        self._grade_clusters([trial.old.rater_id], learn)
 
-    def _labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
-        """Return graders' and annotators' labels, once the graders have graded these clusters."""
+        def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
+            candidate = trial.reworded(instructions, written("improve.while_learning"))
+            self._grade([candidate.grading_of(units)], [candidate])
+            return trial.grades_of(candidate.rater_id, learn)
+
+        gepa, seed = trial.gepa_input(), trial.study.config.seed
+        proposed = suggestions.proposed_by_gepa(gepa, seed, self._answer, grade)
+        trial.add(proposed)
+        self.result.candidates, self.result.remarks = trial.candidates, tuple(proposed.remarks)
+
+    def choose(self) -> None:
+        """Choose the best candidate on *choose*."""
+        trial, clusters = self.trial, self.trial.clusters_in("choose")
+        old, candidates = trial.old.rater_id, [entry.rater_id for entry in trial.candidates]
+        labels_of = self._graded_labels
+        self.result.choice = versions.choose(old, candidates, clusters, labels_of, trial.rule)
+
+    def _graded_labels(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> LabelMatrix:
+        """Grade these clusters, and return graders' and annotators' labels on them."""
+        self._grade_clusters(rater_ids, clusters)
+        return self.trial.labels_of(rater_ids, clusters)
+
+    def _grade_clusters(self, rater_ids: Sequence[str], clusters: Sequence[str]) -> None:
+        """Let graders grade these clusters, but none twice."""
         by_id = {grader.rater_id: grader for grader in (self.trial.old, *self.trial.candidates)}
         gradings = []
         for rater_id in rater_ids:
@@ -632,60 +615,94 @@ class _Run:
             gradings += self.trial.gradings_of(by_id[rater_id], ungraded)
             graded.update(clusters)
         self._grade(gradings)
-        return self.trial.labels_of(rater_ids, clusters)
+
+    def _grade(self, gradings: Sequence[Grading], proposals: Sequence[Candidate] = ()) -> None:
+        """Raise _Stopped if a grade is missing; `_Run` sends requests for it instead."""
+        if any(len(task.questions) for task in running.plan_tasks(self.trial.study, gradings)):
+            raise _Stopped
+
+    def _answer(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+        """Return the proposer's stored answer, or raise _Stopped; `_Run` sends the request."""
+        rubric, proposer = self.trial.rubric.name, self.trial.proposer
+        attempt = running.stored_proposal(self.trial.study, rubric, proposer, request)
+        if attempt is None:
+            raise _Stopped
+        return attempt
+
+
+def check_provable(trial: Trial) -> None:
+    """Raise InputError if the choice needs further requests although no gain could be shown
+    whatever they return: no level is left, or the old grader is hardly ever wrong.
+    """
+    rehearsal = _Selection(trial)
+    try:
+        rehearsal.propose()
+        rehearsal.choose()
+        return
+    except _Stopped:  # requests are needed
+        pass
+    if not (level := trial.next_level):
+        name = trial.rubric.name
+        readings = len(log.contents_read(trial.study.store, name))
+        raise InputError(written("improve.no_level_left", rubric=name, readings=readings))
+    old, n_clusters = trial.old.rater_id, len(trial.clusters_in("prove"))
+    if shortage := versions.too_few_errors(trial.labels_outside_test(), old, n_clusters, level):
+        errors, needed = shortage
+        figures = {"errors": errors, "clusters": n_clusters, "needed": needed}
+        raise InputError(written("improve.impossible", old=old, **figures))
+
+
+class _Run(_Selection):
+    """One run of `improve`, which sends the requests that are missing, within `rounds`."""
+
+    def __init__(self, trial: Trial, rounds: running.Rounds, done_by: str) -> None:
+        super().__init__(trial)
+        self.rounds, self.done_by = rounds, done_by
 
     def _grade(self, gradings: Sequence[Grading], proposals: Sequence[Candidate] = ()) -> None:
         """Store candidates and `proposals`, then grade. Raises _Stopped if ended early."""
         trial, done_by = self.trial, self.done_by
-        if self.rounds is None:
-            if any(len(task.questions) for task in running.plan_tasks(trial.study, gradings)):
-                raise _Stopped
-            return
         summary = self.rounds.grade(gradings, lambda: trial.note_candidates(done_by, proposals))
         _check_finished(summary)
 
-    def propose(self) -> None:
-        """Add the candidates that GEPA makes from *learn*, if proposals were asked for."""
-        trial, study = self.trial, self.trial.study
-        if not trial.proposals:
-            return
-        learn = trial.clusters_in("learn")
-        self._labels([trial.old.rater_id], learn)
+    def _answer(self, request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
+        rubric, proposer = self.trial.rubric.name, self.trial.proposer
+        attempt = running.propose(self.rounds, rubric, proposer, request, about)
+        if attempt is None:
+            raise _Stopped
+        return attempt
 
-        def answer(request: PromptText, about: Mapping[str, Any]) -> ProposalAttempt:
-            rubric, proposer = trial.rubric.name, trial.proposer
-            if self.rounds is None:
-                attempt = running.stored_proposal(study, rubric, proposer, request)
-            else:
-                attempt = running.propose(self.rounds, rubric, proposer, request, about)
-            if attempt is None:
-                raise _Stopped
-            return attempt
+    def choose_and_prove(self) -> Improvement:
+        """Choose the best candidate, test its gain, store and return the result."""
+        result, trial = self.result, self.trial
+        try:
+            if trial.proposals:
+                spec, _ = running.parse_proposer(trial.study, trial.proposer)
+                prices = trial.study.config.prices
+                running.tariff_for(spec, self.rounds.budget, tier="", prices=prices)  # may raise
+                self.propose()
+                trial.note_candidates(self.done_by)
+            self.choose()
+            if result.best is not None:
+                clusters, best = trial.clusters_in("choose"), result.best.rater_id
+                log.note_choice(trial.study.store, result.rubric, best, clusters, self.done_by)
+                self._prove(result.best)
+        except _Stopped:  # a run that ended early has no result
+            result.choice, result.chance, result.difference = None, math.nan, ""
+        result.run = self.rounds.summary
+        if result.choice is not None:
+            self._store_result(result.choice)
+        return result
 
-        def grade(instructions: Instructions, units: Sequence[str]) -> dict[str, str]:
-            candidate = trial.reworded(instructions, written("improve.while_learning"))
-            self._grade([candidate.grading_of(units)], [candidate])
-            return trial.grades_of(candidate.rater_id, learn)
-
-        gepa = trial.gepa_input()
-        proposed = suggestions.proposed_by_gepa(gepa, study.config.seed, answer, grade)
-        trial.add(proposed)
-        self.result.candidates, self.result.remarks = trial.candidates, tuple(proposed.remarks)
-
-    def choose(self) -> None:
-        """Choose the best candidate on *choose*."""
-        trial, clusters = self.trial, self.trial.clusters_in("choose")
-        old, candidates = trial.old.rater_id, [entry.rater_id for entry in trial.candidates]
-        self.result.choice = versions.choose(old, candidates, clusters, self._labels, trial.rule)
-
-    def _prove(self, rounds: running.Rounds, best: Candidate) -> None:
+    def _prove(self, best: Candidate) -> None:
         """Test the best candidate's gain unless that is too unlikely or its audit fails."""
         result, trial = self.result, self.trial
         old, new = result.old.rater_id, best.rater_id
         store, rubric = trial.study.store, trial.rubric.name
         clusters = trial.clusters_in("prove")
-        labels = trial.labels_of([old, new], clusters)
-        was_read = versions.content_hash(labels, old, new) in log.contents_read(store, rubric)
+        stored_labels = trial.labels_of([old, new], clusters)
+        content = versions.content_hash(stored_labels, old, new)
+        was_read = content in log.contents_read(store, rubric)
         if not was_read:  # else the outcome is known, and repeating the test costs nothing
             choose_labels = trial.labels_of([old, new], trial.clusters_in("choose"))
             level, n_clusters = trial.next_level, len(clusters)
@@ -693,13 +710,12 @@ class _Run:
             result.has_no_level = not level
             if result.chance < versions.MIN_PROOF_CHANCE:
                 return
-        self._audit(rounds, best)
+        self._audit(best)
         if result.audit_failure:
             return
-        if not was_read:
-            labels = self._labels([old, new], clusters)
+        labels = stored_labels if was_read else self._graded_labels([old, new], clusters)
         reading = ProofReading(old=old, new=new, content=versions.content_hash(labels, old, new))
-        reading_number = log.read_proof(store, rubric, reading, self.done_by)
+        reading_number = log.note_reading(store, rubric, reading, self.done_by)
         result.gain = versions.prove(labels, old, new, trial.rule, reading_number)
         if result.gain.outcome == "better":
             result.verdict = trial.verdict_on(new, clusters, reading_number)
@@ -707,7 +723,7 @@ class _Run:
         command = ["evenhand", "grade", str(trial.study.folder), f"--rubric={rubric}"]
         result.command = shlex.join([*command, *_options_of(trial, best), "--scope=all"])
 
-    def _audit(self, rounds: running.Rounds, best: Candidate) -> None:
+    def _audit(self, best: Candidate) -> None:
         """Audit the best candidate for prompt injection if it has another prompt, and compare the
         prompts: one that was written from responses may repeat an attack that a response contains.
         """
@@ -720,7 +736,7 @@ class _Run:
         new_lines, new_name = _prompt_lines(trial.rubric, best.grading.prompt), best.rater_id
         diff_lines = difflib.unified_diff(old_lines, new_lines, old_name, new_name, lineterm="")
         result.difference = "\n".join(diff_lines)
-        _check_finished(audit_in_rounds(rounds, best.audit))
+        _check_finished(audit_in_rounds(self.rounds, best.audit))
         bounds = trial.rule.injection
         for audit in audits_of(trial.study, best.rater_id):
             if audit.rubric == trial.rubric.name and (attacks := audit.beyond(bounds)):
@@ -755,12 +771,14 @@ class _Run:
             "known_before": result.was_known,
             "said": list(result.remarks),
             "no_level": result.has_no_level,
+            # The options of a command that asks the old grader.
             "asked": [f"--rubric={result.rubric}", *_options_of(self.trial, result.old)],
             "rubric_hash": self.trial.rubric.hash,
         }
         if gain is not None:
             names = ("estimate", "low", "high", "before", "after", "level")
             detail |= {name: _number(getattr(gain, name)) for name in names}
+            # The key "look", like the field, has the number of the reading of *prove*.
             detail |= {"look": gain.look, "clusters": gain.clusters, "units": gain.units}
             detail |= {"difference": result.difference, "command": result.command}
         log.note_end(store, result.rubric, detail, self.done_by)
@@ -801,9 +819,7 @@ def _options_of(trial: Trial, candidate: Candidate) -> list[str]:
         "--effort": grading.effort,
         "--service-tier": grading.service_tier,
         "--orders": "ab" if tuple(grading.orders) == ("ab",) else None,  # the default is both
+        "--temperature": None if grading.temperature is None else str(grading.temperature),
+        "--seed": None if grading.seed is None else str(grading.seed),  # "0" is a value too
     }
-    arguments = [f"{name}={value}" for name, value in options.items() if value]
-    for name, number in {"--temperature": grading.temperature, "--seed": grading.seed}.items():
-        if number is not None:  # 0 is a value too
-            arguments.append(f"{name}={number}")
-    return arguments
+    return [f"{name}={value}" for name, value in options.items() if value]

@@ -44,7 +44,7 @@ from evenhand.texts import written
 # order. Kinds of events, with their details:
 PARTED = "improve parted"  # {"cluster": kind of the clusters, "parts": {cluster: part}}
 STARTED = "improve started"  # {"old": rater id of the grader to improve, "is_new"}
-TRIED = "improve tried"  # {rater id: fields of `Candidate`}
+TRIED = "improve tried"  # {rater id: fields of `CandidateRecord`}
 CHOSE = "improve chose"  # {"new": rater id of the winner, "clusters": ids}
 READ = "improve read proof"  # fields of `ProofReading`
 ENDED = "improve ended"  # outcome of the run
@@ -52,7 +52,7 @@ _IMPROVEMENT_KINDS = (PARTED, STARTED, TRIED, CHOSE, READ, ENDED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class CandidateRecord:
     """A candidate: its `origin`; `is_new` if it had no grade on the rubric before it was tried;
     `has_own_text` if it reads another text than the old grader, perhaps from the training labels.
     """
@@ -113,7 +113,7 @@ def graded_here_first(store: Database, rubric: str) -> set[str]:
 
 
 def note_candidates(
-    store: Database, rubric: str, raters: Mapping[str, Candidate], done_by: str
+    store: Database, rubric: str, raters: Mapping[str, CandidateRecord], done_by: str
 ) -> None:
     """Append candidates that are not recorded yet, by their rater ids."""
     recorded = candidates_of(store, rubric)
@@ -121,12 +121,12 @@ def note_candidates(
         _append_detail(store, TRIED, rubric, new, done_by)
 
 
-def candidates_of(store: Database, rubric: str) -> dict[str, Candidate]:
+def candidates_of(store: Database, rubric: str) -> dict[str, CandidateRecord]:
     """Return every candidate so far, by its rater id."""
     entries: dict[str, dict[str, Any]] = {}
     for tried in _details_of(store, TRIED, rubric):
         entries |= tried
-    return {rater: Candidate(**entry) for rater, entry in entries.items()}
+    return {rater: CandidateRecord(**entry) for rater, entry in entries.items()}
 
 
 def note_choice(
@@ -159,7 +159,7 @@ def influences_on_texts(store: Database, rubric: str) -> dict[str, set[str]]:
     return clusters_by_text
 
 
-def read_proof(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
+def note_reading(store: Database, rubric: str, reading: ProofReading, done_by: str) -> int:
     """Return the number, from 1, of this reading of the test labels; a new one is appended first.
     Readings with the same content are one, whatever the graders are called; readings of all graders
     of the rubric are counted together.

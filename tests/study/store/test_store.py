@@ -578,7 +578,7 @@ def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_co
 
     def read(new: str, content: str = "h", rubric: str = "refusal") -> int:
         reading = decisions.ProofReading(old="o", new=new, content=content)
-        return decisions.read_proof(store, rubric, reading, "lead")
+        return decisions.note_reading(store, rubric, reading, "lead")
 
     assert [read("a"), read("b"), read("a", "i"), read("b", "j"), read("a")] == [1, 1, 2, 3, 1]
     assert read("a", rubric="hedging") == 1
@@ -882,8 +882,8 @@ def test_candidates_choices_and_ends_are_kept_and_a_text_is_led_to_by_what_it_le
     parts = {"p1": "learn", "p2": "choose", "p3": "choose", "p4": "prove"}
     decisions.note_parts(store, "refusal", parts, "pair", "lead")
     text, other = "m#prompt-01234567", "m#prompt-abcdefab"
-    tried = decisions.Candidate(origin="a", is_new=True, has_own_text=True)
-    plain = decisions.Candidate(origin="another", is_new=True, has_own_text=False)
+    tried = decisions.CandidateRecord(origin="a", is_new=True, has_own_text=True)
+    plain = decisions.CandidateRecord(origin="another", is_new=True, has_own_text=False)
     # Each is kept as it was first.
     for new in ({text: tried, "model": plain, other: tried}, {text: replace(tried, origin="b")}):
         decisions.note_candidates(store, "refusal", new, "lead")
