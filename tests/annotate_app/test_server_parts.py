@@ -226,9 +226,9 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
 WRITERS = {
     "add_study", "answer_background", "answer_comprehension", "answer_side", "count_look",
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
-    "extend_sample", "log_out", "make_invites", "note_act", "pause", "read_feedback",
-    "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
-    "save", "set_account", "copy_access", "settle_flag", "sort_disagreement",
+    "extend_sample", "log_out", "make_invites", "note_act", "pause", "readmit",
+    "record_feedback_read", "record_rubric_read", "record_welcome_read", "release", "resume",
+    "revoke_invites", "save", "set_account", "copy_access", "settle_flag", "sort_disagreement",
     "submit_all",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
