@@ -160,11 +160,10 @@ def hand_out(
     receipts: Mapping[str, str] = payload.NO_RECEIPTS,
     look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
-    """Hand the rater their next item, or the earlier one that they want to `look` at, and return
-    all that the panel shows (`payload.page_data`): the item is its "sheet", None if none is left.
-    `receipts` are the statuses, by id, of the answers that the panel has just sent. If no item is
-    left and nothing else, such as a pause or the end of the day, ends the work, store the session
-    as complete.
+    """Hand the rater their next item, or the earlier one that they want to `look` at; return what
+    the panel shows, with the item as its "sheet", None if none is left. `receipts`: statuses, by
+    id, of what the panel has sent. If no item is left and nothing else ends the work, such as a
+    pause or the end of the day, store the session as complete.
     """
     rater, labelling_desk = admission.rater_id, desks.desk
     read_config = partial(config_of, labelling_desk, admission, language, practice=practice)
@@ -184,8 +183,7 @@ def config_of(
     study, is_participant = desk.study, admission.way == "prolific"
     end_reason = "" if practice else desk.end_reason(admission.rater_id)
     words = language.part("panel_prolific") if is_participant else {}
-    # Links for a rater who has done some work, or none; and the time at which there is work again.
-    finish = finish_idle = resumes = ""
+    finish = finish_idle = resumes = ""  # links after some work and after none; when work resumes
     if end_reason == "day":
         now = datetime.now(UTC) - MIDNIGHT_GRACE  # it may be past midnight by now
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
@@ -297,9 +295,8 @@ class _StepPage:
         admit = partial(read_ticket, study, ticket_of(study, self.admission), present_browser())
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
-        # Streamlit calls `on_click` before this run; but a server that restarted after the page was
-        # drawn does not know it, so the run calls the act, too. The second call stores nothing: the
-        # rater is then at another step.
+        # Streamlit has called `on_click` before, unless the server restarted since the page was
+        # drawn; so it is called here, too. A second call stores nothing: the step is another one.
         if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
             act()
             st.rerun()

@@ -58,6 +58,7 @@ _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"  # name of the act whose outcome is shown (see `acts`)
 # Keys in the session's state: requests to create a study, files as read, and the file of items.
 _REQUESTS, _READ_FILES, _UPLOAD = "new_study_requests", "new_study_files", "new_study_upload"
+_Request = Literal["preview", "create"]
 _Creation = tuple[Callable[..., StudyPreview], tuple[object, ...]]
 """A function and its arguments: `function(folder, *arguments)` makes the study in a folder."""
 
@@ -66,8 +67,7 @@ class _Form(NamedTuple):
     """A form as it is filled in."""
 
     needs: dict[str, object]  # what a study needs, by name; empty if missing
-    read: Callable[[], AbstractContextManager[_Creation]]
-    """Return a context in which the uploads are files, and a study can be made of them."""
+    read: Callable[[], AbstractContextManager[_Creation]]  # a context with the uploads as files
 
 
 def show_new_study(study: Study) -> None:
@@ -86,23 +86,21 @@ def show_new_study(study: Study) -> None:
                 explained = list(parts.WORDS["kinds_explained"].values())
                 kind = st.radio(label, _KINDS, format_func=title_of, captions=explained)
                 st.header("Items", anchor=False)
-                if kind == "pairs":
-                    form = _ask_for_pairs(study)
-                else:
-                    form = _ask_for_items(study, who, compared=kind == "compared")
+                pairs, compared = kind == "pairs", kind == "compared"
+                form = _ask_for_pairs(study) if pairs else _ask_for_items(study, who, compared)
             with bar, st.container(horizontal=True, vertical_alignment="center"):
                 request = _ask_for_request({"a name": name, **form.needs})
             if request:
                 carry_out = partial(_carry_out, study, who, request, name)
-                with form.read() as (create, arguments):
-                    carry_out(create, *arguments)
+                with form.read() as creation:
+                    carry_out(creation)
         except InputError as error:
             _complain(str(error))
         show_outcome(_MADE)
     st.session_state.get(_REQUESTS, []).clear()  # those not carried out
 
 
-def _ask_for_items(study: Study, who: Visitor, *, compared: bool) -> _Form:
+def _ask_for_items(study: Study, who: Visitor, compared: bool) -> _Form:
     """Draw the form of a study of items; `compared`: each has two answers, to be compared."""
     label = "A table (one row per item, its texts in columns), or another tool's export"
     upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=parts.MOST_MB)
@@ -289,8 +287,8 @@ def _ask_for_sampling(label: str, sample: int | None) -> dict[str, Any]:
     }
 
 
-def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "preview", "create"]:
-    """Draw the buttons, which work once no need is empty; return what is requested."""
+def _ask_for_request(needs: Mapping[str, object]) -> _Request | None:
+    """Draw the buttons, which work once no need is empty; return what is requested, if anything."""
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
     missing = ", ".join(need for need, value in needs.items() if not value)
@@ -299,20 +297,16 @@ def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "preview", "cre
     wants_preview = st.button("Preview", disabled=is_off)
     if missing:
         st.text(written("lead.new_needs", missing=missing))
-    return "create" if requests else "preview" if wants_preview else ""
+    return "create" if requests else "preview" if wants_preview else None
 
 
 def _carry_out(
-    study: Study,
-    who: Visitor,
-    request: Literal["preview", "create"],
-    name: str,
-    create: Callable[..., StudyPreview],
-    *arguments: object,
+    study: Study, who: Visitor, request: _Request, name: str, creation: _Creation
 ) -> None:
     """Draw a preview of the study, made in a temporary folder, or create it. Raises InputError if
     another study has the folder or the address.
     """
+    create, arguments = creation
     if request == "preview":
         _show_preview(_run_guarded(who, preview_only, create, *arguments))
         return
