@@ -225,9 +225,8 @@ def show_unsent(
     desk: AnnotationDesk, language: Language, rater: str | None = None, *, is_over: bool = False
 ) -> None:
     """Draw the notice of this rater's answers that did not arrive, until it is read; without a
-    rater, of all who used the panel by this address. `is_over`: answers cannot be sent later.
-
-    The browser deletes only answers that are stored: a rater may be admitted again.
+    rater, of all who used the panel by this address. `is_over`: answers cannot be sent later. The
+    browser deletes only answers that are stored: a rater may be admitted again.
     """
     arrived = st.session_state.get(_ARRIVED, {}).get(rater, {})
     words, kind = language.part("panel"), "over" if is_over else "kept"
@@ -263,8 +262,7 @@ _END_BY_REASON: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Ends with a code that leads back to Prolific, by reason. "rejected" has none: Prolific rejects
-only a submission that the rater has already completed there."""
+"""Ends with a code that leads back to Prolific, by reason; "rejected" comes after that return."""
 
 
 @dataclass(frozen=True)
@@ -304,9 +302,7 @@ class _StepPage:
 
 
 def _key(name: str, *shown: str) -> str:
-    """Return a widget's key that depends on the texts shown with it. After a change of the texts a
-    click on an older page thus has no effect, and the new texts are shown.
-    """
+    """Return a widget's key by the texts shown with it: once they change, no older click counts."""
     return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"
 
 

@@ -151,10 +151,9 @@ def _size(nodes: list[Node]) -> int:
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
-_FIRST_PLACEHOLDER = "\U000f0000"
+_FIRST_PLACEHOLDER = 0xF0000
 _LAST_CHARACTER = "\U000fffff"
-"""The 65,536 characters after this one are placeholders enough for a text of `LONGEST` characters;
-a text with one of these is shown as its source."""
+"""A text with a later character is shown as its source: too few would be left as placeholders."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
 _OPENING = re.compile(  # where code, a block, an address or a formula may begin
     rf"""(`+|~{{3,}})              # group 1: code
@@ -176,8 +175,7 @@ class _MaskedText:
     """
 
     def __init__(self, source: str) -> None:
-        last = max(source, default="")
-        self._first_code = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
+        self._first_code = max(_FIRST_PLACEHOLDER, max(map(ord, source), default=0) + 1)
         self._placeholder = re.compile(f"([{chr(self._first_code)}-\U0010ffff])")
         self.formulas: list[str] = []
         pieces, copied_to = list[str](), 0
@@ -244,8 +242,8 @@ def _block_end(opening: re.Match[str], blank_line: int) -> int:
 
 def _end_of(opening: re.Match[str], block_end: int, missing_before: dict[str, int]) -> int:
     """Return where the code or formula that begins with an opening ends; 0 if none begins there.
-    `missing_before`, by closing delimiter: a position before which there is none. It saves searches
-    for it, which would take too long in a text of nothing but openings.
+    `missing_before` has by closing delimiter a position before which there is none: no search is
+    repeated, as that would take too long in a text of nothing but openings.
     """
     source, start, code = opening.string, opening.start(), opening[1] or ""
     closer = code or _CLOSED_BY.get(source[start : start + 2], "")
@@ -340,10 +338,8 @@ def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
 
     paragraphs: list[list[Node]] = []
     # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
-    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
-        if is_break:
-            continue
-        line = list(group)
+    by_break = groupby(nodes, lambda node: node[0] == "br")
+    for line in (list(group) for is_break, group in by_break if not is_break):
         if not paragraphs or has_formula_first(line) or has_formula_first(paragraphs[-1]):
             paragraphs.append(line)
         else:

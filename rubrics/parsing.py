@@ -177,10 +177,10 @@ class RubricParser:
 
         - "yes (yes)": the same option twice; the text stays as it is.
         - "B ✅", "fail ❌", "pass: yes": the option alone stays, as the answer.
-        - "A? no", "yes, true": no field, as the option is hardly the name of one; the text stays.
-        - "A: yes": of such an option unclear, and taken out of the text.
-        - '"pass": true', "pass: no": affirmed or denied in `fields`, and taken out.
+        - '"pass": true', "pass: no": affirmed or denied in `fields`, and taken out of the text.
         - "fail: no", "pass [ ]", or "pass: no" within a line: unclear as well.
+        - "A? no", "yes, true": no field, as the option is hardly the name of one; the text stays.
+        - "A: yes": of such an option unclear, and taken out.
         """
         word, separator = match["word"], match["sep"]
         key = self._key_by_word[word.casefold()]
@@ -192,7 +192,7 @@ class RubricParser:
         is_yes = bool(match["yes"] or match["done"])
         is_crossed = bool(match["open"]) and match["value"] != "[ ]"
         is_marked = not is_separated and bool(match["done"] or (is_crossed and is_negative))
-        is_json = separator.startswith('"')
+        is_json = separator.startswith('"')  # then it is only affirmed
         if is_marked or (is_field and is_yes and not is_json):
             return f"{match['first'] or ''}{word}"
         if is_field:
@@ -227,10 +227,8 @@ class RubricParser:
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
         folded = word.casefold()
-        if _COMMON["NEGATIVE"].fullmatch(folded):
-            return True
-        others = self._field_words - {folded}
-        return any(map(folded.endswith, others))  # "incorrect" or "not safe", by "correct", "safe"
+        others = self._field_words - {folded}  # "incorrect" ends with "correct", another option
+        return bool(_COMMON["NEGATIVE"].fullmatch(folded)) or any(map(folded.endswith, others))
 
     def _is_reason(self, match: re.Match[str]) -> bool:
         """Return True if the rest of a field leaves its option an answer: it repeats the option, or
@@ -429,8 +427,7 @@ class RubricParser:
         if match["name"]:  # "4 (Good). It is"
             return True
         if key.isdigit():
-            is_list_mark = mark.startswith((".", ")")) and not mark.startswith(".)")
-            if is_list_mark:  # "4. The" is of a list
+            if mark.startswith((".", ")")) and not mark.startswith(".)"):  # "4. The" is of a list
                 before = match.string[: match.start("key")].rstrip()
                 is_bracketed = before.endswith("(") and mark[0] == ")"
                 has_reason = bool(_COMMON["because_next"].match(rest))  # "4. As it helps"
@@ -444,10 +441,9 @@ class RubricParser:
     # ---- other options proposed ----
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back, and no other is proposed.
-        After an explicit answer another key proposes its option, unless it is denied, a word, or
-        something other than the answer. The strict check, for answers that are not explicit, lets
-        no other key pass in all of the text, except for a letter that is a word.
+        """Return True if nothing from `start` on takes the answer back or proposes another option,
+        as another key does. Strict, for an answer that is not explicit: nor does any other key in
+        all of the text, unless it is a letter that is only a word.
         """
         if _COMMON["BACK"].search(text[start:]):  # "on second thought"
             return False
@@ -492,7 +488,7 @@ class RubricParser:
         return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
-        """Return True if the words before a key introduce an answer."""
+        """Return True if the words before a key introduce an answer, as "rating" and "or" do."""
         return bool(self._forms["leads"].search(before[-80:]))  # longer than any such words
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
@@ -649,9 +645,7 @@ def answer_of(text: str) -> str | None:
     ('B', None)
     """
     text = _COMMON["thinks"].sub("\n", text)
-    ends = [match.end() for match in _COMMON["thought"].finditer(text)]
-    if ends:
-        text = text[ends[-1] :]
+    text = _COMMON["thought"].split(text)[-1]  # after "</think>"
     if _COMMON["still_thinks"].search(text):
         return None
     for _ in range(2):  # tokens within tokens

@@ -343,7 +343,6 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
 
 def _show_preview(preview: StudyPreview) -> None:
     """Draw what annotators see first, what was read and sampled, and how much work it is."""
-    load = preview.load
     if preview.first is not None:
         rubric, values = preview.first
         people = rubric.for_people(values)
@@ -354,11 +353,11 @@ def _show_preview(preview: StudyPreview) -> None:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
     st.text(written("lead.new_sampled", **sizes))
-    if not load:
+    if not preview.load:
         st.text(written("lead.new_no_responses"))
     else:
         columns = ("rubric", "units", "raters", "judgments", "hours")
-        rows = [[getattr(work, name) for name in columns] for work in load]
+        rows = [[getattr(work, name) for name in columns] for work in preview.load]
         parts.show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
         st.text(written("lead.new_hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
@@ -381,8 +380,7 @@ def _has_address() -> bool:
 
 def _complain(complaint: str) -> None:
     """Draw an error that names the page's fields and the uploaded file."""
-    upload = st.session_state.get(_UPLOAD)
-    file = upload.name if upload else ""
+    file = getattr(st.session_state.get(_UPLOAD), "name", "")
     show_complaint(_in_page(re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)))
 
 
