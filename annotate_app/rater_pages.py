@@ -47,7 +47,6 @@ from evenhand.study.session.sessions import (
 )
 
 # ---- the language -------------------------------------------------------------------------------
-#
 # The language of the page is the first that the study offers of these: the rater's choice, in the
 # link (`?lang=de`) or on the page, now or earlier (the browser remembers it for the study); the
 # browser's setting; the study's usual language.

@@ -143,10 +143,9 @@ def _size(nodes: list[Node]) -> int:
 # ---- formulas in Markdown ----
 # A formula stands between delimiters: `\( \)`, `\[ \]`, `$$ $$`, `\begin{X} \end{X}`, and on one
 # line `$ $`, where neither touches a space on its inner side and no digit follows, so that $5 and
-# $6 are prices (as Pandoc takes them). Nothing in it is Markdown. So the parser gets a placeholder
-# for it, a character for private use that is beyond all of the text: of "$a*b*c$ is *x*" it reads
-# "\U000f0000 is *x*". The tree has the formula as it was written; the panel typesets it, and shows
-# its source, which graders read, on a key.
+# $6 are prices (as Pandoc takes them). Nothing in it is Markdown: of "$a*b*c$ is *x*" the parser
+# reads "\U000f0000 is *x*", with a placeholder, a character for private use beyond all of the text.
+# In the tree it is as written. The panel typesets it; a key shows its source, which graders read.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")

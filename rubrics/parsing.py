@@ -190,7 +190,8 @@ class RubricParser:
         is_field = word.casefold() in self._field_words
         is_negative = self._is_negative(word)
         is_yes = bool(match["yes"] or match["done"])
-        is_crossed = bool(match["open"]) and match["value"] != "[ ]"
+        is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "❌"
+        # Marked as the answer: "B ✅", "fail ❌".
         is_marked = not is_separated and bool(match["done"] or (is_crossed and is_negative))
         is_json = separator.startswith('"')  # then it is only affirmed
         if is_marked or (is_field and is_yes and not is_json):
@@ -409,13 +410,13 @@ class RubricParser:
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True  # "The text ends with B"
-        is_first = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))  # of its sentence
-        is_first |= not before or before.endswith("\n")
+        begins_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        begins_sentence |= not before or before.endswith("\n")
         # The words before it in its sentence, or else the sentence before.
         lead = next(filter(str.strip, reversed(_COMMON["sentence"].split(before))), "")
-        if not is_first and _COMMON["SUPPOSED"].search(lead):
+        if not begins_sentence and _COMMON["SUPPOSED"].search(lead):
             return True  # "If it were short, I choose B"
-        may_ascribe = lead.rstrip().endswith((":", "：")) or not (is_first or is_own)
+        may_ascribe = lead.rstrip().endswith((":", "：")) or not (begins_sentence or is_own)
         return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
@@ -525,7 +526,8 @@ class RubricParser:
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()  # keys; "" for a field of the answer that holds no option
-        words, later_words = "", ""  # outside of the objects; after the first answer, also in them
+        words = ""  # around the objects
+        later_words = ""  # around and in the objects, after the first answer
         last_end = 0  # position at which the object before ends
         for start, end, fields in objects:
             words_before = text[last_end:start]
@@ -644,9 +646,9 @@ def answer_of(text: str) -> str | None:
     >>> answer_of("<think>A or B?</think>\\n\\nB</s>"), answer_of("<think>A, I would say A")
     ('B', None)
     """
-    text = _COMMON["thinks"].sub("\n", text)
+    text = _COMMON["thinks"].sub("\n", text)  # "<think>...</think>"
     text = _COMMON["thought"].split(text)[-1]  # after "</think>"
-    if _COMMON["still_thinks"].search(text):
+    if _COMMON["still_thinks"].search(text):  # "<think>..."
         return None
     for _ in range(2):  # tokens within tokens
         text = _COMMON["around"].sub("", text).strip()  # "[INST] B </s>"
@@ -660,7 +662,7 @@ def _plain_answer(reply: str) -> str | None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.
     text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_ASCII_SIGNS)))
-    text = _COMMON["markdown"].sub("", text)
+    text = _COMMON["markdown"].sub("", text)  # "**", "__"
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()  # headings
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)  # formulas, "$\boxed{B}$"
 
