@@ -115,7 +115,7 @@ class PracticeDesk(desk.Desk):
             for screen in self.units.screens:
                 if any((*question.key, attempt) not in answers for question in screen):
                     return Step("practice", attempt=attempt, screen=screen)
-                if (*screen[0].key, attempt) not in feedback_read:  # see `read_feedback`
+                if (*screen[0].key, attempt) not in feedback_read:  # see `record_feedback_read`
                     return Step("feedback", attempt=attempt, screen=screen)
             accepted = {key: self.units.accepted(key) for key in self.units.questions}
             # A question without accepted answers counts neither way.
@@ -360,7 +360,7 @@ class Sessions:
     # further on in another window. `next_step` reads within the open `write()`, and so sees the
     # events that this has added. `language` is that of the text read, "" for the main one.
 
-    def read_welcome(self, rater_id: str, language: str = "") -> None:
+    def record_welcome_read(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
         text = _hash_in(self._welcome_hashes, language)
         self._record_step(rater_id, "welcome", "welcome_read", text=text)
@@ -397,14 +397,14 @@ class Sessions:
         with self.study.store.read() as connection:
             return claims.side_places(self.study, connection)
 
-    def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
+    def record_rubric_read(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
         pending = self.next_step(rater_id).rubric
         if pending is not None and pending.name == rubric.name:
             text = rubric.in_language(language).hash
             self._record_step(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
 
-    def read_feedback(self, rater_id: str, step: Step) -> None:
+    def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
         detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}

@@ -85,14 +85,14 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
         assert submit(sessions.practice, rater, task, option) == "stored"
         step = sessions.next_step(rater)
         assert step.name == "feedback"
-        sessions.read_feedback(rater, step)
+        sessions.record_feedback_read(rater, step)
 
 
 def to_practice(sessions: Sessions, rater: str) -> None:
-    sessions.read_welcome(rater)
+    sessions.record_welcome_read(rater)
     sessions.decide_consent(rater, agreed=True)
     sessions.answer_side(rater, "a")  # where it is asked
-    sessions.read_rubric(rater, sessions.next_step(rater).rubric)
+    sessions.record_rubric_read(rater, sessions.next_step(rater).rubric)
 
 
 def events(sessions: Sessions) -> list[str]:
@@ -110,7 +110,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
     for _ in range(2):
-        sessions.read_welcome("r")
+        sessions.record_welcome_read("r")
     for _ in range(2):
         sessions.decide_consent("r", agreed=True)  # in another window, which is behind
     assert events(sessions) == ["welcome_read", "consent"]
@@ -192,7 +192,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         sessions.practice.submit_all("r", sent)
         feedback = sessions.practice.feedback("r", sessions.next_step("r"))
         assert [told.is_right for told in feedback.questions] == [True]  # hedging has none
-        sessions.read_feedback("r", sessions.next_step("r"))
+        sessions.record_feedback_read("r", sessions.next_step("r"))
     assert sessions.next_step("r").name == "labelling"
 
 
@@ -202,9 +202,9 @@ def test_background_answers_are_a_table_of_raters(sessions):
     ):  # fmt: skip
         steps = [sessions.next_step(rater).name]
         for do in (
-            lambda rater: sessions.read_welcome(rater),
+            lambda rater: sessions.record_welcome_read(rater),
             lambda rater: sessions.decide_consent(rater, agreed=True),
-            lambda rater: sessions.read_rubric(rater, sessions.next_step(rater).rubric),
+            lambda rater: sessions.record_rubric_read(rater, sessions.next_step(rater).rubric),
             lambda rater: practise(sessions, rater, "5", "1"),
             lambda rater: sessions.answer_comprehension(rater, RIGHT),
             lambda rater, answers=answers: sessions.answer_background(rater, answers),
@@ -274,7 +274,7 @@ def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
         unwritten = sessions.texts.in_language("instructions", "de")
         # Whoever agreed in one language is not asked in another.
         for rater, language in (("ada", "de"), ("bo", "en")):
-            sessions.read_welcome(rater, language)
+            sessions.record_welcome_read(rater, language)
             sessions.decide_consent(rater, agreed=True, language=language)
             assert sessions.next_step(rater).name == "labelling"
     assert (german.text, german.language) == ("Wir bewahren Ihre Antworten auf.", "de")
