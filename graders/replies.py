@@ -793,12 +793,12 @@ def outcome_of(
     positions: Sequence[Position] = (),
     unsplit_numbers: bool = False,
 ) -> Outcome:
-    """Return the outcome of a reply's text by this method; without a rubric, the text itself.
-    `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
+    """Return the outcome of a reply's text by this method; without a rubric, the text itself,
+    cut or not. `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
     are the answer's tokens with probabilities, if any; on `unsplit_numbers` see `read_options`.
     """
     if rubric is None:
-        return Outcome(raw=text, evidence=evidence)
+        return Outcome(raw=text, evidence=evidence | {"truncated": unscored == "truncated"})
     if unscored:
         return Outcome(unscored_reason=unscored, raw=text, evidence=evidence)
     if method == "verbalised":

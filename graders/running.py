@@ -247,7 +247,7 @@ class Reservations:
             return reply
         outcomes = [
             replace(outcome, unscored_reason=CUT_SHORT)
-            if outcome.unscored_reason == "truncated"
+            if outcome.unscored_reason == "truncated" or outcome.evidence.get("truncated")
             else outcome
             for outcome in reply.outcomes
         ]
