@@ -3,6 +3,8 @@
 Excluded raters: out of every main figure, and beside them in rows of their own.
 """
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +32,12 @@ def drawn(order, labels, *positive):
     return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
 
 
+def shared(order, label):
+    """One draw in an order, with .6 on its label."""
+    shares = {key: 0.6 if key == label else 0.2 for key in "ABC"}
+    return [{"order": order, "label": label, "probabilities": json.dumps(shares)}]
+
+
 READINGS = {
     "both orders agree": (drawn("ab", "B") + drawn("ba", "B"), "B", None, ""),
     "hard labels that differ between orders leave the unit unscored": (
@@ -55,6 +63,16 @@ READINGS = {
             {"order": "ba", "label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
         ],
         *("B", 0.15, ""),
+    ),
+    "a label alone in one order differs from the other's most probable one": (
+        *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
+    ),
+    "a label alone in one order agrees with the other's": (
+        *([*shared("ab", "C"), *drawn("ba", "C")], "C", np.nan, ""),
+    ),
+    # .6 / 3 for C
+    "draws of a label alone are certain among draws with probabilities": (
+        *([*shared("ab", "C"), *drawn("ab", "CAA")[1:]], "A", 0.2, ""),
     ),
     "the first reason is kept where nothing was scored": (
         [{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],
