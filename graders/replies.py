@@ -469,7 +469,8 @@ def read_options(
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
     for index in range(first_word, len(positions)):
-        if label is not None and _spelled_key(positions, index, keys) == label:
+        is_word = bool(_stripped(positions[index].text))  # no mere bracket
+        if label is not None and is_word and _spelled_key(positions, index, keys) == label:
             return _read_from(positions, index, keys, unsplit_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
@@ -580,8 +581,6 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
 def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str]) -> str | None:
     """Return the option that the chosen tokens spell from position `start` on, or None."""
     answer = "".join(position.text for position in positions[start:]).lstrip(_OPENING)
-    if start and not _stripped(positions[start].text):  # only the first may be a mere bracket
-        return None
     key = _spelling("", answer, keys).key
     # A shortened key, such as "ag" for "agree", does not count.
     return key if key and answer[: len(key)].casefold() == key.casefold() else None
@@ -593,13 +592,16 @@ def _stripped(text: str) -> str:
 
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
-    """Return the index of the answer's first token; some servers list thinking before it."""
+    """Return the index of the answer's first token; some servers list thinking before it. Blank
+    tokens before the answer belong to it, as other answers may begin in their place.
+    """
     texts, answer = [position.text for position in positions], text.strip()
-    char_index = "".join(texts).rfind(answer) if answer else 0
-    if char_index <= 0:
-        return 0
+    before = "".join(texts).rpartition(answer)[0] if answer else ""
     ends = accumulate(map(len, texts))
-    return next((index for index, end in enumerate(ends) if end > char_index), 0)
+    start = next((index for index, end in enumerate(ends) if end > len(before)), 0)
+    while start and not texts[start - 1].strip():
+        start -= 1
+    return start
 
 
 # ---- what a store can keep ----------------------------------------------------------------------
