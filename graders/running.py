@@ -466,7 +466,10 @@ class GradeJob(Job):
         for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
             seconds = provenance.pop("seconds", None)
             provenance |= reply_provenance(outcome, reply.request_id)
-            provenance |= {"method": settings.reading, "draws": settings.draws}
+            # Sets and numbers have no token probabilities: only their label is read.
+            is_label_alone = settings.reading == "logprobs" and not draw.rubric.kind.is_choice
+            method = "label" if is_label_alone else settings.reading
+            provenance |= {"method": method, "draws": settings.draws}
             if isinstance(draw.rubric, Reworded):
                 provenance["own_prompt"] = draw.rubric.words.hash
             if self._is_repeat(draw, provenance):
