@@ -500,7 +500,7 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     """Yield the provenance of each draw, given that of their request: with the draw's `grade_key`,
     if the request has `draw_keys`, and with the request's cost for the first draw, none for others.
     """
-    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
+    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0, "held_usd": 0.0}
     first_facts = {name: value for name, value in facts.items() if name != "draw_keys"}
     other_facts = first_facts | {name: no_cost[name] for name in no_cost if name in facts}
     for index, key in enumerate(facts.get("draw_keys") or [""] * n_draws):

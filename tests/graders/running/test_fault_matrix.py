@@ -77,11 +77,12 @@ def test_the_dry_run_contains_what_is_paid(bench: Bench, usage: dict[str, int]) 
     grade(study, [PRICED])
     assert told.cost[0] <= float(biller.billed) <= told.cost[1]
     bench.script = lambda call: error(504)
-    lost = bench.study(pairs=3, name="lost")
-    summary = grade(lost, [PRICED], budget=0.5)
-    assert summary.over_budget
-    assert 0.4 < sum(row["provenance"]["held_usd"] for row in rows(lost)) <= 0.5
-    assert "for lost replies that may have been billed" in summary.stopped[0]
+    for grader, draws in ((PRICED, 1), (bench.as_openai(), 3)):  # three draws in one request
+        lost = bench.study(pairs=3, name=f"lost{draws}")
+        summary = grade(lost, [grader], draws=draws, budget=0.5)
+        assert summary.over_budget
+        assert 0.4 < sum(row["provenance"]["held_usd"] for row in rows(lost)) <= 0.5
+        assert "for lost replies that may have been billed" in summary.stopped[0]
 
 
 CREDIT = {
