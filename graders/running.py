@@ -178,7 +178,7 @@ class GraderSummary:
 
 # ---- reservations -------------------------------------------------------------------------------
 
-MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
+MIN_OUTPUT_LIMIT = 1_024  # tokens in addition to thinking; no limit on output is set below this
 _LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
 
@@ -230,6 +230,7 @@ class Reservations:
         if not any(name in request for name in money.LIMIT_NAMES):
             return worst_price
         limit = max(MIN_OUTPUT_LIMIT, _LONGEST_ANSWERS * self.longest_answer)
+        limit += request.get("thinking", {}).get("budget_tokens", 0)  # Claude's API requires more
         return min(self._tariff.at_most(request, limit), worst_price)
 
     def record_usage(self, reply: Reply, requested_limit: int) -> Reply:

@@ -196,6 +196,8 @@ def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
     reservations = Reservations(money.Budget(0.3), tariff)
     assert anyio.run(reservations.set_aside, request) == Decimal("0.3")
     assert request["max_tokens"] == int((0.3 - prompt) / output)
+    thinks = request | {"thinking": {"budget_tokens": 6_000}, "max_tokens": 22_000}
+    assert reservations.lowest_price(thinks) == tariff.at_most(thinks, 6_000 + 1_024)
     reservations, request = Reservations(money.Budget(1.0), tariff), request | limits
     prices = [reservations.price_in_batch(dict(request), Decimal(0), n) for n in (1, 5)]
     assert list(map(float, prices)) == pytest.approx([prompt + n * output for n in (16_000, 1_024)])
