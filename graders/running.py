@@ -704,11 +704,11 @@ class LiveRun(GraderRun):
         except GraderFailure as failure:
             is_lost = failure.may_be_billed
             spent = reserved if is_lost else Decimal(0)
-            if spent:  # for a reply that never came; later runs within the budget count it too
-                facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             raise
         finally:
             self._n_under_way -= 1
+            if spent and "cost_usd" not in facts:  # later runs within the budget count it too
+                facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             self._budget.settle(reserved, spent, lost=is_lost)
         return reply
 
@@ -1124,25 +1124,30 @@ class BatchRun(GraderRun):
             why = grades[0].provenance["error"]
             self._summary.stopped = f"all {n_requests} requests of a batch were rejected: {why}"
             grades = [replace(grade, unscored_reason=_NO_REPLY) for grade in grades]
+        costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
+        cost, worst_price = Decimal(str(round(math.fsum(costs), 9))), _worst_price(chunk)
+        if worst_price > cost and self._lacks_usage(chunk, results_by_id):
+            failed = self._job.records_of_failure(to_ask_again[:1], _NO_REPLY, {ASKED_AGAIN: True})
+            held = {"held_usd": float(worst_price - cost)}  # later runs within the budget count it
+            for grade in (grades or failed)[:1]:
+                grades = [replace(grade, provenance=grade.provenance | held), *grades[1:]]
+            cost = worst_price
         clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._budget.settle(_worst_price(chunk), self._cost_of_chunk(chunk, results_by_id, clean))
+        self._budget.settle(worst_price, cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
 
-    def _cost_of_chunk(
-        self, chunk: Chunk, results_by_id: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
-    ) -> Decimal:
-        """Return the cost of a chunk in US dollars: that of its grades, or its worst price where a
-        reply is missing or reports no usage. Both services state that they do not bill requests
-        that expired, were canceled or failed.
+    def _lacks_usage(self, chunk: Chunk, results_by_id: Mapping[str, BatchResult]) -> bool:
+        """Return True if a reply of a chunk is missing or reports no usage, so that its worst price
+        counts. Both services state that they do not bill requests that expired, were canceled or
+        failed.
         """
-        for request in chunk.requests:
-            result = results_by_id.get(request.custom_id)
-            if result is None or (result.body is not None and not result.body.get("usage")):
-                return _worst_price(chunk)
-        costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
-        return Decimal(str(round(math.fsum(costs), 9)))
+        results = [results_by_id.get(request.custom_id) for request in chunk.requests]
+        return any(
+            result is None or (result.body is not None and not result.body.get("usage"))
+            for result in results
+        )
 
     def _grades_of_result(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None
