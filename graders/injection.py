@@ -187,8 +187,7 @@ def audit_injection(
         rounds = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
         audit = AuditPlan(study, options, rounds.scrubber)
         # Any task of the audit's grader cancels all of its audit's batches, so one is enough.
-        stages = (audit.clean,) if cancel else (audit.clean, audit.attacked)
-        for plan_stage in stages:
+        for plan_stage in (audit.clean,) if cancel else (audit.clean, audit.attacked):
             task = plan_stage()  # only now, as attacks are aimed away from the clean labels
             counter = running.ProgressCounter(progress)  # counts each stage from 0
             replace(rounds, progress=counter).collect([task])

@@ -458,9 +458,8 @@ def read_options(
     are options, `label` is read where it stands. `unsplit_numbers`: every number is one token.
     """
     start = _answer_start(positions, text)
-    indices = range(start, len(positions))
-    first_word = next((index for index in indices if _stripped(positions[index].text)), None)
-    if first_word is None:
+    words = [n for n in range(start, len(positions)) if _stripped(positions[n].text)]  # no brackets
+    if not words:
         return None
     reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
@@ -468,9 +467,8 @@ def read_options(
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
-    for index in range(first_word, len(positions)):
-        is_word = bool(_stripped(positions[index].text))  # no mere bracket
-        if label is not None and is_word and _spelled_key(positions, index, keys) == label:
+    for index in words:
+        if label is not None and _spelled_key(positions, index, keys) == label:
             return _read_from(positions, index, keys, unsplit_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
@@ -795,8 +793,8 @@ def outcome_of(
     positions: Sequence[Position] = (),
     unsplit_numbers: bool = False,
 ) -> Outcome:
-    """Return the outcome of a reply's text by this method; without a rubric, the text itself,
-    cut or not. `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
+    """Return the outcome of a reply's text by this method; without a rubric, the text, cut or not.
+    `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
     are the answer's tokens with probabilities, if any; on `unsplit_numbers` see `read_options`.
     """
     if rubric is None:

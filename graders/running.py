@@ -1139,15 +1139,12 @@ class BatchRun(GraderRun):
         self._to_ask_again += to_ask_again
 
     def _lacks_usage(self, chunk: Chunk, results_by_id: Mapping[str, BatchResult]) -> bool:
-        """Return True if a reply of a chunk is missing or reports no usage, so that its worst price
-        counts. Both services state that they do not bill requests that expired, were canceled or
-        failed.
+        """Return True if a reply of a chunk is missing or has no usage, so its worst price counts.
+        Both services state that they do not bill requests that expired, were canceled or failed.
         """
         results = [results_by_id.get(request.custom_id) for request in chunk.requests]
-        return any(
-            result is None or (result.body is not None and not result.body.get("usage"))
-            for result in results
-        )
+        bodies = [result.body for result in results if result]
+        return None in results or any(body is not None and not body.get("usage") for body in bodies)
 
     def _grades_of_result(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws | None

@@ -271,11 +271,9 @@ def _combined_labels(labels: Codes, reading: Codes, order: Codes, scale: Scale) 
     np.minimum.at(lowest, reading_of_showing[labelled], label[labelled])
     np.maximum.at(highest, reading_of_showing[labelled], label[labelled])
     lowest = np.where(highest < 0, -1, lowest)  # no label
-    orders_differ = lowest != highest
-    code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
-    return _CombinedLabels(
-        labels, showing, reading_of_showing, labelled, is_tied, code, orders_differ
-    )
+    differ = lowest != highest
+    code = np.where(differ, -1, lowest)  # orders with different labels give no label
+    return _CombinedLabels(labels, showing, reading_of_showing, labelled, is_tied, code, differ)
 
 
 def _unscored_reasons(
@@ -670,9 +668,7 @@ def reduce_ratings(
     from scipy.sparse import csr_array, eye_array
 
     if scale.is_number:
-        raise InputError(
-            "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
-        )
+        raise InputError("numbers hardly repeat, which an engine needs; leave --engine out")
     readings = combine_readings(ratings, scale, source)
     position = {name: column for column, name in enumerate(raters)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]

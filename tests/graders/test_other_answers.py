@@ -187,7 +187,6 @@ def test_a_batch_holds_its_answers_to_a_reason_and_an_option(bench: Bench, grade
         ('{"reason": "cut', ""),
         ("I first thought 5.\nAnswer: 2", "2"),
         ("Answer: 2\nIt does a part of it.", ""),
-        ("2", ""),
         ("It is a 2.\n\n2 or 3", ""),
         ("<think>5</think>It helps.\n\n**2**", "2"),
         ("<think>It helps.\n2", ""),

@@ -32,9 +32,9 @@ def drawn(order, labels, *positive):
     return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
 
 
-def shared(order, label):
-    """One draw in an order, with .6 on its label."""
-    shares = {key: 0.6 if key == label else 0.2 for key in "ABC"}
+def shared(order, label, share=0.6):
+    """One draw in an order, with a share of the probability on its label."""
+    shares = {key: share if key == label else (1 - share) / 2 for key in "ABC"}
     return [{"order": order, "label": label, "probabilities": json.dumps(shares)}]
 
 
@@ -58,11 +58,7 @@ READINGS = {
     ),
     # .35, .50, .15
     "the most probable category of averaged distributions is the label": (
-        [
-            {"order": "ab", "label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
-            {"order": "ba", "label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
-        ],
-        *("B", 0.15, ""),
+        *([*shared("ab", "A"), *shared("ba", "B", 0.8)], "B", 0.15, ""),
     ),
     "a label alone in one order differs from the other's most probable one": (
         *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),

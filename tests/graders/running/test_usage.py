@@ -214,8 +214,7 @@ def test_settings_are_sent_and_belong_to_the_graders_identity(bench: Bench) -> N
         summary = grade(study, [bench.claude, bench.openai], **options)
         raters += [part.rater_id for part in summary.graders]
     assert len(set(raters)) == 10
-    for call in bench.calls[-4:]:
-        body = call.body
+    for body in (call.body for call in bench.calls[-4:]):
         assert (body["service_tier"], body["max_tokens"]) == ("flex", 500)
         assert (body.get("reasoning_effort") or body["output_config"]["effort"]) == "low"
     with pytest.raises(InputError, match="effort is 'very high!'; it must be one word"):
