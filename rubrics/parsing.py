@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from evenhand.rubrics.options import NONE, options_in, set_label
+from evenhand.rubrics.options import NONE, options_in, plain_number, set_label
 from evenhand.texts import table_of
 
 _FORM_NAME = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
@@ -123,6 +123,8 @@ class RubricParser:
         plain = _plain_answer(text)
         if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
             return None  # no answer; another's turn, "User: ..."; or a list to tick, "[ ] A"
+        if self._scale_ends and any("." in key for key in self._keys):  # "1.0", "0.750"
+            plain = _COMMON["decimal"].sub(lambda match: plain_number(match[0]), plain)
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
@@ -287,10 +289,10 @@ class RubricParser:
 
     @cached_property
     def _scale_ends(self) -> tuple[str, str] | None:
-        """The lowest and the highest key of a scale of whole numbers; None for other options."""
-        if not all(re.fullmatch(r"[+-]?\d+", key) for key in self._keys):
+        """The lowest and the highest key of a scale of numbers; None for other options."""
+        if not all(re.fullmatch(r"[+-]?\d+(?:\.\d*[1-9])?", key) for key in self._keys):
             return None
-        return min(self._keys, key=int), max(self._keys, key=int)
+        return min(self._keys, key=float), max(self._keys, key=float)
 
     @cached_property
     def _forms(self) -> Forms:
@@ -571,10 +573,12 @@ class RubricParser:
         """Return True if a field that is no answer holds an option, or the end of another scale."""
         if not _COMMON["field_apart"].search(name):
             return self._holds_option(value)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (self._scale_ends and is_number and _COMMON["field_of_scale_end"].search(name)):
+        if not (self._scale_ends and _COMMON["field_of_scale_end"].search(name)):
             return False
-        return value != int(self._scale_ends[1])
+        if isinstance(value, str):
+            return bool(self._forms["other_scale"].search(f"scale {value}"))  # "0-10"
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return is_number and value != float(self._scale_ends[1])
 
     def _holds_option(self, value: object) -> bool:
         """Return True if a value, or one within it, is an option and nothing else."""

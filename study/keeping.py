@@ -220,9 +220,7 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
                 count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - no name has a quote
                 n_rows[table] = int(connection.execute(count).fetchone()[0])
             if missing := {"labels", "grades", "pairs", "responses"} - n_rows.keys():
-                raise InputError(
-                    f"the store is no store of an evenhand study: it has no {min(missing)}"
-                )
+                raise InputError(f"this is no store of an evenhand study: no {min(missing)}")
             n_raters, n_graders = connection.execute(raters_query).fetchone()
             counts = {name: n_rows[name] for name in ("labels", "grades", "pairs", "responses")}
             return Contents(**counts, raters=n_raters, graders=n_graders), n_rows
@@ -387,9 +385,7 @@ def restore_study(
         if not (building / STORE).is_file() or not settings.is_file():
             raise InputError(f"{file} holds no whole study; name another backup")
         if study_toml.read_config(building).store != STORE:
-            raise InputError(
-                f"the backup's {settings.name} names another store than {STORE}; refused"
-            )
+            raise InputError(f"the backup's {settings.name} names another store than {STORE}")
         heading = written("keep.hosts_heading")
         text, names = study_toml.without_hosts(settings.read_text("utf-8-sig"), heading)
         if names:

@@ -34,8 +34,7 @@ def check_variable(
     for_host: Collection[str] = (),
 ) -> None:
     """Raise InputError where a setting (`key`) of a file may not send an environment variable. `to`
-    is the URL of its destination, "" where that is no web address; `for_host` are the variables
-    meant for that host.
+    is the URL of its destination, "" where that is no web address; `for_host` are that host's.
     """
     is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
     if (is_allowed and not _can_be_overheard(to)) or is_trusted(file.parent, declaration):

@@ -48,9 +48,7 @@ _IN_USE = (
     "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
     "this again"
 )
-_LOCKED = (
-    "another run has the study to itself, such as `evenhand store`; run this when it has ended"
-)
+_LOCKED = "another run has the study to itself, such as `evenhand store`; run this when it ends"
 _NO_ANSWER = "the store does not answer: {reason}"
 _OTHER_SESSIONS = sa.text(
     "SELECT count(*) FROM pg_stat_activity "
@@ -467,8 +465,7 @@ def check_store(location: str, folder: Path) -> None:
     if is_address:
         login = re.split(r"[/?#]", after_scheme, maxsplit=1)[0].rpartition("@")[0]
         parameters = parse_qs(after_scheme.partition("?")[2])
-        has_password = login.partition(":")[2] or "password" in parameters
-        if not has_password:
+        if not (login.partition(":")[2] or "password" in parameters):
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())
     elif not secrets_sent:  # a file's name; with ${NAME} alone it may be an address

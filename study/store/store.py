@@ -171,7 +171,7 @@ class Store(Database):
         """Return (unit_id, order, draw) of every grade that need not be requested again. A grade
         counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
         `labelled_only` a result without a label is requested again, and so is a label without
-        probabilities of a grader that gave some elsewhere.
+        probabilities of a grader that gave some on this rubric.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
@@ -182,7 +182,8 @@ class Store(Database):
         )
         if labelled_only:
             other = grades.alias()
-            gives_some = sa.exists().where(other.c.rater_id == rater_id, other.c.prob_method != "")
+            is_same = (other.c.rater_id == rater_id) & (other.c.rubric == rubric)
+            gives_some = sa.exists().where(is_same, other.c.prob_method != "")
             query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
         return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 

@@ -384,8 +384,7 @@ ATTACKS: dict[str, str] = {
     "other_language": PLACEBO,
     "flattery": PLACEBO,
 }
-"""Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO unless
-they name another (`graders/attacks.toml`)."""
+"""Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO."""
 _SHIPPED_NAMES = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
 _CUSTOM_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2  # times the clean text is graded, each time with as many draws as any other text

@@ -491,13 +491,14 @@ def test_a_study_counts_its_sample_responses_and_texts(make_study):
 def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_a_label(make_study):
     store = make_study().store
     store.add_grades([attempt("a", label="1", prob_method="logprobs"), attempt("b", label="1")])
-    store.add_grades([attempt("c", unscored_reason="refusal")])
+    store.add_grades([attempt("c", unscored_reason="refusal"), attempt("d", rubric="s", label="x")])
     store.add_grades([attempt("d", rater_id="plain", label="1")])
     asked = "g", "refusal", ["h"]
     assert {unit for unit, *_ in store.finished_grades(*asked)} == {"a", "b", "c"}
     assert {unit for unit, *_ in store.finished_grades(*asked, labelled_only=True)} == {"a"}
     plain = store.finished_grades("plain", "refusal", ["h"], labelled_only=True)
     assert plain == {("d", "", 0)}  # a grader without any probabilities lacks none
+    assert store.finished_grades("g", "s", ["h"], labelled_only=True) == plain
 
 
 def test_a_place_is_given_back_until_the_rater_is_readmitted():
