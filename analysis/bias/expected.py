@@ -44,8 +44,7 @@ humans give its mean and variance. Phi^-1(tau) is assumed to be normal with thes
 expected calls have a closed form (Owen 1956). Labels of three humans also give the third moment.
 Its difference from that of the normal distribution, times the third divided difference of a
 function of tau at four nodes, corrects the function's mean; this is exact for cubics. `a` and `b`
-are chosen so that the expected calls have the grader's mean and covariance with humans within
-strata.
+give the expected calls the grader's mean call and its covariance with humans within strata.
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
@@ -134,9 +133,9 @@ def _covariance_at(z: Array, mean: Array, angle: Array) -> Array:
     """Return the covariance of two humans' calls in a stratum (Owen 1956).
 
     A human affirms a unit if Phi^-1(tau) plus an error with the variance 1 is above 0. Over units,
-    this sum is normal with the variance 1 + sd^2, where sd is that of Phi^-1(tau). `z` is its mean
-    divided by its standard deviation, so that the mean call, `mean`, is Phi(z). The sums of two
-    humans have the correlation sd^2 / (1 + sd^2), and `angle` is the arcsine of this.
+    this sum is normal; `z` is its mean over its standard deviation, and Phi(z) is the mean call,
+    `mean`. Two humans' sums have Phi^-1(tau) in common. If sd is its standard deviation, their
+    correlation is sd^2 / (1 + sd^2), the arcsine of which is `angle`.
     """
     return np.asarray(mean - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - mean**2)
 
@@ -399,24 +398,7 @@ class _Curves(NamedTuple):
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected calls at strictness `a` and sharpness `b`, each (rows,)."""
-        center, variance, strictness = self.center, self.sd**2, self.strictness_factor * a
-        grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
-        grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
-        # For a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
-        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
-        nodes = strictness[:, None] + b * self.nodes
-        return _Expected(
-            curves=self,
-            extra=self.weight * ndtr(nodes),
-            extra_by_a=self.weight * _density(nodes),
-            grader_probit=(strictness + b * center) / grader_sd,
-            human_probit=center / human_sd,
-            rho=b * variance / (grader_sd * human_sd),
-            conditional_sd=np.sqrt(one_minus_rho2),
-            probit_by_a=1.0 / grader_sd,
-            probit_by_b=(center - strictness * b * variance) / (grader_sd * grader_variance),
-            rho_by_b=variance / (human_sd * grader_sd * grader_variance),
-        )
+        return _Expected(self, a, b)
 
     def fitted(self) -> tuple[Array, Array, Mask]:
         """Return strictness and sharpness (rows,), and True where they match both moments (rows,).
@@ -467,9 +449,7 @@ class _Curves(NamedTuple):
         return a, b, fits
 
     def _solve(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge.
-        Steps solve linear equations that set the residuals to 0.
-        """
+        """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge."""
         active, curves = np.arange(len(a)), self  # the rows that are not done yet
         solved_a, solved_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
@@ -477,6 +457,7 @@ class _Curves(NamedTuple):
                 break
             expected = curves.at(a, b)
             (mean_residual, cov_residual), slopes = expected.residuals(), expected.slopes()
+            # The equations of the steps that would bring the residuals to 0 if both were linear.
             for_mean = slopes.mean_by_a, slopes.mean_by_b, -mean_residual
             for_cov = slopes.cov_by_a, slopes.cov_by_b, -cov_residual
             step_a, step_b, det = _solution(for_mean, for_cov)
@@ -489,9 +470,8 @@ class _Curves(NamedTuple):
             done = inside & converged
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             remaining = np.flatnonzero(inside & ~converged)
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
-                a, b = a[remaining], b[remaining]
+            active, curves = active[remaining], curves.of_rows(remaining)
+            a, b = a[remaining], b[remaining]
         return solved_a, solved_b
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -529,9 +509,8 @@ class _Curves(NamedTuple):
             best_a[active[done]], best_b[active[done]] = a[done], b[done]
             best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             remaining = np.flatnonzero(inside & ~done)
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
-                a, b = a[remaining], b[remaining]
+            active, curves = active[remaining], curves.of_rows(remaining)
+            a, b = a[remaining], b[remaining]
         unmatched = np.flatnonzero(~is_maximum)  # ways 2 and 3
         curves = self.of_rows(unmatched)
         best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
@@ -548,8 +527,7 @@ class _Curves(NamedTuple):
             remaining = np.flatnonzero(np.abs(step) > _TOLERANCE)
             if not len(remaining):
                 break
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
+            active, curves = active[remaining], curves.of_rows(remaining)
         return root
 
 
@@ -567,7 +545,7 @@ class _Slopes(NamedTuple):
         return self.mean_by_a * self.cov_by_b - self.mean_by_b * self.cov_by_a
 
 
-class _Expected(NamedTuple):
+class _Expected:
     """Expected calls at one strictness and sharpness of every row, (strata, rows).
 
     If Phi^-1(tau) is normal, the mean expected call is Phi(grader_probit), the mean of tau is
@@ -576,16 +554,22 @@ class _Expected(NamedTuple):
     nodes, rows). Names in `_by_a` and `_by_b` are derivatives; `probit_by_a` is of the grader's.
     """
 
-    curves: _Curves
-    extra: Array
-    extra_by_a: Array
-    grader_probit: Array
-    human_probit: Array
-    rho: Array
-    conditional_sd: Array  # sqrt(1 - rho^2)
-    probit_by_a: Array
-    probit_by_b: Array
-    rho_by_b: Array
+    def __init__(self, curves: _Curves, a: Array, b: Array) -> None:
+        self.curves, center, variance = curves, curves.center, curves.sd**2
+        strictness = curves.strictness_factor * a
+        grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
+        grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
+        self.grader_probit = (strictness + b * center) / grader_sd
+        self.probit_by_a = 1.0 / grader_sd
+        self.probit_by_b = (center - strictness * b * variance) / (grader_sd * grader_variance)
+        self.human_probit = center / human_sd
+        self.rho = b * variance / (grader_sd * human_sd)
+        self.rho_by_b = variance / (human_sd * grader_sd * grader_variance)
+        # 1 - rho^2: for a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
+        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
+        self.conditional_sd = np.sqrt(one_minus_rho2)
+        nodes = strictness[:, None] + b * curves.nodes
+        self.extra, self.extra_by_a = curves.weight * ndtr(nodes), curves.weight * _density(nodes)
 
     @property
     def mean(self) -> Array:
@@ -790,20 +774,19 @@ class Shifts:
             return None
         key = (*self._key, shared.tobytes())
         if key not in self._cache:
-            of_units = self.calls.humans[shared], self.calls.clusters[shared], self.x[shared]
-            self._cache[key] = HumanCalls(*of_units, self.resamples, self.thresholds, self.noisy)
+            self._cache[key] = HumanCalls(self, shared)
         human_calls = self._cache[key]
         values, if_noisy = np.zeros((2, len(self.resamples)))
         is_noisy, reason = self.noisy and human_calls.has_pairs, "no_variation"
-        for threshold, at_threshold in zip(self.thresholds, human_calls.at_thresholds, strict=True):
+        for threshold, split in zip(self.thresholds, human_calls.splits, strict=True):
             grader_calls = graded[shared] >= threshold
-            slope, fits = human_calls.excess_slope(grader_calls, at_threshold, noisy=False)
+            slope, fits = human_calls.excess_slope(grader_calls, split, noisy=False)
             values += slope
             if is_noisy:
-                slope, fits_noisy = human_calls.excess_slope(grader_calls, at_threshold, noisy=True)
+                slope, fits_noisy = human_calls.excess_slope(grader_calls, split, noisy=True)
                 if_noisy += slope
                 fits = fits and fits_noisy
-            if human_calls.n_strata > 1 and np.isnan(at_threshold.scores.variance[0]).any():
+            if human_calls.n_strata > 1 and np.isnan(split.scores.variance[0]).any():
                 reason = "people_agree_by_chance"
             elif not fits:
                 reason = "no_sharpness_fits"
@@ -812,8 +795,8 @@ class Shifts:
         return Shift(values, counts, note, reason, if_noisy if is_noisy else None)
 
 
-class _AtThreshold(NamedTuple):
-    """Humans' calls, 1 at or above one threshold, else 0."""
+class _Split(NamedTuple):
+    """Humans' calls, split at one threshold: 1 at or above it, else 0."""
 
     mean: Array  # of the calls on each unit, (units,)
     sums: HumanSums
@@ -823,19 +806,12 @@ class _AtThreshold(NamedTuple):
 
 
 class HumanCalls:
-    """Humans' calls, `values` (units, humans), on a grader's units, and their sums by stratum."""
+    """Humans' calls on the units that a grader called, `shared` (units,), and sums by stratum."""
 
-    def __init__(
-        self,
-        values: Array,
-        clusters: Codes,
-        x: Array,
-        resamples: Resamples,
-        thresholds: Array,
-        noisy: bool,
-    ) -> None:
-        self._clusters, self._x, self._resamples = clusters, x, resamples
-        self._in_stratum = strata_of(x)
+    def __init__(self, shifts: Shifts, shared: Mask) -> None:
+        self._resamples, self._clusters = shifts.resamples, shifts.calls.clusters[shared]
+        values, x = shifts.calls.humans[shared], shifts.x[shared]
+        self._x, self._in_stratum = x, strata_of(x)
         has_two, has_three = (np.count_nonzero(~np.isnan(values), axis=1) >= n for n in (2, 3))
         self.n_strata = self._in_stratum.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
@@ -848,34 +824,31 @@ class HumanCalls:
         self._x_distance = self._x_mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
         self._x_squares = sum_squares - sum_x * self._x_mean
         self._all_x_squares = (self._n * self._x_distance**2 + self._x_squares).sum(axis=1)
-        self.at_thresholds = []
-        for threshold in thresholds:
+        self.splits = []
+        for threshold in shifts.thresholds:
             terms = _terms_of_sums(np.where(np.isnan(values), np.nan, values >= threshold))
             mean = terms.one1
             *sums_in_order, products_with_x = self._sums(*terms, mean * x)
             sums = HumanSums(*sums_in_order)
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
-                noise = Noise.along(sums, self._x_mean) if noisy else None
+                noise = Noise.along(sums, self._x_mean) if shifts.noisy else None
                 scores = ScoreDistribution.of(sums, fit_third, noise)
-            self.at_thresholds.append(_AtThreshold(mean, sums, products_with_x, scores, noise))
+            self.splits.append(_Split(mean, sums, products_with_x, scores, noise))
 
-    def excess_slope(
-        self, calls: Mask, at_threshold: _AtThreshold, *, noisy: bool
-    ) -> tuple[Array, bool]:
+    def excess_slope(self, calls: Mask, split: _Split, *, noisy: bool) -> tuple[Array, bool]:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
-        mean, sums, human_products, scores, noise = at_threshold
-        grader, products, products_with_x = self._sums(calls, calls * mean, calls * self._x)
-        noise = noise if noisy else None
+        grader, products, products_with_x = self._sums(calls, calls * split.mean, calls * self._x)
+        n, noise = split.sums.n1, split.noise if noisy else None
         excess = excess_calls(
-            sums.n1, grader, products, scores, fit_sharpness=self.has_pairs, noise=noise
+            n, grader, products, split.scores, fit_sharpness=self.has_pairs, noise=noise
         )
         # The slope adds up products of x and the excess, within and between strata. Within strata,
         # expected calls are linear in humans' calls, and in x if noise changes strictness.
         within = products_with_x - self._x_mean * grader
-        within -= excess.slope * (human_products - self._x_mean * sums.one1)
+        within -= excess.slope * (split.products_with_x - self._x_mean * split.sums.one1)
         if noise is not None and excess.strictness_slope is not None:
             within += noise.rise * excess.strictness_slope * self._x_squares
         between = (self._n * self._x_distance * excess.share).sum(axis=1)
