@@ -77,14 +77,14 @@ def _density(z: Array) -> Array:
     return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
 
 
-def _divide(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient, with denominators near 0 replaced (`_nonzero`)."""
-    return np.asarray(numerator / _nonzero(denominator))
-
-
 def _nonzero(values: Array) -> Array:
     """Return the values, with 1e-9 in place of those nearer to 0."""
     return np.where(np.abs(values) < 1e-9, 1e-9, values)
+
+
+def _divide(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient, with denominators near 0 replaced (`_nonzero`)."""
+    return np.asarray(numerator / _nonzero(denominator))
 
 
 def _solution(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -99,7 +99,8 @@ def _solution(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Arra
 # ---- Humans' score of units, by stratum ----------------------------------------------------------
 class HumanSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples.
+    strata): row 0 is the data, the others are resamples. The units' terms of these sums, (units,),
+    are held in the same fields (`_terms_of_sums`).
 
     The digit is the smallest number of humans who labelled the units that are summed over. `n` is
     the number of these units, `one` sums the mean of humans' calls on each, `two` and `three` the
@@ -133,8 +134,8 @@ def _covariance_at(z: Array, mean: Array, angle: Array) -> Array:
     """Return the covariance of two humans' calls in a stratum (Owen 1956).
 
     A human affirms a unit if Phi^-1(tau) plus an error with the variance 1 is above 0. Over units,
-    this sum is normal; `z` is its mean over its standard deviation, and Phi(z) is the mean call,
-    `mean`. Two humans' sums have Phi^-1(tau) in common. If sd is its standard deviation, their
+    this sum is normal; `z` is its mean in standard deviations, so that the mean call, `mean`, is
+    Phi(z). Two humans' sums have Phi^-1(tau) in common. If sd is its standard deviation, their
     correlation is sd^2 / (1 + sd^2), the arcsine of which is `angle`.
     """
     return np.asarray(mean - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - mean**2)
@@ -146,6 +147,7 @@ def _angle(z: Array, covariance: Array) -> Array:
     angle = np.full(z.shape, 0.5)
     for _ in range(_ANGLE_STEPS):
         residual = covariance - _covariance_at(z, mean, angle)
+        # Divided by the slope at this angle, exp(-z^2 / (1 + rho)) / (2 pi) (Plackett 1954).
         step = np.clip(residual * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
         angle = np.clip(angle + step, 1e-4, 1.55)  # correlations from 0 to 1
         if not (np.abs(step) > _TOLERANCE).any():
@@ -210,7 +212,7 @@ class Noise(NamedTuple):
             probit_variance = np.exp(2.0 * (log_sd - rise * x))
             correlation = probit_variance / (1.0 + probit_variance)
             fitted = _covariance_at(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
-            if step == _STEPS:
+            if step == _STEPS:  # only to have `fitted` at the last values
                 break
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
             # 2 rho (1 - rho), the derivative of the correlation by `log_sd`.
@@ -827,14 +829,13 @@ class HumanCalls:
         self.splits = []
         for threshold in shifts.thresholds:
             terms = _terms_of_sums(np.where(np.isnan(values), np.nan, values >= threshold))
-            mean = terms.one1
-            *sums_in_order, products_with_x = self._sums(*terms, mean * x)
+            *sums_in_order, products_with_x = self._sums(*terms, terms.one1 * x)
             sums = HumanSums(*sums_in_order)
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
                 noise = Noise.along(sums, self._x_mean) if shifts.noisy else None
                 scores = ScoreDistribution.of(sums, fit_third, noise)
-            self.splits.append(_Split(mean, sums, products_with_x, scores, noise))
+            self.splits.append(_Split(terms.one1, sums, products_with_x, scores, noise))
 
     def excess_slope(self, calls: Mask, split: _Split, *, noisy: bool) -> tuple[Array, bool]:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
@@ -873,9 +874,8 @@ def strata_of(x: Array) -> Mask:
 
 
 def _terms_of_sums(humans: Array) -> HumanSums:
-    """Return the terms (units,) that are yet to be summed over units, in the fields of their sums,
-    from humans' calls of 1 and 0 (units, humans). Each human's leniency is subtracted, so that it
-    does not look like a difference of units.
+    """Return the terms (units,) of the sums over units, from humans' calls of 1 and 0 (units,
+    humans). A human's leniency is subtracted, so that it does not look like a difference of units.
     """
     has_call = ~np.isnan(humans)
     n_calls = has_call.sum(axis=1).astype(float)
