@@ -385,10 +385,10 @@ class Comparator:
         label_totals = unit_weights @ counts_by_label
         label_shares = label_totals / max(label_totals.sum(), 1.0)
         has_two = units & (counts_by_label.sum(axis=1) > 1)
-        # Verdicts have a least value of people's kappa by the number of clusters in which they
-        # differ (`evidence._people_kappa`), as if every difference were as large. On an ordered
-        # scale that is wrong: there all clusters count as differing, and the least value is that of
-        # no agreement at all.
+        # From the number of clusters in which people differ, `evidence._people_kappa` derives a
+        # least value of their kappa, as if all differences were equally large. On an ordered scale
+        # they are not: all clusters then count as differing, which makes that value so low (that of
+        # no agreement) that it has no effect.
         differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
         n_differ = jackknife.count(coded.clusters, differs)[1]
         n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
