@@ -302,7 +302,7 @@ class Comparison:
     With grader-human kappa k, human-human kappa K and a margin that is the share s of K, the
     *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too. It is the
     difference k - K if the margin is a fixed number (s = 0). Tests of the difference use it:
-    `difference_influence` and `difference_bounds` are those of the tested quantity.
+    `tested_influence` and `tested_bounds` are those of the tested quantity.
     """
 
     view: GraderView
@@ -310,10 +310,10 @@ class Comparison:
     units: Mask  # (units,), the units compared
     sample: ClusterCounts  # clusters: all, effective, and with a minority label
     difference: float  # k - K
-    difference_influence: Array  # of the tested quantity
+    tested_influence: Array  # of the tested quantity
     margin: float  # how far the difference may lie below 0
     margin_share: float  # s; 0 for a fixed margin
-    difference_bounds: ScoreBounds  # of the tested quantity
+    tested_bounds: ScoreBounds  # of the tested quantity
     kappas: Array  # k, (rows,)
     best_baseline_kappa: float
     baseline_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
@@ -334,13 +334,13 @@ class Comparison:
     @property
     def null(self) -> float:
         """Value of the tested quantity, k - K + s K, if k - K is -`margin`: s K - `margin`."""
-        tested_quantity = float(self.difference_bounds.sample.estimate)
+        tested_quantity = float(self.tested_bounds.sample.estimate)
         return tested_quantity - self.difference - self.margin  # the first two differ by s K
 
     @cached_property
     def chance_within(self) -> float:
         """Approximate probability that the grader is within the margin."""
-        return self.difference_bounds.chance_above(self.null)
+        return self.tested_bounds.chance_above(self.null)
 
 
 @dataclass(frozen=True)
@@ -406,10 +406,10 @@ class Comparator:
             view=view, counts=counts, units=units,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
-            difference_influence=bounds.influence(tested_quantity),
+            tested_influence=bounds.influence(tested_quantity),
             margin=margin_share * people_kappa if margin_share else self.margin,
             margin_share=margin_share,
-            difference_bounds=support.score_bounds(tested_quantity, effective, subtracted),
+            tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
             kappas=kappas, best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
