@@ -598,8 +598,11 @@ class ClaimIndex:
         changed = sa.select(schema.claims).where(schema.claims.c.version > self.last_version)
         for row in connection.execute(changed.order_by(schema.claims.c.version)):
             self.last_version = row.version
-            if row.rubric_hash in self._hashes:
-                self._enter(Claim(**row._mapping))
+            claim = Claim(**row._mapping)
+            if claim.order and not claim.is_check:  # under any text: a unit keeps its order
+                self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
+            if claim.rubric_hash in self._hashes:
+                self._enter(claim)
 
     def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
         """Return the rater's claims."""
@@ -640,8 +643,6 @@ class ClaimIndex:
         if former and former.state == "labelled" and former.task_id != claim.task_id:
             return  # keep the answer: it is under another text of the rubric that counts as equal
         tasks[task_key] = claim
-        if claim.order and not claim.is_check:
-            self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
         if claim.is_first:
             self._enter_holder(claim)
 

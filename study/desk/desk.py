@@ -37,7 +37,6 @@ SKIP_REASONS = (
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
-_TASK_KEY = ("rater_id", "unit_id", "rubric", "draw")  # columns that identify an answer's task
 DISPLAYS = ("text", "markdown", "opened")
 """Displays: as written, with Markdown rendered, or JSON with every part unfolded."""
 
@@ -108,7 +107,7 @@ def store_submission(
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
-        same_task = (table.c[name] == getattr(claim, name) for name in _TASK_KEY)
+        same_task = (table.c[name] == getattr(claim, name) for name in ratings.ANSWER_KEY)
         stored = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same_task)
         if connection.execute(stored).first():
             return "duplicate"

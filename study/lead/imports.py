@@ -20,7 +20,7 @@ from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import folded, loose, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS
+from evenhand.study.tables.ratings import ANSWER_KEY, RATINGS_COLUMNS, refuse_repeats
 from evenhand.study.workspace import Study
 
 
@@ -46,7 +46,7 @@ def import_ratings(
                 )
         stored_prints = {_fingerprint(row) for row in _event_rows(study.ratings())}
         # A label that its rater revised here stays when the older one is imported again.
-        key = itemgetter(*RATING_KEY)
+        key = itemgetter(*ANSWER_KEY)
         events = connection.execute(sa.select(labels).order_by(labels.c.event_id)).mappings().all()
         imported = {key(event): event["submit_id"].startswith("import-") for event in events}
         stored_prints |= {_fingerprint(event) for event in events if not imported[key(event)]}
@@ -129,6 +129,7 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
 
 def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
     """Raise InputError for the first row that does not fit the study."""
+    refuse_repeats(ratings[ratings["rater_kind"] != "model"], ANSWER_KEY, source)
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     # A row has a label, a reason for having none, or (by a model) a probability.
     has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()

@@ -455,6 +455,27 @@ def test_an_edited_rubric_asks_again_and_keeps_the_old_labels_apart(make_study):
         assert (declared.edited_rubrics(), task_of(AnnotationDesk(declared), "r1")) == ([], None)
 
 
+def test_a_unit_keeps_its_order_and_a_persons_last_label_counts_in_any(make_study):
+    name, other = "even-handedness", {"ab": "ba", "ba": "ab"}
+    study = make_study(rubrics=[name])
+    task = task_of(AnnotationDesk(study), "r1")
+    drawn, unit = task.order, claim_of(study, task).unit_id
+    with study.store.write() as connection:
+        connection.execute(sa.update(claims).values(order=other[drawn]))
+    assert submit(AnnotationDesk(study), "r1", task, "A") == "stored"
+    with with_edited_rubric(study, name, same=False) as edited:
+        again = task_of(AnnotationDesk(edited), "r1")
+        assert (claim_of(edited, again).unit_id, again.order) == (unit, other[drawn])
+        assert submit(AnnotationDesk(edited), "r1", again, "A") == "stored"
+        for order, label in (("", "C"), (drawn, "B"), ("", "C")):  # corrected elsewhere
+            with_labels(edited, {"r1": [label]}, name, units=[unit], order=order)
+            assert edited.ratings()[["label", "order"]].values.tolist() == [[label, order]]
+        answers = answers_table(edited.store)
+        assert answers["label"].tolist()[1:] == ["C"], "the first is under the older text"
+        twice = {"units": [unit, unit], "order": ["ab", "ba"]}
+        refused("row 3: .* keep one of the two", with_labels, edited, {"r1": "AB"}, name, **twice)
+
+
 def test_a_code_that_is_a_graders_or_a_groups_is_refused(make_study):
     study = make_study()
     unit = study.rubric_units(study.rubrics["refusal"])[0]
