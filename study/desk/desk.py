@@ -107,7 +107,7 @@ def store_submission(
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
-        same_task = (table.c[name] == getattr(claim, name) for name in ratings.ANSWER_KEY)
+        same_task = (table.c[name] == getattr(claim, name) for name in ratings.LABEL_KEY)
         stored = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same_task)
         if connection.execute(stored).first():
             return "duplicate"
@@ -286,7 +286,7 @@ class WorkLog:
             query = query.where(table.c.rater_kind == "human").order_by(table.c.event_id)
             for event_id, rater, answered_at, seconds in connection.execute(query):
                 self._last_events[table] = event_id
-                new_rows.append((answered_at, rater, seconds or 0.0))
+                new_rows.append((ratings.stored_instant(answered_at), rater, seconds or 0.0))
         for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
             self._by_rater.setdefault(rater, []).append(TimedAnswer(answered_at, seconds))
 

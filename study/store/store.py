@@ -39,7 +39,7 @@ from evenhand.study.store.schema import (
     session_events,
 )
 from evenhand.study.tables.ratings import (
-    ANSWER_KEY,
+    LABEL_KEY,
     RATING_KEY,
     RATINGS_COLUMNS,
     Mark,
@@ -194,7 +194,7 @@ class Store(Database):
         """
         rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
-            for table, key in ((labels, ANSWER_KEY), (grades, RATING_KEY)):
+            for table, key in ((labels, LABEL_KEY), (grades, RATING_KEY)):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
                 # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
@@ -388,7 +388,7 @@ def answers_table(store: Store) -> pd.DataFrame:
     table = store.table(
         sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(labels.c.rater_kind == "human", is_latest(labels, *ANSWER_KEY, "rubric_hash"))
+        .where(labels.c.rater_kind == "human", is_latest(labels, *LABEL_KEY, "rubric_hash"))
         .order_by(labels.c.event_id)
     )
     evidence = [json.dumps(marks or []) for marks in table["evidence"]]

@@ -28,7 +28,12 @@ RATINGS_COLUMNS = (
     "prob_method", "draw", "order", "unscored_reason", "seconds", "rubric_hash", "created_at",
 )  # fmt: skip
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
-ANSWER_KEY = ("unit_id", "rubric", "rater_id", "draw")  # a person's later label counts in any order
+LABEL_KEY = (
+    "unit_id",
+    "rubric",
+    "rater_id",
+    "draw",
+)  # of a person, in any order of sides
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts

@@ -18,6 +18,7 @@ from evenhand.study import Study, access, open_study
 from evenhand.study.desk import claims
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead import disagreements
+from evenhand.study.lead.progress import forecast
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
@@ -602,6 +603,24 @@ def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_sessi
     sessions.complete("r")
     assert session_times(study, sessions)["state"].tolist() == ["complete"]
     assert (len(study.store.rows(sa.select(schema.session_events))), costs(study).owed) == (1, 6.0)
+
+
+def test_a_moment_without_items_is_no_end_and_labels_without_times_count(make_session):
+    study = make_session(AMOUNTS)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    for ends in ("nothing_left", "complete"):
+        for _ in range(2):
+            sessions.complete("r")
+        assert session_times(study, sessions)["state"].tolist() == [ends]
+        label(desk, "r", 1)
+        state = "labelling" if ends == "nothing_left" else ends
+        assert session_times(study, sessions)["state"].tolist() == [state]
+    assert events(sessions) == ["completed"] * 2
+    with study.store.write() as connection:  # as versions before 0.3.0 imported them
+        connection.execute(sa.update(schema.labels).values(created_at="3 May, noon", rater_id="s"))
+    (_, row) = session_times(study, sessions).to_dict("records")
+    assert [row[name] for name in ("state", "start", "end", "answers")] == ["labelling", "", "", 2]
+    assert forecast(study).annotators == 0
 
 
 QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'

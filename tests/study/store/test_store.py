@@ -633,6 +633,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
         ({"rubric": "politeness"}, "row 2: the study has no rubric 'politeness'"),
         ({"unit_id": "p9|s|a"}, "row 2: the study has no response item 'p9|s|a'"),
         ({"rubric": ""}, "row 2: the rubric is empty"),
+        ({"created_at": "3 May, noon"}, "row 2: created_at is '3 May, noon'; write a time as 2026"),
         *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
     ):
         refused(re.escape(says), taken, **wrong)
