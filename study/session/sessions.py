@@ -311,10 +311,13 @@ class Sessions:
             log = store.events_of(connection, rater_id)
             if reason := store.release_reason(log):
                 return Step("ended", reason=reason)
-            for name in self.steps:
-                if step := self._pending_step(name, connection, rater_id, log):
-                    return step
-        return Step("labelling")
+            steps = (self._pending_step(name, connection, rater_id, log) for name in self.steps)
+            step = next(filter(None, steps), Step("labelling"))
+            if step.name == "ended" or not (end := claims.end_in(log)):
+                return step
+            # A changed text or question lets the rater go on, unless another has their place.
+            has_place = claims.has_place(self.study, connection, rater_id)
+            return step if has_place else Step("ended", reason=end)
 
     def _pending_step(
         self, name: StepName, connection: sa.Connection, rater_id: str, log: Log

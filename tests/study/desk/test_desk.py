@@ -1103,6 +1103,8 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
             ("no", "b", agreed, ("consent", {"agreed": False})),
             ("yes", "b", agreed, ("entered", {"way": "open"})),
             ("failed", "a", agreed, ("screened_out", {})),
+            ("asked", "c", ("consent", {"agreed": False}), agreed),
+            ("right", "c", ("screened_out", {}), ("comprehension", {"right": [True]})),
             ("out", "a"),
         ):
             answer = {"rater_id": rater, "question": "side", "answer": side}
@@ -1112,7 +1114,7 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
         assert claiming.ends_of(connection) == ends
         assert claiming.sides_by_rater(study, connection, "no") == {"no": "b"}
-        assert claiming.side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (0, 0)}
+        assert claiming.side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (2, 0)}
         room = {side: claiming.has_room(study, connection, side) for side in "abcd"}
         assert room == {"a": True, "b": False, "c": False, "d": True}
 

@@ -663,6 +663,29 @@ def test_each_side_has_as_many_people_as_its_quota(make_session, any_database):
     assert come(sessions, "ian", "Right") == FULL
 
 
+@pytest.mark.parametrize("answers", [[], ["that", "that"]])  # no consent, or screened out
+def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_session, answers):
+    study = make_session(ASKS + QUOTAS + CODES + "places = 1\n")
+    sessions, ann = Sessions(study), enter(study, "p1")
+    sessions.decide_consent(ann, agreed=bool(answers))
+    for answer in answers:
+        sessions.answer_side(ann, "Right")
+        sessions.answer_comprehension(ann, [answer])
+    ended, file = sessions.next_step(ann), study.folder / "study.toml"
+    assert ended.name == "ended"
+    file.write_text(file.read_text("utf-8").replace("May we", "May I").replace("Which?", "Who?"))
+    with open_study(study.folder) as changed:
+        sessions = Sessions(changed)
+        bob = enter(changed, "p2")
+        assert sessions.next_step(ann).reason == ended.reason
+        sessions.release(bob, "returned")
+        sessions.decide_consent(ann, agreed=True)
+        sessions.answer_side(ann, "Right")
+        sessions.answer_comprehension(ann, ["this"])
+        assert (sessions.next_step(ann).name, sessions.sides()["Right"]) == ("labelling", (1, 1))
+        refused("all places in this study are taken", enter, changed, "p3")
+
+
 def test_a_crowds_place_is_free_again_and_no_one_returns_to_a_full_side(make_session):
     study = make_session(QUOTAS + CODES + "places = 2\n")
     sessions, first, second = Sessions(study), enter(study, "p1"), enter(study, "p2")
