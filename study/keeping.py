@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ import secrets
 import sqlite3
 import stat
 import tempfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +45,7 @@ from evenhand.study.store.database import SCHEMA, SILENT, Database, resolved
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
 from evenhand.study.store.store import Store
+from evenhand.study.tables.columns import listed
 from evenhand.study.tables.files import (
     FILE,
     HAS_MODES,
@@ -54,6 +57,9 @@ from evenhand.study.tables.files import (
 )
 from evenhand.study.trust import remember
 from evenhand.texts import written
+
+_log = logging.getLogger(__name__)
+
 
 # ---- copies of a database -----------------------------------------------------------------------
 # All rows of a database, SQLite or PostgreSQL, in another one, with proof that none changed. The
@@ -327,6 +333,9 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         take_snapshot(store, snapshot)
         if _toml_files(_study_files(folder)) != _toml_files(files):
             raise InputError("the study's settings were changed meanwhile; run this again")
+        if unfit := [name for name in files if name in (LIST, STORE) or not _is_fit(name)]:
+            files = {name: content for name, content in files.items() if name not in unfit}
+            _log.warning("Note: the backup leaves out %s; give them other names", listed(unfit))
         contents, tables = read_snapshot(snapshot)
         entries = {
             name: Entry(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
@@ -514,17 +523,25 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
     if sorted(names) != sorted([LIST, *listing.files]):
         raise InputError(f"{archive.filename} holds other files than its list says")
     for name, member in zip(names, members, strict=True):
-        path, mode = PurePosixPath(name), member.external_attr >> 16  # its mode on Unix; 0: none
+        mode = member.external_attr >> 16  # on Unix; 0: none
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
-        is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
-        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
-        # A log next to the store would be played into it when it is opened.
-        if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
+        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
             raise InputError(f"the archive holds {name!r}, which no backup does; refused")
         entry = listing.files.get(name)
         if entry is not None and entry.bytes != member.file_size:
             raise InputError(f"{name} has another size in the archive than in its list")
     return listing
+
+
+def _is_fit(name: str) -> bool:
+    """Return True if an archive may hold a file of this name: a plain one, inside the folder, and
+    not that of a log next to the store, which would be played into it when it is opened.
+    """
+    path = PurePosixPath(name)
+    is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
+    # Of all spaces, such as those in names of screenshots, only the usual one is printable.
+    is_plain = all(sign.isprintable() or unicodedata.category(sign) == "Zs" for sign in name)
+    return is_inside and is_plain and "\\" not in name and not name.startswith(f"{STORE}-")
 
 
 def _read_member(
@@ -719,7 +736,6 @@ def _add_server_to_names(
 # ---- the health check ---------------------------------------------------------------------------
 OLD_HOURS = 50.0  # age at which a backup is old: of nightly ones, more than one is missing
 _MIN_POSTGRESQL = 14
-_MAX_NAMES = 3  # of files that a finding lists
 
 
 @dataclass(frozen=True)
@@ -783,9 +799,9 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
         if others_rights and not stat.S_ISLNK(status.st_mode):
             too_open.append(name)
     if of_other_owners:
-        yield _problem("other_owner", files=_few_names(of_other_owners), owner=user_name(owner))
+        yield _problem("other_owner", files=listed(sorted(of_other_owners)), owner=user_name(owner))
     if too_open:
-        yield _problem("loose_modes", files=_few_names(too_open))
+        yield _problem("loose_modes", files=listed(sorted(too_open)))
     if not of_other_owners and not too_open:
         yield _well("modes")
 
@@ -812,12 +828,6 @@ def _check_versions(store: Store) -> Finding:
             return _problem("old_server", version=server)
     installed = {"evenhand": __version__, "streamlit": version("streamlit")}
     return _well("versions", python=platform.python_version(), database=engine, **installed)
-
-
-def _few_names(names: list[str]) -> str:
-    """Return the first few of these names, sorted, and the number of the others."""
-    others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 
 
 def _well(name: str, **fields: object) -> Finding:
