@@ -264,9 +264,7 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
     a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
-        raise InputError(
-            "an account's name is 1 to 64 letters, digits, dots, hyphens or underscores"
-        )
+        raise InputError("an account's name is 1 to 64 letters, digits, dots, hyphens, underscores")
     if role not in get_args(Role):
         raise InputError(f"there is no role {role!r}; take one of {', '.join(get_args(Role))}")
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
@@ -665,13 +663,12 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
         last_entry = connection.execute(latest).first()
         rater: str = last_entry.rater_id if last_entry else new_code()
-        if last_entry is None:
-            if not has_place(study, connection):
-                raise Refused("no_places")
-        elif last_entry.session_id == entry["session_id"]:  # the page was loaded again
+        if last_entry and last_entry.session_id == entry["session_id"]:  # the page loaded again
             return rater
-        else:
+        if last_entry:
             _readmit_released(study, connection, rater)
+        elif not has_place(study, connection):
+            raise Refused("no_places")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater

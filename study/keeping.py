@@ -58,9 +58,6 @@ from evenhand.study.tables.files import (
 from evenhand.study.trust import remember
 from evenhand.texts import written
 
-_log = logging.getLogger(__name__)
-
-
 # ---- copies of a database -----------------------------------------------------------------------
 # All rows of a database, SQLite or PostgreSQL, in another one, with proof that none changed. The
 # tables are read from the database itself, so a store of an older schema is copied unchanged.
@@ -226,9 +223,7 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
                 count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - no name has a quote
                 n_rows[table] = int(connection.execute(count).fetchone()[0])
             if missing := {"labels", "grades", "pairs", "responses"} - n_rows.keys():
-                raise InputError(
-                    f"the store is no store of an evenhand study: it has no {min(missing)}"
-                )
+                raise InputError(f"this is no store of an evenhand study: it has no {min(missing)}")
             n_raters, n_graders = connection.execute(raters_query).fetchone()
             counts = {name: n_rows[name] for name in ("labels", "grades", "pairs", "responses")}
             return Contents(**counts, raters=n_raters, graders=n_graders), n_rows
@@ -253,6 +248,7 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
 # They are made while people label, and restored in a new folder.
 BACKUPS = "backups"  # folder in the study's folder that backups leave out
 _SQLITE_HEADER = b"SQLite format 3\0"
+_log = logging.getLogger(__name__)
 _SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
 
 
@@ -331,7 +327,7 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
         files = _study_files(folder)  # before the snapshot; its settings must be the same after it
         take_snapshot(store, snapshot)
-        if _toml_files(_study_files(folder)) != _toml_files(files):
+        if any(name.endswith(".toml") for name, _ in files.items() ^ _study_files(folder).items()):
             raise InputError("the study's settings were changed meanwhile; run this again")
         if unfit := [name for name in files if name in (LIST, STORE) or not _is_fit(name)]:
             files = {name: content for name, content in files.items() if name not in unfit}
@@ -362,10 +358,7 @@ def _check_target(file: Path, study_folder: Path) -> None:
     target_folder = file.parent.resolve()
     is_in_backups = target_folder.is_relative_to(study_folder / BACKUPS)
     if target_folder.is_relative_to(study_folder) and not is_in_backups:
-        raise InputError(
-            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
-            "disk"
-        )
+        raise InputError(f"{file} would be lost with the study's folder; name one elsewhere")
 
 
 def _write_archive(path: Path, listing: Listing, files: Mapping[str, bytes], store: Path) -> None:
@@ -396,9 +389,7 @@ def restore_study(
         if not (building / STORE).is_file() or not settings.is_file():
             raise InputError(f"{file} holds no whole study; name another backup")
         if study_toml.read_config(building).store != STORE:
-            raise InputError(
-                f"the backup's {settings.name} names another store than {STORE}; refused"
-            )
+            raise InputError(f"the backup's {settings.name} names another store than {STORE}")
         heading = written("keep.hosts_heading")
         text, names = study_toml.without_hosts(settings.read_text("utf-8-sig"), heading)
         if names:
@@ -429,10 +420,6 @@ def _study_files(folder: Path) -> dict[str, bytes]:
         settings_text = study_toml.changed_text(settings_text, {"": {"store": STORE}})
     files[study_toml.FILE_NAME] = settings_text.encode()
     return files
-
-
-def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: content for name, content in files.items() if name.endswith(".toml")}
 
 
 # ---- the archive: a zip of the study's folder, and a list of its files --------------------------
@@ -587,7 +574,7 @@ def move_store(folder: Path, to: str) -> States:
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
         location = resolved(new_store)
-        if database.is_url(location) or (folder / location).exists():
+        if "://" in location or (folder / location).exists():
             with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
                 copied = _copy_store(store, source, target)
         else:
@@ -640,9 +627,8 @@ def _secure_folder(folder: Path) -> None:
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
     """Return the number of rows of each table, by name."""
-    count = sa.select(sa.func.count())
     return {
-        name: connection.execute(count.select_from(table)).scalar_one()
+        name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for name, table in tables.tables.items()
         if name != "alembic_version"
     }
@@ -684,10 +670,7 @@ def _copy_store(store: Database, source: sa.Connection, target: Database) -> Sta
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
         raise InputError(f"the store cannot be copied there: {reason}") from None
-    raise InputError(
-        "--to holds another study, or another state of this one; name an empty database or a new "
-        "file"
-    )
+    raise InputError("--to holds another study, or another state of this one; name a new one")
 
 
 ADDED_COLUMNS = {

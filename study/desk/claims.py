@@ -177,8 +177,7 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
 
 def end_in(log: Sequence[Event], last_claim: str = "") -> str:
     """Return "no_consent" or "screened_out" if a rater's session ended so; "" if not, or if they
-    came past it: the lead has changed a text or question, and they agreed, were right, or were
-    given a task later, the last at `last_claim`.
+    came past it after a change: they agreed, were right, or got a task (the last at `last_claim`).
     """
     ends = {"no_consent": "", "screened_out": ""}  # time of each
     for event in log:
@@ -273,9 +272,6 @@ class KnownUnits:
             self.screens += self._screens_of(unit_id, unit, file)
         self.questions = {question.key: question for screen in self.screens for question in screen}
 
-    def __contains__(self, key: object) -> bool:
-        return key in self.questions
-
     def values(self, key: Key, order: str) -> dict[str, str]:
         """Return the values of a rubric's variables for a unit, with its sides in this `order`."""
         unit_id, _ = key
@@ -325,9 +321,8 @@ class KnownUnits:
 
 def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     """Read the file of units with known answers. Raises InputError where it is not valid."""
-    path = folder / file
     try:
-        content = path.read_bytes()
+        content = (folder / file).read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
@@ -714,7 +709,7 @@ def asked_together(claim: Claim, other: Claim, one_screen_per_unit: bool) -> boo
 
 def in_design(claim: Claim, design: SessionDesign) -> bool:
     """Return True if the task's question is still asked: the study's settings may have changed."""
-    return claim.key in design.questions or claim.key in design.checks
+    return claim.key in design.questions or claim.key in design.checks.questions
 
 
 class Progress(NamedTuple):

@@ -464,18 +464,16 @@ class AnnotationDesk(Desk):
 
     # The next tasks
 
-    def next_sheet(self, rater_id: str) -> Sheet | None:
-        """Return the rater's open sheet, or else the next one; None when nothing is left."""
-        return self._next_sheet(rater_id)
-
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         """Return the sheet after this one, without `minutes`, reserved for the rater, so that their
         page can have it before they ask for it; None where nothing is left, or the day may be over.
         """
-        return self._next_sheet(rater_id, sheet)
+        return self.next_sheet(rater_id, sheet)
 
-    def _next_sheet(self, rater_id: str, current: Sheet | None = None) -> Sheet | None:
-        """Return the rater's next sheet; the `current` one, if given, counts as answered."""
+    def next_sheet(self, rater_id: str, current: Sheet | None = None) -> Sheet | None:
+        """Return the rater's open sheet, or else the next one; None when nothing is left. A
+        `current` sheet counts as answered.
+        """
         design = self._design()
         assumed = {task.task_id for task in current.tasks} if current else set()
         with self.study.store.write() as connection:
@@ -689,5 +687,5 @@ class AnnotationDesk(Desk):
             # Texts of some unit are read, or else a check would be recognised by its quick reply.
             if first_question := next(iter(design.questions), None):
                 self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])  # pair, subject
-            return design.checks.values(key, claim.order) if key in design.checks else {}
+            return design.checks.values(key, claim.order) if key in design.checks.questions else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

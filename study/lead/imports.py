@@ -52,7 +52,7 @@ def import_ratings(
         stored_prints |= {_fingerprint(event) for event in events if not imported[key(event)]}
         new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored_prints]
         people_rows = (row for row in new_rows if row["rater_kind"] != "model")
-        label_rows = [row | {"submit_id": _new_id()} for row in people_rows]
+        label_rows = [row | {"submit_id": f"import-{uuid.uuid4().hex}"} for row in people_rows]
         grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
         if label_rows:
             connection.execute(sa.insert(labels), label_rows)
@@ -115,8 +115,8 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     tasks = {}  # by their `TASK_COLUMNS`: of several labels of a task the last one counts
     for row in rows:
         task = {name: row[name] for name in TASK_COLUMNS}
-        columns = {"order": row["order"], "claimed_at": row["created_at"]}
-        tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
+        columns = {"order": row["order"], "claimed_at": row["created_at"], "state": "labelled"}
+        tasks[tuple(task.values())] = task | columns | {"task_id": f"import-{uuid.uuid4().hex}"}
     if tasks:
         versions = enumerate(tasks.values(), start=last_version(connection) + 1)
         insert = conflict_free_insert(connection, claims)
@@ -183,7 +183,3 @@ def _fingerprint(row: Mapping[Any, Any]) -> str:
     """Return a text that is equal for rows with the same content; times do not count."""
     content = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
     return json.dumps(content, sort_keys=True)
-
-
-def _new_id() -> str:
-    return f"import-{uuid.uuid4().hex}"

@@ -28,12 +28,7 @@ RATINGS_COLUMNS = (
     "prob_method", "draw", "order", "unscored_reason", "seconds", "rubric_hash", "created_at",
 )  # fmt: skip
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
-LABEL_KEY = (
-    "unit_id",
-    "rubric",
-    "rater_id",
-    "draw",
-)  # of a person, in any order of sides
+LABEL_KEY = ("unit_id", "rubric", "rater_id", "draw")  # of a person, in any order of sides
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts
@@ -259,8 +254,7 @@ def instant_of(text: str) -> datetime | None:
             whole, _, decimals = text.partition(".")
             per_second = next(n for digits, n in _PER_SECOND.items() if len(whole) <= digits)
             seconds, rest = divmod(int(whole), per_second)
-            fraction = float(f"0.{decimals or 0}")
-            microseconds = (rest + fraction) * 1_000_000 / per_second
+            microseconds = (rest + float(f"0.{decimals or 0}")) * 1_000_000 / per_second
             past = timedelta(seconds=seconds, microseconds=microseconds)
             return datetime.fromtimestamp(0, UTC) + past
         if _DAY.fullmatch(text):
