@@ -500,15 +500,6 @@ def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_
     assert plain == {("d", "", 0)}  # a grader without any probabilities lacks none
 
 
-def test_a_place_is_given_back_until_the_rater_is_readmitted():
-    released = stores.Event("released", {"reason": "returned"}, "")
-    answered, readmitted = stores.Event("finished", {}, ""), stores.Event("readmitted", {}, "")
-    assert stores.release_reason([]) == stores.release_reason([answered]) == ""
-    assert stores.release_reason([released, answered]) == "returned"
-    assert stores.release_reason([released, readmitted]) == ""
-    assert stores.release_reason([released, readmitted, released]) == "returned"
-
-
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
     study, details = make_study(rubrics=["refusal"]), schema.answer_details
     unit = first_unit(study)
@@ -664,6 +655,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     other = pd.DataFrame([said | {"rubric": ""}, said | {"rubric": "politeness"}])
     told = "row 3: the study has no rubric 'politeness'"
     refused(told, import_ratings, study, validate_ratings(other), "f.csv")
+    assert len(study.ratings()) == 1, "all or none"
 
 
 WRITER = """
