@@ -175,7 +175,7 @@ def _event_rows(ratings: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for column in ("p_positive", "seconds"):
             event[column] = None if math.isnan(event[column]) else event[column]
         event["probabilities"] = json.loads(event["probabilities"] or "null")
-        event["created_at"] = stored_instant(event["created_at"]) or now
+        event["created_at"] = event["created_at"] or now
         yield event
 
 
