@@ -69,9 +69,8 @@ def remember(folder: Path, declarations: Iterable[object]) -> None:
             with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as stream:
                 stream.write("".join(new_lines))
         except OSError as error:
-            raise InputError(
-                written("trust.not_kept", file=file, reason=str(error.strerror).lower())
-            ) from None
+            reason = str(error.strerror).lower()
+            raise InputError(written("trust.not_kept", file=file, reason=reason)) from None
 
 
 def is_trusted(folder: Path, declaration: object) -> bool:
@@ -112,8 +111,7 @@ def _digest(folder: str, declaration: object) -> str:
 def state_folder() -> Path:
     """Return the user's folder for evenhand's state (XDG Base Directory Specification)."""
     declared = Path(os.environ.get("XDG_STATE_HOME", ""))
-    states = declared if declared.is_absolute() else Path.home() / ".local" / "state"
-    return states / "evenhand"
+    return (declared if declared.is_absolute() else Path.home() / ".local" / "state") / "evenhand"
 
 
 def _remembered() -> set[str]:

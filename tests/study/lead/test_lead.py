@@ -307,23 +307,6 @@ def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed
     assert cases.open_next(disputed, "ada", skipped=passed)[0].key == passed[0]
 
 
-@pytest.mark.slow
-def test_a_revision_is_a_new_decision_and_the_latest_counts(disputed):
-    case, _ = cases.open_next(disputed, "ada")
-    cases.decide(disputed, "ada", *case.key, "1", "at first sight")
-    again = reopen_case(disputed, case.key)
-    assert again.labels == case.labels
-    assert again.reasons == ()  # what the adjudicator wrote is nobody's remark on the unit
-    cases.decide(disputed, "ada", *case.key, "5", "read again")
-    other, _ = cases.open_next(disputed, "ben")
-    cases.decide(disputed, "ben", *other.key, "2", "plain")
-    (mine,) = cases.past_decisions(disputed, "ada").to_dict("records")
-    assert (mine["label"], mine["reason"], mine["done_by"]) == ("5", "read again", "ada")
-    assert cases.past_decisions(disputed)["done_by"].tolist() == ["ben", "ada"]
-    ratings = disputed.ratings()
-    assert ratings[ratings["rater_id"] == "adjudicator:ada"]["label"].tolist() == ["5"]
-
-
 def test_final_labels_are_decided_by_most_or_by_an_adjudicator(make_study):
     texts = {"title": "T", "question": "Q?", "instructions": "I.", "variables": ["response"]}
     percent = Rubric(name="percent", unit="response", number={"low": 0, "high": 100}, **texts)

@@ -203,7 +203,7 @@ def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
         ("sqlite:///${WORD}", "sqlite:///p%40%2F%3Aw"),
     ):
         assert resolved(location) == found
-    refused("the environment variable NO_WORD, which is not set", resolved, "${NO_WORD}")
+    refused("the variable NO_WORD, which is not set", resolved, "${NO_WORD}")
 
 
 @pytest.mark.parametrize(
@@ -501,15 +501,6 @@ def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_
     assert store.finished_grades("g", "s", ["h"], labelled_only=True) == plain
 
 
-def test_a_place_is_given_back_until_the_rater_is_readmitted():
-    released = stores.Event("released", {"reason": "returned"}, "")
-    answered, readmitted = stores.Event("finished", {}, ""), stores.Event("readmitted", {}, "")
-    assert stores.release_reason([]) == stores.release_reason([answered]) == ""
-    assert stores.release_reason([released, answered]) == "returned"
-    assert stores.release_reason([released, readmitted]) == ""
-    assert stores.release_reason([released, readmitted, released]) == "returned"
-
-
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
     study, details = make_study(rubrics=["refusal"]), schema.answer_details
     unit = first_unit(study)
@@ -634,6 +625,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
         ({"rubric": "politeness"}, "row 2: the study has no rubric 'politeness'"),
         ({"unit_id": "p9|s|a"}, "row 2: the study has no response item 'p9|s|a'"),
         ({"rubric": ""}, "row 2: the rubric is empty"),
+        ({"created_at": "3 May, noon"}, "row 2: created_at is '3 May, noon'; write a time as 2026"),
         *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
     ):
         refused(re.escape(says), taken, **wrong)
@@ -664,6 +656,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     other = pd.DataFrame([said | {"rubric": ""}, said | {"rubric": "politeness"}])
     told = "row 3: the study has no rubric 'politeness'"
     refused(told, import_ratings, study, validate_ratings(other), "f.csv")
+    assert len(study.ratings()) == 1, "all or none"
 
 
 WRITER = """
