@@ -1,16 +1,14 @@
 """Find the columns of items, raters and labels in a table that others made, and tell annotators
 from graders: as declared, or inferred if names and cells allow one interpretation only.
 
-A table is long, with a row for each rating and a column of raters, or wide, with a row for each
-item and a column of labels for each rater. With several rubrics a wide table is a `Grid`: it has a
-column for each rater and rubric, such as `ann_clarity`. `roles_in` decides in three steps:
+`roles_in` decides this. A table is long, with a row for each rating, if it has columns of items,
+raters and labels beyond doubt; these get our names. Any other without a column of raters may be
+wide, with a row for each item, named by a column of unique ids, and a column of labels for each
+rater, or in a `Grid` for each rater and rubric, such as `ann_clarity`. Raters are then the declared
+columns, those of a grid, or the largest group that shares labels. They are annotators or graders as
+declared, as a tool says, or as their names show.
 
-1. The columns of items, raters and labels of a table that is long beyond doubt get our names.
-2. A table without a column of raters may then be wide. A column of unique ids names its items; its
-   raters are the declared columns, those of a grid, or the largest group that shares labels.
-3. Raters are annotators or graders as declared, as the tool says, or as their names show.
-
-What is in doubt stays as it is; `refuse_missing` then proposes options that decide it. In names of
+What is in doubt stays as it is, and `refuse_missing` proposes options that decide it. In names of
 variables, `ours` is a column of `study.tables.ratings`, and `theirs` the table's column for it.
 """
 
@@ -62,17 +60,12 @@ _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|ratin
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
-_STANDARD_WORDS = {
-    word: standard for pair in TRUTH for word, standard in zip(pair, ("yes", "no"), strict=True)
-}
-"""The word yes or no by each word that means the same, such as "true" or "f"."""
+_YES_OR_NO = {word: usual for pair in TRUTH for word, usual in zip(pair, TRUTH[0], strict=True)}
+"""Yes or no by each word that means the same, such as "true" or "f"."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
-
-
-# ---- columns by their roles ---------------------------------------------------------------------
 
 
 def roles_in(
@@ -84,11 +77,12 @@ def roles_in(
     `export`, with ratings by unit, has raters whose kind neither the export nor their names show.
     """
     table, roles = _as_long(table, options)
-    if "rater_id" not in table:
-        table, id_column = _with_ids(table, options)
-        return table, _kinds_of_columns(table, options), id_column
     usual_id = next((column for column in ("unit_id", "item_id") if column in table), "")
     id_column = options.columns.get("unit_id") or roles.get("unit_id") or usual_id
+    if "rater_id" not in table:
+        if not id_column:
+            table, id_column = _with_ids(table, options)
+        return table, _kinds_of_columns(table, options), id_column
     raters = texts(table["rater_id"])
     options = with_everybody_named(options, raters)
     # A tool's records, unlike a table, name units; their reader fills in the kinds that it knows.
@@ -138,12 +132,7 @@ def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, 
 
 
 def _with_ids(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, str]:
-    """Return a wide table with a column of items, if it has one, and that column's name in the file
-    ("" without one). A column with a usual name for items and unique ids becomes `unit_id`.
-    """
-    for column_of_ids in ("unit_id", "item_id"):  # a declared column was renamed to `unit_id`
-        if column_of_ids in table:
-            return table, options.columns.get("unit_id") or column_of_ids
+    """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
     in_settings: set[str] = set()  # all values, of which some name columns that describe units
     for value in options.settings.values():
         in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
@@ -193,34 +182,26 @@ def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of few short cells that are no dates, nested values or facts by name."""
     return [
         column
-        for column in columns
-        if not (names_items(column) or is_fact(column))
-        and fits(table, "label", column)
-        and len(_distinct_labels(table, column)) <= MAX_LABELS
+        for column in _possible_labels(table, columns)
+        if not names_items(column) and len(_distinct_labels(table, column)) <= MAX_LABELS
     ]
-
-
-class _LabelGroup(NamedTuple):
-    """Columns that share labels, directly or through others, with all their labels."""
-
-    labels: set[str]
-    columns: list[str]
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
     """
-    groups: list[_LabelGroup] = []
+    groups: list[dict[str, set[str]]] = []  # labels by column; a group shares some, if indirectly
     for column in label_columns(table, columns):
-        merged = _LabelGroup(_distinct_labels(table, column), [column])
-        for group in [group for group in groups if group.labels & merged.labels]:
+        labels = _distinct_labels(table, column)
+        merged = {column: labels}
+        for group in [group for group in groups if any(map(labels.intersection, group.values()))]:
             groups.remove(group)
-            merged = _LabelGroup(merged.labels | group.labels, group.columns + merged.columns)
+            merged |= group
         groups.append(merged)
     if not groups:
         return _score_columns(table, columns)
-    largest, *smaller = sorted((group.columns for group in groups), key=len, reverse=True)
+    largest, *smaller = sorted((list(group) for group in groups), key=len, reverse=True)
     if len(largest) < 2 or (smaller and len(smaller[0]) == len(largest)):
         return []
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
@@ -244,15 +225,12 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
     """Return True if each column counts annotators who gave its label: all rows have one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
-    sums, has_zero = np.zeros(len(table), dtype=int), False
-    for column in columns:
-        cells = texts(table[column])
-        if not cells.str.fullmatch("[0-9]{1,9}").all():
-            return False
-        counts = cells.astype(int).to_numpy()
-        sums += counts
-        has_zero |= bool((counts == 0).any())
-    return bool((sums == sums[0]).all() and sums[0] > 1 and has_zero)
+    cells = [texts(table[column]) for column in columns]
+    if not all(column.str.fullmatch("[0-9]{1,9}").all() for column in cells):
+        return False
+    counts = np.array([column.astype(int) for column in cells])
+    sums = counts.sum(axis=0)
+    return bool((sums == sums[0]).all() and sums[0] > 1 and (counts == 0).any())
 
 
 def kind_by_word(name: str) -> str:
@@ -268,8 +246,7 @@ def kind_by_word(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)  # "humanScore" has two words
     spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", spaced)  # "ann1" is no first name
     words = re.findall(r"[a-z]+", spaced.casefold())
-    is_human = any(map(_PEOPLE_WORD.fullmatch, words))
-    is_model = any(map(_MODEL_WORD.fullmatch, words))
+    is_human, is_model = (any(map(w.fullmatch, words)) for w in (_PEOPLE_WORD, _MODEL_WORD))
     if is_human == is_model:
         return ""
     return "human" if is_human else "model"
@@ -289,7 +266,7 @@ def _distinct_labels(table: pd.DataFrame, column: str) -> set[str]:
     """Return the different labels of a column in lower case, with one word each for yes and no."""
     cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
-    return {_STANDARD_WORDS[cell] for cell in cells} if cells <= _STANDARD_WORDS.keys() else cells
+    return {_YES_OR_NO[cell] for cell in cells} if cells <= _YES_OR_NO.keys() else cells
 
 
 def is_nested(cell: str) -> bool:
@@ -364,16 +341,12 @@ class RaterAndRubric(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns of labels, each of one rater on one rubric, and the pattern of their names, such as
-    `{rater}_{rubric}`. `columns` gives the rater and rubric of each. `is_sure` if names or labels
-    show which part of a name is the rater. `unlabelled` are columns whose names follow the pattern
-    but which hold no labels.
-    """
+    """Columns of labels, each of one rater on one rubric, whose names follow a pattern."""
 
-    pattern: str
+    pattern: str  # such as `{rater}_{rubric}`
     columns: Mapping[str, RaterAndRubric]
-    is_sure: bool = True
-    unlabelled: tuple[str, ...] = ()
+    is_sure: bool = True  # names or labels show which part of a name is the rater
+    unlabelled: tuple[str, ...] = ()  # columns whose names follow the pattern, without labels
 
     @property
     def raters(self) -> list[str]:
@@ -433,12 +406,9 @@ def guessed_grid(
     with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
     """
     label_names = _possible_labels(table, columns)
-    best: dict[str, NameParts] = {}  # by column
-    separator, after = "", ""
-    for mark, end in (*_BRACKETS, *((mark, "") for mark in _SEPARATORS)):
-        parts_of = _largest_product(_splits(label_names, before="", separator=mark, after=end))
-        if len(parts_of) > len(best):
-            best, separator, after = parts_of, mark, end
+    marks = (*_BRACKETS, *((separator, "") for separator in _SEPARATORS))
+    products = {mark: _largest_product(_splits(label_names, "", *mark)) for mark in marks}
+    (separator, after), best = max(products.items(), key=lambda product: len(product[1]))
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
     if not best or (not raters and all(plain_kind(column) for column in best)):
         return None
@@ -449,11 +419,11 @@ def guessed_grid(
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
+    if raters:  # their columns leave no doubt
+        is_sure = True
+        pairs = {column: pair for column, pair in pairs.items() if pair.rater in raters}
     grid = Grid(pattern, pairs, is_sure)
-    if not raters:
-        return grid
-    of_raters = {column: pair for column, pair in grid.columns.items() if pair.rater in raters}
-    return Grid(pattern, of_raters) if set(raters) <= set(grid.raters) else None
+    return grid if {*raters} <= {*grid.raters} else None
 
 
 def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -472,9 +442,7 @@ def _splits(
         name = column[len(before) : len(column) - len(after)]
         starts = [start for start in range(1, len(name)) if name.startswith(separator, start)]
         pairs = [(name[:start], name[start + len(separator) :]) for start in starts]
-        pairs = [(first, second) for first, second in pairs if first.strip() and second.strip()]
-        if pairs:
-            splits[column] = pairs
+        splits[column] = [pair for pair in pairs if all(part.strip() for part in pair)]
     return splits
 
 
@@ -520,10 +488,8 @@ def _is_rater_last(
     has_no_model = [not any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     has_questions = [bool(criteria(side)) for side in (firsts, seconds)]
     by_labels = [_are_rubrics_by_labels(table, parts, side) for side in (0, 1)]
-    for are_firsts_rubrics, are_seconds_rubrics in (has_no_model, has_questions, by_labels):
-        if are_firsts_rubrics != are_seconds_rubrics:
-            return are_firsts_rubrics
-    return None
+    signs = (has_no_model, has_questions, by_labels)
+    return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
 
 
 def _are_rubrics_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
@@ -637,8 +603,9 @@ def _remedies(
     elif unnamed:
         remedy = _naming(dict.fromkeys(unnamed, "COLUMN"), options)
         if "rater_id" in unnamed:
-            wide = "if each rater has a column of labels, name these with --human and --model"
-            remedy += f", or {wide}"
+            remedy += (
+                ", or if each rater has a column of labels, name these with --human and --model"
+            )
         remedies.append(remedy)
     return remedies
 
@@ -680,15 +647,13 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return options that declare raters' kinds (`kind_of`, else guessed by name). A kind with too
-    many raters to list is spelled `*`, which means all raters that are not named.
-    """
+    """Return options that declare raters' kinds (`kind_of`, else guessed by name)."""
     by_kind: dict[str, list[str]] = {"human": [], "model": []}
     for rater in dict.fromkeys(raters):
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
         by_kind[(kind_of or {}).get(rater, guess)].append(rater)
     too_many = [kind for kind, names in by_kind.items() if len(names) > MAX_LISTED]
-    if too_many:  # of both kinds, all others can be of one only
+    if too_many:  # name no rater of the kind: `*` is all that are not named, so only one kind is
         by_kind[too_many[0]] = [EVERYBODY]
     declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]
     if options.in_python:
@@ -705,9 +670,8 @@ _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for 
 
 
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
-    """Return the options with the kinds of the raters whose labels are columns: with all raters'
-    in place of `*`; or, if no rater is declared, with those that the raters' names leave no doubt
-    about, if there is an annotator.
+    """Return the options with the kinds of the raters whose labels are columns: of all in place of
+    `*`, or, if none is declared, as their names show beyond doubt.
     """
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
@@ -725,15 +689,12 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         return with_everybody_named(options, raters)
     if options.kinds:
         return options
-    if grid := grid_in(table, columns, options):
-        kinds = _kinds_by_name(grid.raters)
-        is_known = len(kinds) == len(grid.raters)
-    else:
-        raters = rater_label_columns(table, columns)
-        kinds = _kinds_by_name(raters)
-        others = [column for column in label_columns(table, columns) if column not in raters]
-        has_doubtful_rater = any(map(kind_by_word, others))  # one by name, and not by labels
-        is_known = len(kinds) == len(raters) > 1 and not has_doubtful_rater
+    grid = grid_in(table, columns, options)
+    raters = grid.raters if grid else rater_label_columns(table, columns)
+    kinds = _kinds_by_name(raters)
+    # Without a grid, a column that is a rater's by name, and not by labels, leaves a doubt.
+    others = [] if grid else [col for col in label_columns(table, columns) if col not in raters]
+    is_known = len(kinds) == len(raters) > 1 and not any(map(kind_by_word, others))
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
@@ -766,9 +727,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare raters' kinds: with their names, if some are models' and the
-    unknown ones are not names of scores, which tools may give in place of raters; else a template.
-    """
+    """Return options for raters' kinds, with names unless some are scores' or none is a model's."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]

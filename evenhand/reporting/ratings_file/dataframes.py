@@ -2,9 +2,6 @@
 
 `frame_of` reads a DataFrame of pandas, a table of another library, or columns or records of plain
 Python. `rows_of_file` and `rows_of_table` return a row for each rating of a long or wide table.
-
-The index of a table names rows as the user does until `_numbered` subtracts FIRST_ROW from it,
-which functions that write messages add again (`row_number`).
 """
 
 from __future__ import annotations
@@ -163,9 +160,8 @@ def as_texts(names: Names) -> tuple[str, ...]:
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
     """Return the kind of each rater named. Raises InputError if one is named as both."""
     people, models = as_texts(human), as_texts(model)
-    for rater in people:
-        if rater in models:
-            raise InputError(f"human and model both name {rater!r}; name each rater in one of them")
+    if both := [rater for rater in people if rater in models]:
+        raise InputError(f"human and model both name {both[0]!r}; name each rater in one of them")
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
@@ -206,9 +202,7 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an index for messages: the user's, if that is of different integers, or
-    else numbers from 0, less FIRST_ROW.
-    """
+    """Return a table with the user's index, or numbers from 0, less FIRST_ROW (`row_number`)."""
     has_numbers = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     numbers = table.index if has_numbers else pd.RangeIndex(len(table))
     return table.set_axis(numbers - FIRST_ROW, axis=0)
@@ -220,18 +214,14 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide ratings file, or of an export of another tool. In a wide
-    one a blank cell is no rating, and without a column of items each row is one.
-    """
+    """Return the rows of a ratings file or a tool's export; a blank cell in it is no rating."""
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
     table = export.table.set_axis(export.table.index + FIRST_ROW, axis=0)
     return _rows_of(replace(export, table=table), file.name, options, keep_blanks=False)
 
 
 def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide table of any library. In a wide one a missing cell is no
-    rating, and an empty text one without a label.
-    """
+    """Return the rows of a table of any library; an empty text in a wide one is a rating, too."""
     _refuse_sheet(options.sheet)
     frame = frame_of(source, options.name)
     export = Export(frame, frame.attrs.get("notes", ()))
@@ -256,8 +246,8 @@ def long_rows(
 ) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a table in long form, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
-    them and each rubric. An empty text in a wide table is a rating without a label if blanks are
-    kept, else no rating.
+    them and each rubric; without ids of items each row of it is one. Its blank cells are ratings
+    without a label (`keep_blanks`) or no ratings; missing ones are never ratings.
     """
     table = _with_unit_ids(source)
     is_wide = "rater_id" not in table and bool(options.kinds or options.wide)
@@ -293,10 +283,8 @@ def _from_wide(
     if reserved := [column for column in table if column in reserved_names]:
         table = table.drop(columns=reserved)
         notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
-    if grid is None:
-        _check_raters(table, name, options)
-        pair_of = {rater: RaterAndRubric(rater, "") for rater in options.kinds}
-    else:
+    pair_of = {rater: RaterAndRubric(rater, "") for rater in options.kinds}
+    if grid is not None:
         _check_grid(grid, table, name, options)
         pair_of = dict(grid.columns)
         raters, rubrics = listed(grid.raters), listed(grid.rubrics)
@@ -304,8 +292,8 @@ def _from_wide(
         notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
         if grid.unlabelled:
             notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
+    _check_rows(table, list(pair_of), name, options)
     other_columns = [column for column in table if column not in pair_of]
-    _check_items(table, name, [col for col in other_columns if col in ("unit_id", "rubric")])
     ratings = table.melt(other_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
     ratings = ratings.rename(columns={_LABEL: "label"})
     ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
@@ -325,18 +313,17 @@ def _from_wide(
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
     """Raise InputError if a wide table has no columns of the grid, or raters have no kinds."""
     wide, fault = options.spelled("wide", options.wide), ""
+    all_columns = f"it has {listed(table.columns)}"
     if not options.kinds and grid.columns:
         fault = (
             "does not say which raters are annotators and which are graders "
             f"({listed(grid.raters)}); say so with {kinds_spelled(grid.raters, options)}"
         )
     elif absent := [rater for rater in options.kinds if rater not in grid.raters]:
-        fault = f"has no columns {wide} of {listed(absent)}; it has {listed(table.columns)}"
+        fault = f"has no columns {wide} of {listed(absent)}; {all_columns}"
     elif not grid.columns:
-        fault = (
-            f"has no columns {wide} of two or more raters that all have the same rubrics; it has "
-            f"{listed(table.columns)}"
-        )
+        rule = "of two or more raters that all have the same rubrics"
+        fault = f"has no columns {wide} {rule}; {all_columns}"
     elif "rubric" in table:
         fault = (
             f"has a column 'rubric', and {wide} takes rubrics from the names of columns; leave one "
@@ -346,22 +333,18 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
         raise InputError(f"{name} {fault}")
 
 
-def _check_raters(table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
-    """Raise InputError if a rater has no column."""
-    for rater in options.kinds:
-        if rater not in table:
-            similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
+def _check_rows(table: pd.DataFrame, columns: list[str], name: str, options: ScaleOptions) -> None:
+    """Raise InputError if a column is missing, a row has no item, or an item has two rows."""
+    for column in columns:
+        if column not in table:  # it is a rater's, of the options
+            similar = [col for col in map(str, table) if column in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
-            fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
-            raise InputError(fault + hint)
-
-
-def _check_items(table: pd.DataFrame, name: str, ids: list[str]) -> None:
-    """Raise InputError if a row has no item, or two rows the same `ids` (item, or also rubric)."""
+            raise InputError(f"{name} has no column {column!r}; it has {listed(table)}{hint}")
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
+    ids = [key for key in ("unit_id", "rubric") if key in table and key not in columns]
     is_duplicate = table.duplicated(ids)
     if is_duplicate.any():
         raise InputError(
