@@ -162,7 +162,7 @@ class _ItemRows:
     @property
     def is_compared(self) -> bool:
         """True if two answers of a row are compared."""
-        # A question about one answer is about the third, if a column is named like one answer.
+        # A question about one answer is about a column named like one, if there is such a column.
         is_about_one = self.options.is_about_one and item_tables.unsided_answers(self.table)
         may_compare = bool(self.answer_columns and not is_about_one)
         return may_compare or any(rubric.unit == "comparison" for rubric in self.rubrics)
@@ -426,7 +426,7 @@ class StudyPreview:
     display: str  # sentence on how responses are displayed, "" if there are none yet
     names: tuple[str, ...]  # sentences on names of models that annotators would see
     markup: str  # the setting `display`
-    first: tuple[Rubric, Mapping[str, str]] | None  # and its first item's texts, by variable
+    first: tuple[Rubric, Mapping[str, str]] | None  # first rubric, first item's texts by variable
     read: tuple[str, ...] = ()  # sentences on the file of items
 
 

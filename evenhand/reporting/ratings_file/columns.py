@@ -191,13 +191,14 @@ def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
     """
-    groups: list[dict[str, set[str]]] = []  # labels by column; a group shares some, if indirectly
+    groups: list[dict[str, set[str]]] = []  # labels by column; columns share some in a chain
     for column in label_columns(table, columns):
         labels = _distinct_labels(table, column)
         merged = {column: labels}
         for group in [group for group in groups if any(map(labels.intersection, group.values()))]:
             groups.remove(group)
-            merged |= group
+            group.update(merged)
+            merged = group
         groups.append(merged)
     if not groups:
         return _score_columns(table, columns)
@@ -419,10 +420,9 @@ def guessed_grid(
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
-    if raters:  # their columns leave no doubt
-        is_sure = True
+    if raters:  # declared ones, which leave no doubt
         pairs = {column: pair for column, pair in pairs.items() if pair.rater in raters}
-    grid = Grid(pattern, pairs, is_sure)
+    grid = Grid(pattern, pairs, is_sure or bool(raters))
     return grid if {*raters} <= {*grid.raters} else None
 
 
@@ -484,11 +484,11 @@ def _is_rater_last(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Three signs that one side alone is the rubrics, and so the other the raters; the surest first.
+    # Signs that parts are rubrics, the surest first; if one side alone has it, the other is raters.
     has_no_model = [not any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
     has_questions = [bool(criteria(side)) for side in (firsts, seconds)]
     by_labels = [_are_rubrics_by_labels(table, parts, side) for side in (0, 1)]
-    signs = (has_no_model, has_questions, by_labels)
+    signs = (has_no_model, has_questions, by_labels)  # each of the first parts, and of the second
     return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
 
 
@@ -603,9 +603,8 @@ def _remedies(
     elif unnamed:
         remedy = _naming(dict.fromkeys(unnamed, "COLUMN"), options)
         if "rater_id" in unnamed:
-            remedy += (
-                ", or if each rater has a column of labels, name these with --human and --model"
-            )
+            wide = "if each rater has a column of labels, name these with --human and --model"
+            remedy += f", or {wide}"
         remedies.append(remedy)
     return remedies
 
@@ -613,8 +612,8 @@ def _remedies(
 def _with_guesses(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the `likely` columns with those of labels and rubrics that the ratings of raters show;
-    and all columns of labels, each on a question of its own, if one of them is such a guess.
+    """Return the `likely` columns with those of labels and rubrics that the cells of a long table
+    suggest; and, if labels are so guessed, all columns that hold some, for a question each.
     """
     free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
@@ -653,7 +652,7 @@ def kinds_spelled(
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
         by_kind[(kind_of or {}).get(rater, guess)].append(rater)
     too_many = [kind for kind, names in by_kind.items() if len(names) > MAX_LISTED]
-    if too_many:  # name no rater of the kind: `*` is all that are not named, so only one kind is
+    if too_many:  # then it is `*`, all raters that are not named, which only one kind can be
         by_kind[too_many[0]] = [EVERYBODY]
     declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]
     if options.in_python:
@@ -692,7 +691,7 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     grid = grid_in(table, columns, options)
     raters = grid.raters if grid else rater_label_columns(table, columns)
     kinds = _kinds_by_name(raters)
-    # Without a grid, a column that is a rater's by name, and not by labels, leaves a doubt.
+    # Without a grid, a column that seems a rater's by its name, but not by labels, leaves a doubt.
     others = [] if grid else [col for col in label_columns(table, columns) if col not in raters]
     is_known = len(kinds) == len(raters) > 1 and not any(map(kind_by_word, others))
     has_people = "human" in kinds.values()

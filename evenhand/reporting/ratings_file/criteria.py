@@ -58,7 +58,7 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
     have points and no criteria, no column identifies responses, or a row is invalid.
     """
-    by_name = {str(column).strip().casefold(): str(column) for column in table}
+    by_name = {str(column).strip().casefold(): str(column) for column in table}  # as spelled here
     criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")
     points = by_name.get(POINTS, "")
     if points and not criterion and rated:
@@ -77,7 +77,8 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if (points_of_row < 0).any():
         is_sign = [points_of_row > 0, points_of_row < 0]
         table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
-    # Each response has one model, unlike a column of graders; `item_columns` finds that of items.
+    # A column of models, unlike one of graders, has one value for each response. That of items,
+    # which are not `rated`, is recognised later, by `item_columns`.
     models = [by_name[key] for key in _ITEM_NAMES["subject"] if by_name.get(key) in table]
     if rated and models and (table.groupby(RESPONSE_ID)[models[0]].nunique() == 1).all():
         table = table.rename(columns={models[0]: "subject"})
