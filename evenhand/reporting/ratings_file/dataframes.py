@@ -202,7 +202,7 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with the user's index, or numbers from 0, less FIRST_ROW (`row_number`)."""
+    """Return a table with an index for messages: the user's, or numbers from 0, less FIRST_ROW."""
     has_numbers = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     numbers = table.index if has_numbers else pd.RangeIndex(len(table))
     return table.set_axis(numbers - FIRST_ROW, axis=0)
