@@ -247,8 +247,7 @@ def long_rows(
     """Return the rows of a table in long form, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
     them and each rubric; without ids of items each row of it is one. Its blank cells are ratings
-    without a label (`keep_blanks`) or no ratings; missing ones are never ratings. The index of
-    `source` names rows as the user does: by their numbers in a file, or as a DataFrame has it.
+    without a label (`keep_blanks`) or no ratings; missing ones never are. The index is the user's.
     """
     table = _with_unit_ids(source)
     is_wide = "rater_id" not in table and bool(options.kinds or options.wide)
