@@ -113,7 +113,8 @@ def _with_response_ids(
     first, *further = columns
     ids = texts(table[first])
     if further or ids.str.len().max() > _MOST_CHARACTERS:
-        ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
+        keys = table[columns].apply(texts)
+        ids = "r" + (keys.groupby(columns, sort=False).ngroup() + 1).astype(str)
     omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
     is_text = first.strip().casefold() in (*_ITEM_NAMES["prompt"], *_ITEM_NAMES["response"])
     if further and not is_text and PROMPT_ID not in table:  # a prompt's id, of several responses
