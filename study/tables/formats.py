@@ -458,6 +458,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
         raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
+    frame = as_written(frame)
     cells = {column: frame[column].map(cell_text).to_numpy() for column in frame}
     first_index = 1 - FIRST_ROW  # there is no header: records are counted from 1
     return pd.DataFrame(cells, index=range(first_index, first_index + len(frame)), dtype=str)
@@ -493,6 +494,15 @@ def cell_text(value: object) -> str:
         value = sorted(value, key=str)
     is_nested = isinstance(value, (dict, list, tuple))
     return json.dumps(value, ensure_ascii=False) if is_nested else str(value)
+
+
+def as_written(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose numbers of 32 bits are those that people see: 0.1, not 0.10000000149."""
+    for column, dtype in frame.dtypes.items():
+        if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
+            short = frame[column].astype(f"float{8 * dtype.itemsize}")
+            frame = frame.assign(**{str(column): short.astype("str").astype(float)})
+    return frame
 
 
 # ---- files that are not what their extension says -----------------------------------------------
@@ -777,6 +787,8 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    if types.is_float32(kind):  # 0.1, as in `as_written`
+        column = column.cast(pa.string()).cast(pa.float64())
     is_plain = types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)
     if not is_plain:  # convert each different value once
         encoded = column.combine_chunks().dictionary_encode()

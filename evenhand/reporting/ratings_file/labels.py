@@ -318,7 +318,7 @@ def _likeness_fault(label: str, main_label: str, n_changed: int, reading: Rating
     likeness = f"says in another word what {main_label!r} says"
     if label.casefold() == main_label.casefold():
         likeness = f"differs from {main_label!r} only by case"
-    elif loose(label) == loose(main_label):
+    elif _look(label) == _look(main_label):
         likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
     alternative = f"{options.spelled('no-normalise')} keeps them apart"
     if reading.permitted:
@@ -500,23 +500,30 @@ def _variants(
     {'Yes': 'yes', 'yes.': 'yes'}
     >>> _variants({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
     {'TRUE': 'yes', '0': 'no'}
+    >>> _variants({"0.5": 9, ".50": 1, "5": 1}, ["0.5", ".50", "5"], ())
+    {'.50': '0.5'}
     """
     spellings_by_look: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        spellings_by_look[loose(label)][label] += counts.get(label, 0)
-    counts_by_look = Counter({loose(label): 0 for label in permitted})
+        spellings_by_look[_look(label)][label] += counts.get(label, 0)
+    counts_by_look = Counter({_look(label): 0 for label in permitted})
     for label, count in counts.items():
-        counts_by_look[loose(label)] += count
-    truth_words = _usual_truth_words(counts_by_look, [loose(label) for label in permitted])
+        counts_by_look[_look(label)] += count
+    truth_words = _usual_truth_words(counts_by_look, [_look(label) for label in permitted])
     variants = {}
     for label in unknown:
-        look = loose(label)
+        look = _look(label)
         spellings = spellings_by_look.get(truth_words.get(look, look), Counter())
         if spellings and (len(spellings) == 1 or not permitted):  # permitted ones may look alike
             main_label = commonest(spellings, spellings)
             if main_label != label:
                 variants[label] = main_label
     return variants
+
+
+def _look(label: str) -> str:
+    """Return what labels that look alike have in common: their number, or else their loose form."""
+    return plain_number(label) or loose(label)
 
 
 def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) -> dict[str, str]:

@@ -122,6 +122,8 @@ LABELS = [
          code=0, command="check r.csv --rubric refusal"),
     Case("point zero everywhere", csv(rows(lambda n: rank(n) + ".0", lambda n: rank(n) + ".0")),
          ("Labels 1-4 are read as ordered",), code=0),
+    Case("decimals", csv(rows(every(3, lambda n: ".50", lambda n: "0"), lambda n: str(n % 3 / 2))),
+         ("the label '.50' of rater 'gpt' looks like '0.5', and is '.50'",), mend="--normalise"),
     Case("nan", csv(rows(gpt=every(3, lambda n: "nan"))), ("Read as no label: nan (4)",), code=0),
     Case("None", csv(rows(gpt=every(5, lambda n: "None"))),
          ("row 4: the label 'None' of rater 'gpt' may mean",), mend="--missing None"),
