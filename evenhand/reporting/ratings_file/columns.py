@@ -602,6 +602,9 @@ def roles_in(
     id_column = id_column or next((key for key in ("unit_id", "item_id") if key in table), "")
     raters = texts(table["rater_id"])
     tool_export = export if export is not None and export.by_unit else None  # it has kinds, or ""
+    if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
+        is_named = raters.isin([*options.kinds])
+        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
     options = everybody_of(options, raters)
     if options.kinds or ("rater_kind" in table and tool_export is None):
         return table, options, id_column
