@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -284,6 +285,7 @@ def _generated(sample: Record) -> list[str]:
 _PROMPTFOO = TOOLS["promptfoo"]
 _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 """Beginnings of the reason that older versions give for an answer that they could not read."""
+_LONGEST_RUBRIC = 80  # characters of the text of an assertion that is the name of a rubric
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
@@ -343,8 +345,11 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
+        if len(metric) > _LONGEST_RUBRIC:  # others may begin in the same way
+            digest = sha256(metric.encode()).hexdigest()[:6]
+            metric = f"{metric[:_LONGEST_RUBRIC]}#{digest}"
         label, reason = (None, "error") if is_unread else (part.get("pass"), "")
-        rows.add(unit, grader, "model", label, rubric=metric[:80], unscored_reason=reason)
+        rows.add(unit, grader, "model", label, rubric=metric, unscored_reason=reason)
 
 
 def _results(source: Source) -> list[Record]:

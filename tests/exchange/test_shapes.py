@@ -273,6 +273,19 @@ def test_a_person_and_a_model_of_one_name_are_two_raters(wrote: Wrote) -> None:
     assert table.to_numpy().tolist() == expected
 
 
+def test_long_assertions_that_begin_alike_are_rubrics_of_their_own(wrote: Wrote) -> None:
+    checks = [f"{'The whole answer of the assistant is ' * 3}{word}." for word in ("kind", "true")]
+    parts = [
+        {"pass": text[-3] == "u", "assertion": {"type": "llm-rubric", "value": text}}
+        for text in checks
+    ]
+    content = {"testIdx": 1, "promptIdx": 0, "gradingResult": {"componentResults": parts}}
+    table = read_export(wrote({"results": [content]})).table
+    found = table[table["rubric"] != ""].set_index("rubric")["label"]
+    assert found.tolist() == ["false", "true"]
+    assert found.index.is_unique
+
+
 def test_what_is_said_of_a_rater_counts_more_than_what_the_name_suggests(wrote: Wrote) -> None:
     names = {"a1": ANN, "B2C4E6G8I0": BEN, "prometheus": BEN, "palm2": BEN, "r1": BEN}
     content = wrote([item(n, annotations={who: x[n] for who, x in names.items()}) for n in ITEMS])

@@ -291,8 +291,9 @@ class Grid:
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
-    are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters; with `*`
+    among them, or with none, of all on their rubrics or on those that several raters have. Raises
+    InputError if the pattern is not valid.
     """
     # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
@@ -304,9 +305,22 @@ def named_grid(
     before, first_field, separator, _, after = pieces
     is_rater_last = first_field == RUBRIC
     label_names = _possible_labels(table, columns)
-    if not raters:
-        parts = _largest_product(_splits(label_names, before, separator, after))
-        return Grid(pattern, {key: _rater_and_rubric(parts[key], is_rater_last) for key in parts})
+    if not raters or EVERYBODY in raters:
+        splits = _splits(label_names, before, separator, after)
+        shared = {
+            column: _rater_and_rubric(parts, is_rater_last)
+            for column, parts in _largest_product(splits).items()
+        }
+        pairs_of = {
+            column: [_rater_and_rubric(parts, is_rater_last) for parts in splits[column]]
+            for column in splits
+        }
+        declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
+        rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
+        raters = {pair.rater for pair in (*shared.values(), *declared)}
+        for column in pairs_of.keys() - shared.keys():
+            pairs = [pair for pair in pairs_of[column] if pair.rubric in rubrics]
+            raters |= {pair.rater for pair in pairs[:1]}
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
         pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
@@ -676,9 +690,9 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         absent = [name for name in declared if name not in table]
         named = dict.fromkeys(declared, "human")  # any kind: a grid needs only names, not "*"
         grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and absent:  # a declared name is only a part of columns' names
-            everybody = named_grid(table, grid.pattern, columns, raters=()).raters
-            return everybody_of(options, [*everybody, *grid.raters])
+        if grid and (absent or options.wide):  # a declared name is only a part of columns' names
+            everybody = named_grid(table, grid.pattern, columns, [*declared, EVERYBODY])
+            return everybody_of(replace(options, wide=grid.pattern), everybody.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
             raters = label_columns(table, columns)  # with those that share no labels with others

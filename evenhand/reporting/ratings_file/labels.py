@@ -799,13 +799,15 @@ def _declared_sets(
     is no set of options.
     """
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
-    ratings, notes = read_missing(ratings, reading)
+    notes: list[str] = []
     options_of: dict[str, Sequence[str]] = {}
     labels = ratings["label"].copy()
     for rubric, rows in ratings.groupby("rubric", sort=True):
         name = str(rubric)
-        cells = [str(label) for label in rows["label"].unique()]
         permitted = declared.get(name, declared.get("", ()))
+        rows, missing_notes = read_missing(rows, replace(reading, permitted=permitted))
+        notes += missing_notes
+        cells = [str(label) for label in rows["label"].unique()]
         sets, separators = _options_by_cell(cells, permitted, reading)
         permitted = permitted or _options_named(sets)
         for cell, chosen in sets.items():
