@@ -103,6 +103,11 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
                 f"the rater {spelled_out(rater)} looks like {spelled_out(study_rater)} of the "
                 "study; say --normalise if they are the same, or --no-normalise if not"
             )
+        if study_rater in renamed.values() or (ratings["rater_id"] == study_rater).any():
+            raise InputError(
+                f"the rater {spelled_out(rater)} and another one look like "
+                f"{spelled_out(study_rater)} of the study; give them different names"
+            )
         renamed[rater] = study_rater
     return ratings.assign(
         unit_id=ratings["unit_id"].map(lambda unit: unit_by_form.get(unit, unit)),

@@ -666,6 +666,39 @@ def _correct_labels(
     return rows, n_joined, notes
 
 
+def labels_of_rubrics(
+    ratings: pd.DataFrame, reading: RatingsInput, rubrics: Mapping[str, Rubric]
+) -> RatingsAndNotes:
+    """Return ratings with labels as the rubrics of a study store them, and notes; those without any
+    result are left out. Labels that no rubric has stay as they are.
+    """
+    only_rubric = next(iter(rubrics)) if len(rubrics) == 1 else ""
+    tables, notes = [ratings[:0]], list[str]()
+    for name, rows in ratings.groupby("rubric", sort=False):
+        rubric = rubrics.get(str(name) or only_rubric)
+        if rubric is None:
+            tables.append(rows)
+            continue
+        kind = rubric.kind
+        labelled, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
+        counts = _label_counts(labelled)
+        stored = {label: kind.label_of(label) for label in counts}
+        corrected = {label: key for label, key in stored.items() if key and key != label}
+        if reading.options.normalise and kind.is_choice:
+            corrected |= _variants(
+                counts, [label for label in counts if not stored[label]], kind.keys
+            )
+        tables.append(_with_corrected(labelled, corrected))
+        notes += missing_notes
+    ratings = pd.concat(tables).loc[ratings.index]
+    has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
+    has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
+    if n_empty := int((~has_result).sum()):
+        reasons = f"{written('left_out.no_label')} ({n_empty:,})"
+        notes.append(written("exchange.left_out", reasons=reasons))
+    return ratings[has_result], notes
+
+
 def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
     """Return the rubric named by the user's `option`, a shipped or installed one or a file. Without
     an option, return the shipped rubric of the name in the file of ratings, if there is one:
