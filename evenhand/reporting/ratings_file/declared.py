@@ -115,7 +115,11 @@ class ScaleOptions(FileOptions):
         """
         if not self.in_python:
             mark = "=" if keys and keys[0].startswith("-") else " "  # "-1" is not another option
-            return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+            values = (  # as in a line of a CSV file
+                '"' + key.replace('"', '""') + '"' if "," in key or key.startswith('"') else key
+                for key in keys
+            )
+            return f"--{name}{mark}{shlex.quote(','.join(values))}" if keys else f"--{name}"
         if (flag := name.removeprefix("no-")) in ("several", "independent", "normalise"):
             return f"{flag}={flag == name}"
         if name == "wide":

@@ -924,7 +924,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         alternative, keep = "", options.spelled("categories", *sorted(cells))
         if all(map(_DECIMAL_COMMA.fullmatch, joined)):
             alternative = "; if the labels are numbers, write a decimal point, as in 1.5"
-        elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
+        elif len(keep) <= _MOST_TYPED:
             alternative = f", or {keep} to take every label as one category"
         raise InputError(
             f"{reading.subject_of(joined[0], rows)} looks like a set of options "

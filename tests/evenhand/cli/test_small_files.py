@@ -200,6 +200,9 @@ FILES = [
     Case("no kind, no names",
          csv([(f"u{n}", f"r{who}", yes_no(n)) for n in range(12) for who in "123"], NO_KIND),
          ("has no column 'rater_kind'; say who the raters are",), mend="--human r1,r2,r3"),
+    Case("names with commas", csv([(f"u{n}", f'"{who}, Al"', yes_no(n)) for n in range(12)
+                                   for who in ("Doe", "Roe", "gpt")], NO_KIND),
+         ("say who the raters are",), mend="""--human '"Doe, Al","Roe, Al"' --model '"gpt, Al"'"""),
     Case("unknown names", "a,b\n1,x\n2,y\n", ("the column 'unit_id' is missing (it has a, b)",)),
     Case("spaces in the header", csv(rows(), ("unit_id", " rater_id", " rater_kind", " label")),
          ("the column name ' rater_id' begins or ends with a space",)),
