@@ -288,14 +288,20 @@ class FileSection(FileOptions):
     def completing(self, options: ScaleOptions) -> ScaleOptions:
         """Return the user's options, with those that have their default taken from the section."""
         names = [option.name for option in fields(FileOptions)]
-        values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        in_section = {name: value for name, value in values.items() if value}
+        in_section: dict[str, Any] = {
+            name: value for name in names if (value := getattr(self, name))
+        }
         if self.normalise is not None:  # False is a value, too
             in_section["normalise"] = self.normalise
+        if options.settings.get("cluster"):
+            in_section.pop("independent", None)
         default = ScaleOptions()
         unset = [name for name in in_section if getattr(options, name) == getattr(default, name)]
-        return replace(options, **{name: in_section[name] for name in unset})
+        values = {name: in_section[name] for name in unset}
+        stored = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
+        kinds = {key: kind for key, kind in stored.items() if kind not in options.kinds.values()}
+        settings = {**({"cluster": "unit"} if options.independent else {}), **options.settings}
+        return replace(options, kinds={**kinds, **options.kinds}, settings=settings, **values)
 
 
 class WordingTrial(Section):
@@ -450,6 +456,10 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
         sections["file"]["normalise"] = False
     for section, model in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
         sections[section] = {key: settings[key] for key in settings if key in model.model_fields}
+    if options.independent:  # what is new replaces what excludes it
+        document.get("analysis", {}).pop("cluster", None)
+    if settings.get("cluster"):
+        document.get("file", {}).pop("independent", None)
     for section, values in sections.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)
