@@ -166,7 +166,7 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
     if suffix in DELIMITED:
         table = _read_csv(path, headed=headed)
         if _GUARDED_BYTES.search(path.read_bytes()):  # an apostrophe before = + - @: see `guarded`
-            table = unguarded_frame(table)
+            table = unguarded_frame(table).rename(columns=_unguarded)
         if headed:
             refuse_headless(table, path.name)
         return table
@@ -580,7 +580,11 @@ def guarded(text: str) -> str:
 
 def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of cells with the texts that were `guarded`."""
-    return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
+    return frame.map(_unguarded)
+
+
+def _unguarded(cell: str) -> str:
+    return cell[1:] if _GUARDED.match(cell) else cell
 
 
 # ---- ratings in pieces --------------------------------------------------------------------------

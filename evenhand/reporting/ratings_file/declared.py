@@ -64,7 +64,7 @@ class FileOptions:
     and `sheet` the name of one in a workbook.
     """
 
-    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None
+    rubric: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f./\\]{0,100}$")] | None = None
     categories: tuple[Line, ...] = ()
     level: Level | None = None
     affirmative: tuple[Line, ...] | None = None

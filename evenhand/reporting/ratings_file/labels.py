@@ -304,7 +304,8 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFr
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
                 f"declare it, or read it as no label with {options.spelled('missing', label)}"
             )
-            if rubric := str(ratings["rubric"].iloc[0]):  # the same in all rows
+            rubric = str(ratings["rubric"].iloc[0])  # the same in all rows
+            if rubric not in ("", options.rubric):
                 option = options.spelled("rubric", rubric)
                 fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
         if fault:
