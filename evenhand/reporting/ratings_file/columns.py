@@ -303,28 +303,21 @@ def named_grid(
             f"them, such as {RATER}_{RUBRIC}"
         )
     before, first_field, separator, _, after = pieces
-    is_rater_last = first_field == RUBRIC
+    pair_of = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
     label_names = _possible_labels(table, columns)
     if not raters or EVERYBODY in raters:
         splits = _splits(label_names, before, separator, after)
-        shared = {
-            column: _rater_and_rubric(parts, is_rater_last)
-            for column, parts in _largest_product(splits).items()
-        }
-        pairs_of = {
-            column: [_rater_and_rubric(parts, is_rater_last) for parts in splits[column]]
-            for column in splits
-        }
+        shared = {column: pair_of(parts) for column, parts in _largest_product(splits).items()}
+        pairs_of = {column: [*map(pair_of, parts)] for column, parts in splits.items()}
         declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
         rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
         raters = {pair.rater for pair in (*shared.values(), *declared)}
-        for column in pairs_of.keys() - shared.keys():
-            pairs = [pair for pair in pairs_of[column] if pair.rubric in rubrics]
-            raters |= {pair.rater for pair in pairs[:1]}
+        for column in pairs_of.keys() - shared.keys():  # by the first split with a known rubric
+            raters_known = [pair.rater for pair in pairs_of[column] if pair.rubric in rubrics]
+            raters.update(raters_known[:1])
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
-        pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
-        pairs = [pair for pair in pairs if pair.rater in raters]
+        pairs = [pair for pair in map(pair_of, splits) if pair.rater in raters]
         if pairs and column in label_names:
             labels[column] = max(pairs, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
         elif pairs:

@@ -287,17 +287,11 @@ class FileSection(FileOptions):
 
     def completing(self, options: ScaleOptions) -> ScaleOptions:
         """Return the user's options, with those that have their default taken from the section."""
-        names = [option.name for option in fields(FileOptions)]
-        in_section: dict[str, Any] = {
-            name: value for name in names if (value := getattr(self, name))
-        }
-        if self.normalise is not None:  # False is a value, too
-            in_section["normalise"] = self.normalise
+        names, default = [option.name for option in fields(FileOptions)], FileOptions()
+        unset = [name for name in names if getattr(options, name) == getattr(default, name)]
+        values: dict[str, Any] = {name: getattr(self, name) for name in unset}
         if options.settings.get("cluster"):
-            in_section.pop("independent", None)
-        default = ScaleOptions()
-        unset = [name for name in in_section if getattr(options, name) == getattr(default, name)]
-        values = {name: in_section[name] for name in unset}
+            values["independent"] = options.independent
         stored = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
         kinds = {key: kind for key, kind in stored.items() if kind not in options.kinds.values()}
         settings = {**({"cluster": "unit"} if options.independent else {}), **options.settings}

@@ -573,7 +573,7 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _declared_sets(ratings, declared={"": options.categories}, reading=reading)
+        return _declared_sets(ratings, {"": options.categories}, reading)
     set_options: dict[str, Sequence[str]] = {}  # by rubric; the others have single labels
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
@@ -676,21 +676,17 @@ def labels_of_rubrics(
     only_rubric = next(iter(rubrics)) if len(rubrics) == 1 else ""
     tables, notes = [ratings[:0]], list[str]()
     for name, rows in ratings.groupby("rubric", sort=False):
-        rubric = rubrics.get(str(name) or only_rubric)
-        if rubric is None:
-            tables.append(rows)
-            continue
-        kind = rubric.kind
-        labelled, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
-        counts = _label_counts(labelled)
-        stored = {label: kind.label_of(label) for label in counts}
-        corrected = {label: key for label, key in stored.items() if key and key != label}
-        if reading.options.normalise and kind.is_choice:
-            corrected |= _variants(
-                counts, [label for label in counts if not stored[label]], kind.keys
-            )
-        tables.append(_with_corrected(labelled, corrected))
-        notes += missing_notes
+        if rubric := rubrics.get(str(name) or only_rubric):
+            kind = rubric.kind
+            rows, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
+            notes += missing_notes
+            counts = _label_counts(rows)
+            stored = {label: key for label in counts if (key := kind.label_of(label))}
+            unknown = [label for label in counts if label not in stored]
+            joins = reading.options.normalise and kind.is_choice
+            variants = _variants(counts, unknown, kind.keys) if joins else {}
+            rows = _with_corrected(rows, stored | variants)
+        tables.append(rows)
     ratings = pd.concat(tables).loc[ratings.index]
     has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
     has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
@@ -824,11 +820,9 @@ _MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a 
 _MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
 
 
-def _declared_sets(
-    ratings: pd.DataFrame, declared: Options, reading: RatingsInput
-) -> ScaledRatings:
+def _declared_sets(ratings: pd.DataFrame, options: Options, reading: RatingsInput) -> ScaledRatings:
     """Return ratings whose labels are sets of options, as JSON lists and with a rubric name, and
-    the options by rubric: the `declared` ones (under "" for any other rubric), else those in the
+    the options by rubric: the declared `options` (under "" for any other rubric), else those in the
     labels. A note says how options are separated. Raises InputError naming the row of a cell that
     is no set of options.
     """
@@ -838,7 +832,7 @@ def _declared_sets(
     labels = ratings["label"].copy()
     for rubric, rows in ratings.groupby("rubric", sort=True):
         name = str(rubric)
-        permitted = declared.get(name, declared.get("", ()))
+        permitted = options.get(name, options.get("", ()))
         rows, missing_notes = read_missing(rows, replace(reading, permitted=permitted))
         notes += missing_notes
         cells = [str(label) for label in rows["label"].unique()]
@@ -920,8 +914,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []
-        between = ", " if options.in_python else " "
-        remedy = between.join([options.spelled("several"), *declared])
+        remedy = (", " if options.in_python else " ").join([options.spelled("several"), *declared])
         alternative, keep = "", options.spelled("categories", *sorted(cells))
         if all(map(_DECIMAL_COMMA.fullmatch, joined)):
             alternative = "; if the labels are numbers, write a decimal point, as in 1.5"
