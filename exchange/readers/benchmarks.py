@@ -285,7 +285,6 @@ def _generated(sample: Record) -> list[str]:
 _PROMPTFOO = TOOLS["promptfoo"]
 _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 """Beginnings of the reason that older versions give for an answer that they could not read."""
-_LONGEST_RUBRIC = 80  # characters of the text of an assertion that is the name of a rubric
 
 
 def _read_promptfoo(rows: Rows, source: Source) -> None:
@@ -345,9 +344,8 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
-        if len(metric) > _LONGEST_RUBRIC:  # others may begin in the same way
-            digest = sha256(metric.encode()).hexdigest()[:6]
-            metric = f"{metric[:_LONGEST_RUBRIC]}#{digest}"
+        if len(metric) > 80:  # others may begin in the same way
+            metric = f"{metric[:80]}#{sha256(metric.encode()).hexdigest()[:6]}"
         label, reason = (None, "error") if is_unread else (part.get("pass"), "")
         rows.add(unit, grader, "model", label, rubric=metric, unscored_reason=reason)
 

@@ -72,9 +72,7 @@ class _Collector:
 
 
 class Rows(_Collector):
-    """The ratings of a file, one for each `RATING_KEY` and kind of rater, and `notes` on how it was
-    read. A model with the name of a person becomes "NAME (model)".
-    """
+    """The ratings of a file by `RATING_KEY` and kind of rater, and `notes` on how it was read."""
 
     def __init__(self, source: src.Source) -> None:
         super().__init__(source)
@@ -176,10 +174,10 @@ class Rows(_Collector):
         if not self._rows:
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", how_read, *left_out]))
         rows = list(self._rows.values())
-        others = {row["rater_id"] for row in rows if row["rater_kind"] in ("human", "adjudicator")}
+        people = {row["rater_id"] for row in rows if row["rater_kind"] in ("human", "adjudicator")}
         for row in rows:
-            if row["rater_kind"] == "model" and row["rater_id"] in others:
-                row["rater_id"] += " (model)"
+            if row["rater_kind"] == "model" and row["rater_id"] in people:
+                row["rater_id"] += " (model)"  # two raters of one name
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
         facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)  # a fact by column and unit

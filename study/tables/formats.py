@@ -166,7 +166,7 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
     if suffix in DELIMITED:
         table = _read_csv(path, headed=headed)
         if _GUARDED_BYTES.search(path.read_bytes()):  # an apostrophe before = + - @: see `guarded`
-            table = unguarded_frame(table).rename(columns=_unguarded)
+            table = unguarded_frame(table).set_axis(unguarded_frame(table.columns), axis=1)
         if headed:
             refuse_headless(table, path.name)
         return table
@@ -498,11 +498,10 @@ def cell_text(value: object) -> str:
 
 def as_written(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table whose numbers of 32 bits are those that people see: 0.1, not 0.10000000149."""
-    for column, dtype in frame.dtypes.items():
-        if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
-            short = frame[column].astype(f"float{8 * dtype.itemsize}")
-            frame = frame.assign(**{str(column): short.astype("str").astype(float)})
-    return frame
+    kinds = ("float32", "Float32", "float[pyarrow]")
+    short = [name for name, dtype in frame.dtypes.items() if str(dtype) in kinds]
+    texts = frame.astype(dict.fromkeys(short, "float32")).astype(dict.fromkeys(short, "str"))
+    return texts.astype(dict.fromkeys(short, float)) if short else frame
 
 
 # ---- files that are not what their extension says -----------------------------------------------
@@ -578,13 +577,9 @@ def guarded(text: str) -> str:
     return f"'{text}" if _RISKY.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
-def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of cells with the texts that were `guarded`."""
-    return frame.map(_unguarded)
-
-
-def _unguarded(cell: str) -> str:
-    return cell[1:] if _GUARDED.match(cell) else cell
+def unguarded_frame(frame: Any) -> Any:
+    """Return a table of cells, or its columns, with the texts that were `guarded`."""
+    return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
 
 
 # ---- ratings in pieces --------------------------------------------------------------------------

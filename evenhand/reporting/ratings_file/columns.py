@@ -306,9 +306,9 @@ def named_grid(
     pair_of = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
     label_names = _possible_labels(table, columns)
     if not raters or EVERYBODY in raters:
-        splits = _splits(label_names, before, separator, after)
-        shared = {column: pair_of(parts) for column, parts in _largest_product(splits).items()}
-        pairs_of = {column: [*map(pair_of, parts)] for column, parts in splits.items()}
+        splits_of = _splits(label_names, before, separator, after)
+        shared = {column: pair_of(parts) for column, parts in _largest_product(splits_of).items()}
+        pairs_of = {column: [*map(pair_of, splits)] for column, splits in splits_of.items()}
         declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
         rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
         raters = {pair.rater for pair in (*shared.values(), *declared)}

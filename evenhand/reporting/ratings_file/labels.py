@@ -501,8 +501,6 @@ def _variants(
     {'Yes': 'yes', 'yes.': 'yes'}
     >>> _variants({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
     {'TRUE': 'yes', '0': 'no'}
-    >>> _variants({"0.5": 9, ".50": 1, "5": 1}, ["0.5", ".50", "5"], ())
-    {'.50': '0.5'}
     """
     spellings_by_look: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:

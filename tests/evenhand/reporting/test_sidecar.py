@@ -14,13 +14,8 @@ from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import label_hashes, load
-from evenhand.reporting.ratings_file.declared import (
-    FileSection,
-    ScaleOptions,
-    read_sidecar,
-    sidecar_path,
-    write_settings,
-)
+from evenhand.reporting.ratings_file import declared
+from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import look_numbers
@@ -128,14 +123,14 @@ def by_hand(tmp_path: Path) -> Path:
 
 
 def test_an_option_replaces_what_is_stored_of_its_kind_and_what_excludes_it(by_hand):
-    section = FileSection(human=("ann", "ben"), model=("g1",), independent=True)
+    section = declared.FileSection(human=("ann", "ben"), model=("g1",), independent=True)
     grp, alone = {"cluster": "grp"}, ScaleOptions(independent=True)
     found = section.completing(ScaleOptions(kinds={"g2": "model"}, settings=grp))
     assert found.kinds == {"ann": "human", "ben": "human", "g2": "model"}
     assert (found.independent, found.settings) == (False, grp)
     assert section.completing(alone).settings == {"cluster": "unit"}
     for options, absent in ((alone, "cluster"), (ScaleOptions(settings=grp), "independent")):
-        assert absent not in write_settings(by_hand, options).read_text("utf-8")
+        assert absent not in declared.write_settings(by_hand, options).read_text("utf-8")
 
 
 @pytest.mark.journey
