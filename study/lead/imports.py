@@ -93,7 +93,7 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
     rater_by_form = {loose(rater): rater for rater in kinds}
-    renamed = {}
+    renamed: dict[str, str] = {}
     for rater in ratings["rater_id"].unique():
         study_rater = rater_by_form.get(loose(rater), rater)
         if rater in kinds or study_rater == rater or unify is False:
@@ -103,6 +103,9 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
                 f"the rater {spelled_out(rater)} looks like {spelled_out(study_rater)} of the "
                 "study; say --normalise if they are the same, or --no-normalise if not"
             )
+        if study_rater in {*renamed.values(), *ratings["rater_id"]}:
+            study_rater = spelled_out(study_rater)
+            raise InputError(f"two raters look like {study_rater} of the study; rename one of them")
         renamed[rater] = study_rater
     return ratings.assign(
         unit_id=ratings["unit_id"].map(lambda unit: unit_by_form.get(unit, unit)),

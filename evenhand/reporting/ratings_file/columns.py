@@ -84,6 +84,9 @@ def roles_in(
             table, id_column = _with_ids(table, options)
         return table, _kinds_of_columns(table, options), id_column
     raters = texts(table["rater_id"])
+    if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
+        is_named = raters.isin([*options.kinds])
+        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
     options = with_everybody_named(options, raters)
     # A tool's records, unlike a table, name units; their reader fills in the kinds that it knows.
     tool_export = export if export is not None and export.by_unit else None
@@ -373,8 +376,9 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
-    are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters; with `*`
+    among them, or with none, of all on their rubrics or on those that several raters have. Raises
+    InputError if the pattern is not valid.
     """
     # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
@@ -384,15 +388,21 @@ def named_grid(
             f"them, such as {RATER}_{RUBRIC}"
         )
     before, first_field, separator, _, after = pieces
-    is_rater_last = first_field == RUBRIC
+    pair_of = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
     label_names = _possible_labels(table, columns)
-    if not raters:
-        parts = _largest_product(_splits(label_names, before, separator, after))
-        return Grid(pattern, {key: _rater_and_rubric(parts[key], is_rater_last) for key in parts})
+    if not raters or EVERYBODY in raters:
+        splits_of = _splits(label_names, before, separator, after)
+        shared = {column: pair_of(parts) for column, parts in _largest_product(splits_of).items()}
+        pairs_of = {column: [*map(pair_of, splits)] for column, splits in splits_of.items()}
+        declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
+        rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
+        raters = {pair.rater for pair in (*shared.values(), *declared)}
+        for column in pairs_of.keys() - shared.keys():  # by the first split with a known rubric
+            raters_known = [pair.rater for pair in pairs_of[column] if pair.rubric in rubrics]
+            raters.update(raters_known[:1])
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
-        pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
-        pairs = [pair for pair in pairs if pair.rater in raters]
+        pairs = [pair for pair in map(pair_of, splits) if pair.rater in raters]
         if pairs and column in label_names:
             labels[column] = max(pairs, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
         elif pairs:
@@ -679,9 +689,9 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
         absent = [name for name in declared if name not in table]
         named = dict.fromkeys(declared, "human")  # for `grid_in`, which uses no kind and no "*"
         grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and absent:  # a declared name is only a part of columns' names
-            everybody = named_grid(table, grid.pattern, columns, raters=()).raters
-            return with_everybody_named(options, [*everybody, *grid.raters])
+        if grid and (absent or options.wide):  # a declared name is only a part of columns' names
+            everybody = named_grid(table, grid.pattern, columns, [*declared, EVERYBODY])
+            return with_everybody_named(replace(options, wide=grid.pattern), everybody.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
             raters = label_columns(table, columns)  # with those that share no labels with others

@@ -29,7 +29,7 @@ from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.declared import ArrowTable, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
+from evenhand.study.tables.formats import FIRST_ROW, as_written, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
@@ -66,6 +66,7 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     duplicates = table.columns[table.columns.duplicated()]
     if len(duplicates):
         raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
+    table = as_written(table)
     table.attrs = dict(frame.attrs)
     # As text, a missing cell of a categorical column would become "nan".
     dtypes = table.dtypes.items()

@@ -291,3 +291,10 @@ def test_codes_are_no_labels_and_look_alikes_are_asked_about(run: Run, tmp_path:
     change_config(study, {"analysis": {"missing": ["99"]}})
     run.ok("import", study, file, "--no-normalise")
     assert [labels_of(rater) for rater in ("ann", "Ann")] == [["yes"] * 5, ["no"] * 5]
+    cells = zip([*units, last], ("Yes", "NA", "", "no.", "YES", "no"), strict=True)
+    lines = [f"{unit},cy,human,{label}\n" for unit, label in cells]
+    file.write_text("".join(["unit_id,rater_id,rater_kind,label\n", *lines]))
+    assert "label 'Yes' is none of yes, no" in run.refused("import", study, file)
+    said = run.ok("import", study, file, "--normalise")
+    assert "Read as no label: NA (1).\nLeft out: answers without a label (2)." in said
+    assert labels_of("cy") == ["yes", "no", "yes", "no"]

@@ -187,6 +187,8 @@ def test_names_that_look_alike_are_joined_where_that_is_said(make_study):
     for joins, rater in ((True, "Ann"), (False, "ann")):
         found = with_study_names(study, rows, joins)
         assert found.to_numpy().tolist() == [["p0001|s|a", rater], ["p9|s|a", "ben"]]
+    rows = rows.assign(rater_id=["ann", "ANN"])
+    refused("two raters look like 'Ann' of the study", with_study_names, study, rows, True)
 
 
 REFUSAL = load_rubric("refusal")  # 1 to 5, ordinal
