@@ -334,9 +334,7 @@ class Archive:
         """Return a member's content. Raises InputError where it is damaged, or too large."""
         member = self._members[name]
         if member.flag_bits & _ENCRYPTED:
-            raise InputError(
-                f"{self._name} is encrypted; unpack it, and pack it without a password"
-            )
+            raise InputError(f"{self._name} is encrypted; unpack it and pack it without a password")
         try:
             content = self._unpacked(member)
         except (zlib.error, struct.error, OSError, ValueError):
