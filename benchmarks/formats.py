@@ -113,8 +113,8 @@ into a log by Inspect alone.
 """
 FOREIGN = {
     "read at once": 159,
-    "read with the options named": 22,
-    "refused with a mend": 23,
+    "read with the options named": 23,
+    "refused with a mend": 22,
     "misread": 0,
 }
 """What became of the files of harness/foreign.py, which a test counts."""

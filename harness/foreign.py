@@ -262,7 +262,9 @@ foreign("wide_mixed.csv", table(wide(words={"ben": {"y": "TRUE", "n": "FALSE"}, 
 foreign("wide.jsonl", jsonl(records(wide())), ALL, by_row=True)
 foreign("wide.parquet", lambda path: pd.DataFrame(records(wide())).to_parquet(path), ALL,
         by_row=True)
-foreign("commas_in_names.csv", table(wide({"ann": "Doe, Jane", "ben": "Roe, Bo"})))
+COMMAS = {"ann": "Doe, Jane", "ben": "Roe, Bo"}
+foreign("commas_in_names.csv", table(wide(COMMAS)), {
+        (unit, rubric, COMMAS.get(who, who), *others) for unit, rubric, who, *others in ALL})
 foreign("disjoint_wide.csv", table([["item", "ann", "gpt-4o", "split", "lang"], *([u, WORDS[a],
         {"y": "good", "n": "bad"}[g], "test", "en"] for u, a, g in zip(UNITS, ANN, GPT,
         strict=True))]))

@@ -624,8 +624,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
 def _voter(vote: src.Record) -> str:
     """Return the name of the voter, or "" if the vote has none."""
     voter = next((vote[name] for name in _VOTES["voters"] if vote.get(name)), None)
-    names = map(src.text_of, voter if isinstance(voter, list) else [voter])
-    return ":".join(filter(None, names))
+    return ":".join(filter(None, map(src.text_of, voter if isinstance(voter, list) else [voter])))
 
 
 # ---- datasets of Hugging Face -------------------------------------------------------------------

@@ -49,8 +49,7 @@ class ToolFormat:
         """Return the items in a file of this format; None if it is of another. Raises InputError if
         the file cannot be read, or holds ratings alone.
         """
-        has_items = self.reader.has_items or self.reader.recognises
-        if not has_items(source):
+        if not (self.reader.has_items or self.reader.recognises)(source):
             if self.without and self.reader.recognises(source):
                 raise InputError(f"{source.name} holds {self.without}")
             return None

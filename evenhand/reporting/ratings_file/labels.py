@@ -681,9 +681,9 @@ def labels_of_rubrics(
             counts = _label_counts(rows)
             stored = {label: key for label in counts if (key := kind.label_of(label))}
             unknown = [label for label in counts if label not in stored]
-            joins = reading.options.normalise and kind.is_choice
-            variants = _variants(counts, unknown, kind.keys) if joins else {}
-            rows = _with_corrected(rows, stored | variants)
+            if reading.options.normalise and kind.is_choice:
+                stored |= _variants(counts, unknown, kind.keys)
+            rows = _with_corrected(rows, stored)
         tables.append(rows)
     ratings = pd.concat(tables).loc[ratings.index]
     has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
