@@ -264,7 +264,8 @@ foreign("wide.parquet", lambda path: pd.DataFrame(records(wide())).to_parquet(pa
         by_row=True)
 COMMAS = {"ann": "Doe, Jane", "ben": "Roe, Bo"}
 foreign("commas_in_names.csv", table(wide(COMMAS)), {
-        (item, rubric, COMMAS.get(who, who), kind, label) for item, rubric, who, kind, label in ALL})
+        (unit, rubric, COMMAS.get(who, who), kind, label)
+        for unit, rubric, who, kind, label in ALL})
 foreign("disjoint_wide.csv", table([["item", "ann", "gpt-4o", "split", "lang"], *([u, WORDS[a],
         {"y": "good", "n": "bad"}[g], "test", "en"] for u, a, g in zip(UNITS, ANN, GPT,
         strict=True))]))
