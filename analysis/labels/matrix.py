@@ -11,9 +11,9 @@ right also agree nearly always. So a grader is taken for a copy only if it also 
 label where no other human has it. Two humans with identical labels are reported, and both kept.
 
 *Weights.* Units are weighted if pairs had unequal probabilities p of being selected for humans. A
-unit that humans labelled represents 1 / p units (Horvitz & Thompson 1952), and every estimate is a
-ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected, with
-probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
+unit that humans or adjudicators labelled represents 1 / p units (Horvitz & Thompson 1952); every
+estimate is a ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected,
+with probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
 """
 
 from __future__ import annotations
@@ -67,12 +67,15 @@ _MAX_REPEATING = 100
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
-def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
+def with_weights(
+    units: DataFrame | None, ratings: DataFrame, cluster: str = "pair"
+) -> DataFrame | None:
     """Return a `units` table with the weights of one rubric's rated units, from the column
-    `inclusion_probability`; unchanged without this column, or if all weights are equal.
+    `inclusion_probability`; unchanged without this column.
 
-    Weights are 1 on average over the clusters that humans labelled, and over the others. Raises
-    InputError if the probability of a rated unit is not above 0 and up to 1.
+    Weights are 1 on average over the clusters (`UnitFacts.clusters`) that humans or adjudicators
+    labelled, and over the others. Raises InputError if the probability of a rated unit is not above
+    0 and up to 1.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "inclusion_probability": [0.2, 0.6]})
@@ -98,17 +101,16 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
             "give every rated item a number above 0 and up to 1, or leave the column out"
         )
     chance = np.where(is_wrong, np.nan, chance)
-    cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
-    people_units = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
-    labelled = cluster.isin(cluster.reindex(people_units).dropna()).to_numpy()  # whole clusters
+    name = "cluster_id" if cluster == "pair" else cluster
+    clusters = table[name] if name in table and cluster != "unit" else table.index.to_series()
+    people_units = ratings.loc[ratings["rater_kind"] != "model", "unit_id"]
+    labelled = clusters.isin(clusters.reindex(people_units).dropna()).to_numpy()  # whole clusters
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     # Divide by each part's mean over clusters: the first rated unit represents its cluster.
-    is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
+    is_first_of_cluster = ~clusters.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
-    if np.allclose(weight[rated], 1.0):
-        return units
     by_unit = dict(zip(table.index, weight, strict=True))
     return units.assign(**{WEIGHT: units["unit_id"].map(by_unit)})
 
@@ -229,14 +231,16 @@ class UnitFacts:
         if self.table is None or WEIGHT not in self.table:
             return None
         unit_weights = self.numbers(WEIGHT)
+        if np.allclose(unit_weights, 1.0):
+            return None
         weight = np.zeros(len(clusters.values))
         weight[clusters.codes] = unit_weights
         is_mixed = weight[clusters.codes] != unit_weights
         if is_mixed.any():
             cluster = clusters.values[clusters.codes[int(is_mixed.argmax())]]
             raise InputError(
-                f"units: the pairs of {clusters.name} {cluster!r} were not equally likely to be "
-                'picked, so it cannot be weighted as a whole; let pairs be the clusters ("pair")'
+                f"units: items of {clusters.name} {cluster!r} were not equally likely to be "
+                'picked, so it cannot be weighted as a whole; let items be the clusters ("unit")'
             )
         return weight
 
@@ -552,9 +556,14 @@ class LabelMatrix:
         return np.asarray(self.scored[:, list(self.humans)].any(axis=1))
 
     @property
+    def sampled(self) -> Mask:
+        """Mask (units,) of units with a usable label or probability by a human or adjudicator."""
+        return np.asarray(self.scored[:, [kind != "model" for kind in self.kinds]].any(axis=1))
+
+    @property
     def people_weight(self) -> Array:
-        """Weight of each cluster that humans labelled, (those clusters,)."""
-        clusters = np.unique(self.clusters[self.labelled_by_people])
+        """Weight of each cluster that humans or adjudicators labelled, (those clusters,)."""
+        clusters = np.unique(self.clusters[self.sampled])
         return np.ones(len(clusters)) if self.weight is None else self.weight[clusters]
 
     @property

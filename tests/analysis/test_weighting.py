@@ -113,15 +113,27 @@ def test_equal_probabilities_change_nothing():
         assert same.notes == plain.notes
 
 
-def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
-    # Four pairs labelled, each standing for 1 / p: 2, 4, 4 and 10 of 20. Ann and Ben agree on the
-    # first and the last: 12 / 20.
-    ratings = ratings_of({"ann": "1111", "ben": "1221"})
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
-    units["inclusion_probability"] = [0.5, 0.25, 0.25, 0.1]
-    found = by_key(analyse(ratings, units, [SCALE], **SMALL))
-    row = found["r", "observed_agreement", "ann", "ben", "all", ""]
+@pytest.mark.parametrize("kind", ["human", "adjudicator"])
+def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kind):
+    # One answer to each of four prompts is labelled; they stand for 1 / p: 2, 4, 4 and 10 of 20.
+    # Ann and the grader agree on the first and the last: 12 / 20.
+    ratings = ratings_of({"ann": "1-1-1-1-", "g": "11212111"}).replace("human", kind)
+    units = pd.DataFrame({"unit_id": sorted({*ratings["unit_id"]}), "prompt": [*"aabbccdd"]})
+    units["inclusion_probability"] = np.repeat([0.5, 0.25, 0.25, 0.1], 2)
+    found = by_key(analyse(ratings, units, [SCALE], cluster="prompt", **SMALL))
+    row = found["r", "observed_agreement", "ann", "g", "all", ""]
     assert row["estimate"] == pytest.approx(12 / 20)
+    assert found["r", "effective_clusters", "humans", "", "all", ""]["n_units"] == 4
+
+
+def test_whether_labels_were_selected_is_not_tested_where_equal_probabilities_are_declared():
+    # Cy labels where the two others differ.
+    labels = {"ann": "1122", "ben": "1221", "cy": "-1-2", "g": "1122"}
+    ratings = ratings_of({rater: 20 * given for rater, given in labels.items()})
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "inclusion_probability": 0.5})
+    for table, is_tested in ((units[["unit_id"]], True), (units, False)):
+        notes = " ".join(analyse(ratings, table, [SCALE], **SMALL).notes)
+        assert ("Labels by cy were given mostly" in notes) == is_tested
 
 
 @pytest.mark.slow
@@ -151,7 +163,7 @@ def test_a_probability_that_is_none_is_named(cell):
 @pytest.mark.slow
 def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out():
     ratings, units = study(20)
-    with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):
+    with pytest.raises(InputError, match="items of topic 'a' were not equally likely"):
         analyse(ratings, units, [SCALE], cluster="topic", **SMALL)
     found = analyse(ratings, units, [SCALE], sensitivity_cluster="topic", **SMALL)
     why = "because items were sampled with unequal probabilities."
