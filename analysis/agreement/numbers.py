@@ -367,7 +367,8 @@ def _add_correlation_rows(view: View) -> None:
     describes; nothing is added without such a block.
     """
     coded, humans = view.coded, view.coded.members("human")
-    columns, units = complete_block(coded.codes[:, list(humans)])
+    times = view.resamples.frequency[coded.clusters]
+    columns, units = complete_block(coded.codes[:, list(humans)], times)
     if not columns:
         return
     raters = [humans[column] for column in columns]

@@ -759,17 +759,19 @@ def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
     return first, pattern
 
 
-def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
+def complete_block(codes: Labels, times: Frequency | None = None) -> tuple[tuple[int, ...], Codes]:
     """Return the raters and units of the largest complete block of labels (units, raters), -1
     missing: that with the most comparisons, units times (raters - 1). Empty if no two raters share
     `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are considered.
+    `times` (units,) is the frequency of each unit, 1 by default.
     """
     labelled = codes >= 0
-    raters = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
+    times = np.ones(len(codes), dtype=np.int64) if times is None else times
+    raters = np.argsort(-(times @ labelled), kind="stable")[:_MAX_COMPLETE]
     most_comparisons, block = 0, tuple[int, ...]()
     for size in range(2, len(raters) + 1):
         for chosen in combinations(sorted(int(rater) for rater in raters), size):
-            shared = int(labelled[:, chosen].all(axis=1).sum())
+            shared = int(times[labelled[:, chosen].all(axis=1)].sum())
             if shared >= MIN_COMPLETE and shared * (size - 1) > most_comparisons:
                 most_comparisons, block = shared * (size - 1), chosen
     units = labelled[:, block].all(axis=1) if block else np.zeros(len(codes), dtype=bool)

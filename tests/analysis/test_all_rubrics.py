@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, StudyFacts, analyse
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
 from tests.ratings_files import read_ratings
@@ -54,6 +55,30 @@ def test_names_do_not_matter(mixed):
     directed = first.index.get_level_values("statistic").isin(signed)
     columns = ["estimate", "low", "high"]
     pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
+
+
+YES_NO, NUMBERS = Scale("", ("1", "2")), Scale("", ("1", "2", "3"), "interval", number=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "every", "settings"),
+    [(YES_NO, 2, {}), (YES_NO, 1, {"reference": "ann"}), (NUMBERS, 5, {})],
+)
+def test_merging_equal_units_changes_no_estimate(rng, monkeypatch, scale, every, settings):
+    q = len(scale.categories)
+    truth = np.where(rng.random(160) < 0.2, 0, q - 1)
+    labels = {name: noisy(rng, truth, q, 0.7) for name in ("ann", "ben", "cem", "dee", "g")}
+    ratings = ratings_of(labels)
+    is_shared = ratings["unit_id"].str[1:].astype(int) % every == 1  # at 1, none
+    ratings = ratings[is_shared | ~ratings["rater_id"].isin(["cem", "dee"])]
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    units["inclusion_probability"] = np.resize([0.3, 0.3, 0.6, 0.6], 160)
+    merged = analyse(ratings, units, [scale], resamples=10, **settings).results
+    monkeypatch.setattr(LabelMatrix, "_may_repeat", False)
+    single = analyse(ratings, units, [scale], resamples=10, **settings).results
+    columns = [*RESULTS_KEY, "n_units", "n_clusters", "estimate"]
+    pd.testing.assert_frame_equal(merged[columns], single[columns])
 
 
 def test_a_wider_cluster_widens_the_interval(rng):
