@@ -204,10 +204,12 @@ def with_scores(dataset: Dataset) -> Dataset:
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
             "name the label of a met criterion as the affirmative one, and read a third as no label"
         )
-    of_criteria = (CRITERION, POINTS, SIGN)  # columns that no response has
+    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
     columns = [column for column in shared_columns(units) if column not in of_criteria]
     responses = units[columns].drop_duplicates(RESPONSE_ID)
-    ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
+    # A response is in the cluster that its criteria share, else it is a cluster of its own.
+    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
+    ids = dict.fromkeys(replaced, responses[RESPONSE_ID])
     return replace(
         dataset,
         ratings=pd.concat(tables, ignore_index=True),
