@@ -481,7 +481,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             synthetic=dataset.synthetic,
             seed=dataset.seed,
             analysis=AnalysisSettings(
-                margin=dataset.settings.margin, resamples=dataset.settings.resamples
+                **dataset.settings.model_dump(include={"margin", "resamples", "ordered"})
             ),
             # A reference's labels are saved as those of the one annotator.
             decision=dataset.decision.model_copy(update={"reference": ""}),

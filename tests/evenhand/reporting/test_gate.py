@@ -119,7 +119,7 @@ def loaded(file: Path, **changes: object) -> object:
     return load(file, ScaleOptions(affirmative=("yes",), settings=changes))
 
 
-def saved(file: Path, **changes: float) -> None:
+def saved(file: Path, **changes: object) -> None:
     gates.write_baseline(gates.baseline_of(loaded(file, **changes), "g"), file.with_name("b.json"))
 
 
@@ -195,6 +195,11 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first, grade
     assert now(first, grades, drift_margin=0.2).verdict == "unchanged"
     saved(first, margin=0.2)
     assert now(first, grades).verdict == "unchanged"
+
+
+def test_the_weights_of_ordered_labels_are_frozen_with_the_labels(first):
+    saved(first, ordered="quadratic")
+    assert gates.read_baseline(first.with_name("b.json")).analysis.ordered == "quadratic"
 
 
 def test_a_reference_stands_alone(first, table):
