@@ -257,11 +257,16 @@ class UnitFacts:
 
 
 def check_values(column: str, values: Sequence[str]) -> None:
-    """Raise InputError if a column has too many values to slice by."""
+    """Raise InputError if a column has too many values to slice by, or one that names a view."""
     if len(values) > MAX_VALUES:
         raise InputError(
             f"the column {column!r} has {len(values)} values, and at most {MAX_VALUES} can be "
             "sliced by; group them into fewer, or slice by another column"
+        )
+    if reserved := [value for value in values if value.endswith((BINARY, COLLAPSED))]:
+        raise InputError(
+            f"the column {column!r} has the value {reserved[0]!r}, whose ending names a view of the "
+            "labels in the results; rename the value, or slice by another column"
         )
 
 
