@@ -265,8 +265,8 @@ def check_values(column: str, values: Sequence[str]) -> None:
         )
     if reserved := [value for value in values if value.endswith((BINARY, COLLAPSED))]:
         raise InputError(
-            f"the column {column!r} has the value {reserved[0]!r}, whose ending names a view of the "
-            "labels in the results; rename the value, or slice by another column"
+            f"the column {column!r} has the value {reserved[0]!r}, whose ending names a view of "
+            "the labels in the results; rename the value, or slice by another column"
         )
 
 
