@@ -193,13 +193,9 @@ def analyse(
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
-    >>> ratings = pd.DataFrame(
-    ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
-    ...         for rater, rater_labels in labels.items()
-    ...         for n, label in enumerate(rater_labels)
-    ...     ]
-    ... )
+    >>> rows = [(who, f"u{n}", label) for who in labels for n, label in enumerate(labels[who])]
+    >>> ratings = pd.DataFrame(rows, columns=["rater_id", "unit_id", "label"])
+    >>> ratings = ratings.assign(rater_kind="human")
     >>> results = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200).results
     >>> pair = results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
@@ -659,15 +655,14 @@ def analyse_patterns(
 def analyse_sets(name: str, options: Sequence[RubricTask]) -> RubricAnalysis:
     """Analyse labels that are sets of options, from a task with yes/no labels for each option."""
     request, matrices, keys = options[0].request, [], []
-    cluster = request.settings.cluster
     result = RubricAnalysis(ResultRows(name), _cluster_noun(request, options[0].scale))
     for option in options:  # all with the same units
         counted, _ = encoding.without_excluded(option.ratings, name, request.facts.excluded)
         if counted.empty:
             return result
-        units = matrix.with_weights(request.units, counted, cluster)
+        units = matrix.with_weights(request.units, counted, request.settings.cluster)
         readings = encoding.combine_readings(counted, option.scale, request.facts.source)
-        matrices.append(encoding.encode(readings, option.scale, units, cluster))
+        matrices.append(encoding.encode(readings, option.scale, units, request.settings.cluster))
         keys.append(option.scale.name.rpartition("/")[2])  # "sport" of "topics/sport"
     coded, sets = groups.sets_of([labels.on_categories() for labels in matrices], keys)
     first = matrices[0]

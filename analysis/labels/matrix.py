@@ -67,20 +67,17 @@ _MAX_REPEATING = 100
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
-def with_weights(
-    units: DataFrame | None, ratings: DataFrame, cluster: str = "pair"
-) -> DataFrame | None:
+def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> DataFrame | None:
     """Return a `units` table with the weights of one rubric's rated units, from the column
     `inclusion_probability`; unchanged without this column.
 
     Weights are 1 on average over the clusters (`UnitFacts.clusters`) that humans or adjudicators
-    labelled, and over the others. Raises InputError if the probability of a rated unit is not above
-    0 and up to 1.
+    labelled, and over the others. Raises InputError unless rated units have 0 < probability <= 1.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "inclusion_probability": [0.2, 0.6]})
     >>> people = pd.DataFrame({"unit_id": ["u1", "u2"], "rater_kind": "human"})
-    >>> with_weights(units, people)["sampling_weight"].tolist()
+    >>> with_weights(units, people, "pair")["sampling_weight"].tolist()
     [1.5, 0.5]
     """
     if units is None or INCLUSION not in units:
@@ -111,8 +108,7 @@ def with_weights(
     for part in (labelled, ~labelled):
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
-    by_unit = dict(zip(table.index, weight, strict=True))
-    return units.assign(**{WEIGHT: units["unit_id"].map(by_unit)})
+    return units.assign(**{WEIGHT: units["unit_id"].map(pd.Series(weight, table.index))})
 
 
 def effective_size(weight: Array) -> float:
@@ -194,8 +190,6 @@ class UnitFacts:
         """Return a column as numbers, NaN where a cell is not a number."""
         import pandas as pd
 
-        if self._rated is None or name not in self._rated:
-            return np.full(len(self.ids), np.nan)
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def texts(self) -> list[str]:
@@ -764,11 +758,11 @@ def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
     return first, pattern
 
 
-def complete_block(codes: Labels, times: Frequency | None = None) -> tuple[tuple[int, ...], Codes]:
-    """Return the raters and units of the largest complete block of labels (units, raters), -1
-    missing: that with the most comparisons, units times (raters - 1). Empty if no two raters share
-    `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are considered.
-    `times` (units,) is the frequency of each unit, 1 by default.
+def complete_block(codes: Labels, times: Frequency | None = None) -> tuple[tuple[int, ...], Mask]:
+    """Return the raters and the mask of units of the largest complete block of labels (units,
+    raters), -1 missing: that with the most comparisons, units times (raters - 1). Empty if no two
+    raters share `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are
+    considered. `times` (units,) is the frequency of each unit, 1 by default.
     """
     labelled = codes >= 0
     times = np.ones(len(codes), dtype=np.int64) if times is None else times
@@ -779,8 +773,7 @@ def complete_block(codes: Labels, times: Frequency | None = None) -> tuple[tuple
             shared = int(times[labelled[:, chosen].all(axis=1)].sum())
             if shared >= MIN_COMPLETE and shared * (size - 1) > most_comparisons:
                 most_comparisons, block = shared * (size - 1), chosen
-    units = labelled[:, block].all(axis=1) if block else np.zeros(len(codes), dtype=bool)
-    return block, np.flatnonzero(units)
+    return block, np.asarray(labelled[:, block].all(axis=1) & bool(block))
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:

@@ -263,10 +263,9 @@ def add_trial_rows(
     counted = pd.concat(ratings_by_wording)
     if counted.empty:
         return
-    cluster = request.settings.cluster
-    weighted = with_weights(request.units, counted, cluster)
+    weighted = with_weights(request.units, counted, request.settings.cluster)
     readings = combine_readings(counted, scale)
-    labels, frequency = encode(readings, scale, weighted, cluster).folded()
+    labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
     resamples = request.resampled(frequency, labels.weight)
     coded = labels.on_categories()
     view = View.of(rows, coded, resamples)

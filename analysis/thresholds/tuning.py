@@ -743,8 +743,7 @@ def threshold_results(
     rated, _ = encoding.one_version(checked[checked["rubric"] == name], name, rubric_hashes)
     rated, _ = encoding.without_excluded(rated, name, excluded or {})
     rated, _ = encoding.split_by_method(rated, name)
-    rows, clusters = ResultRows(name), {}
-    units = with_weights(units, rated, settings.cluster)
+    rows, clusters, units = ResultRows(name), {}, with_weights(units, rated, settings.cluster)
     readings = encoding.combine_readings(rated, scale)
     labels = encoding.encode(readings, scale, units, settings.cluster)
     if labels.has_binary and probability_graders(labels):
