@@ -593,8 +593,7 @@ def active_thresholds(labels: LabelMatrix) -> list[ActiveThreshold]:
     """Return the threshold of each grader with probabilities; empty without a binary label."""
     if not labels.has_binary:
         return []
-    scale = labels.scale
-    active = []
+    scale, active = labels.scale, []
     for grader in (labels.raters[model] for model in probability_graders(labels)):
         tuning, threshold = scale.tunings.get(grader), scale.threshold_for(grader)
         origin: Origin = "declared" if grader in scale.thresholds else "default"

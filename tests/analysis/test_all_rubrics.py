@@ -13,6 +13,7 @@ from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
+YES_NO, NUMBERS = Scale("", ("1", "2")), Scale("", ("1", "2", "3"), "interval", number=True)
 
 
 @pytest.fixture
@@ -55,9 +56,6 @@ def test_names_do_not_matter(mixed):
     directed = first.index.get_level_values("statistic").isin(signed)
     columns = ["estimate", "low", "high"]
     pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
-
-
-YES_NO, NUMBERS = Scale("", ("1", "2")), Scale("", ("1", "2", "3"), "interval", number=True)
 
 
 @pytest.mark.slow
@@ -141,7 +139,6 @@ def test_bad_rows_are_named(change, message):
 
 def test_units_must_know_every_rated_unit_and_the_cluster():
     ratings = ratings_of({"ann": "12", "ben": "12"})
-    scale = Scale("", ("1", "2"))
     units = pd.DataFrame({"unit_id": ["u00000"], "cluster_id": ["c"]})
     for table, asked, says in (
         (units, {}, "no row for item 'u00001'"),
@@ -149,7 +146,7 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
         (None, {"cluster": "stance"}, "needs a units table"),
     ):
         with pytest.raises(InputError, match=says):
-            analyse(ratings, table, [scale], **asked)
+            analyse(ratings, table, [YES_NO], **asked)
 
 
 @pytest.mark.parametrize("ben", ["yynnyy-", "-------"])

@@ -128,10 +128,7 @@ def grader(name, stated, *, probabilities=True, names=NAMES):
 def rows_of(*tables, scale=THREE, resamples=200):
     ratings = validate_ratings(pd.concat(tables, ignore_index=True))
     labels, frequency = encode(combine_readings(ratings, scale), scale).folded()
-    return added(labels, Bootstrap(resamples).draw(frequency))
-
-
-def added(labels, drawn):
+    drawn = Bootstrap(resamples).draw(frequency)
     views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
     for view in views["labels"] if labels.models else ():
         add_distribution_rows(view)

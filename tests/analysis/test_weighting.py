@@ -87,16 +87,6 @@ def test_half_the_probability_counts_like_standing_there_twice():
     assert {"cohen_kappa", "non_inferiority", "threshold", "brier"} <= compared
 
 
-@pytest.mark.slow
-def test_equal_probabilities_change_nothing():
-    ratings, units = study(12)
-    plain = analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL)
-    for cell in (0.3, ""):
-        same = analyse(ratings, units.assign(inclusion_probability=cell), [SCALE], **SMALL)
-        pd.testing.assert_frame_equal(same.results, plain.results)
-        assert same.notes == plain.notes
-
-
 @pytest.mark.parametrize("kind", ["human", "adjudicator"])
 def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kind):
     # One answer to each of four prompts is labelled; they stand for 1 / p: 2, 4, 4 and 10 of 20.
@@ -113,14 +103,18 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kin
     assert any("count as 3 (Kish)" in note for note in found.notes)
 
 
-def test_whether_labels_were_selected_is_not_tested_where_equal_probabilities_are_declared():
+@pytest.mark.slow
+def test_equal_probabilities_only_say_that_overlap_is_random():
     # Cy labels where the two others differ.
     labels = {"ann": "1122", "ben": "1221", "cy": "-1-2", "g": "1122"}
     ratings = ratings_of({rater: 20 * given for rater, given in labels.items()})
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique(), "inclusion_probability": 0.5})
-    for table, is_tested in ((units[["unit_id"]], True), (units, False)):
-        notes = " ".join(analyse(ratings, table, [SCALE], **SMALL).notes)
-        assert ("Labels by cy were given mostly" in notes) == is_tested
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    for cell, overlap, is_tested in (("", "unknown", True), (0.3, "random", False)):
+        plain = analyse(ratings, units, [SCALE], overlap=overlap, **SMALL)
+        same = analyse(ratings, units.assign(inclusion_probability=cell), [SCALE], **SMALL)
+        pd.testing.assert_frame_equal(same.results, plain.results)
+        assert same.notes == plain.notes
+        assert ("Labels by cy were given mostly" in " ".join(same.notes)) == is_tested
 
 
 @pytest.mark.slow
