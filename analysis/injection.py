@@ -102,8 +102,7 @@ class Trials(NamedTuple):
     @classmethod
     def of(cls, table: DataFrame) -> Trials:
         """Return the trials of one grader on one rubric, from its table of replies
-        (`study.store.logs.replies.attacked_table`). Attacks towards the clean label cannot change
-        it, and are left out.
+        (`study.store.logs.replies.attacked_table`). Attacks towards the clean label are left out.
         """
         texts = _texts(table)
         clean, retest = (  # labels by unit

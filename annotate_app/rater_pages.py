@@ -47,8 +47,7 @@ from evenhand.study.session.sessions import (
 )
 
 # ---- the language -------------------------------------------------------------------------------
-#
-# The language of the page is the first that the study offers of these: the reader's choice, in the
+# The language of the page is the first that the study offers of these: the rater's choice, in the
 # link (`?lang=de`) or on the page, now or earlier (the browser remembers it for the study); the
 # browser's setting; the study's usual language.
 
@@ -77,7 +76,7 @@ def _store_choice(study: Study, code: Any) -> None:
         st.session_state[_CHOSEN] = code
 
 
-def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
+def keep_language(study: Study, language: Language, *, in_panel: bool) -> None:
     """Tell the browser the page's language; it keeps the rater's choice, or returns an earlier one.
     `in_panel`: the panel offers the choice, so that it is not drawn here.
     """
@@ -89,9 +88,9 @@ def keep_language(study: Study, reader: Language, *, in_panel: bool) -> None:
     data = {
         "name": "evenhand-language-" + hashlib.sha256(owner.encode()).hexdigest()[:16],
         "chosen": st.session_state.get(_CHOSEN, ""),
-        "shown": reader.code,
-        "dir": reader.dir,
-        "label": reader.say("panel.language"),
+        "shown": language.code,
+        "dir": language.dir,
+        "label": language.say("panel.language"),
         "offered": {code: other.name for code, other in offered(study.config.annotation).items()},
         "in_panel": in_panel,
     }
@@ -143,56 +142,58 @@ def pop_panel() -> DrawnPanel | None:
     return drawn
 
 
-def show_items(desks: Desks, admission: Admission, reader: Language, *, practice: bool) -> None:
+def show_items(desks: Desks, admission: Admission, language: Language, *, practice: bool) -> None:
     """Show the rater's item in the panel, of the practice or of the labelling."""
-    study, data = desks.desk.study, hand_out(desks, admission, reader, practice=practice)
-    items = payload.lightened(data, known=frozenset())  # a new page has kept no parts yet
+    study, data = desks.desk.study, hand_out(desks, admission, language, practice=practice)
+    panel_data = payload.lightened(data, known=frozenset())  # a new panel gets all texts in full
     ticket, note = ticket_of(study, admission), None if practice else unsent_note(study)
-    DrawnPanel(study, {"ticket": ticket, "note": note, "panel": items}).draw()
+    DrawnPanel(study, {"ticket": ticket, "note": note, "panel": panel_data}).draw()
 
 
 def hand_out(
     desks: Desks,
     admission: Admission,
-    reader: Language,
+    language: Language,
     *,
     practice: bool,
     receipts: Mapping[str, str] = payload.NO_RECEIPTS,
     look: payload.Navigation | None = None,
 ) -> dict[str, Any]:
-    """Hand the rater their next item, or the earlier one that they want to `look` at, and return
-    the panel's data. If no item is left and nothing else ends the work, such as a pause or the end
-    of the day, store the session as complete.
+    """Hand the rater their next item, or the earlier one that they want to `look` at; return what
+    the panel shows, with the item as its "sheet", None if none is left. `receipts`: statuses, by
+    id, of what the panel has sent. If no item is left and nothing else ends the work, such as a
+    pause or the end of the day, store the session as complete.
     """
-    rater, desk = admission.rater_id, desks.desk
-    read_config = partial(config_of, desk, admission, reader, practice=practice)
-    items_desk = desks.sessions.practice if practice else desk
-    data = payload.page_data(items_desk, rater, receipts, look, read_config, reader)
-    if data["sheet"] is None and not practice and not desk.end_reason(rater):
+    rater, labelling_desk = admission.rater_id, desks.desk
+    read_config = partial(config_of, labelling_desk, admission, language, practice=practice)
+    desk = desks.sessions.practice if practice else labelling_desk
+    data = payload.page_data(desk, rater, receipts, look, read_config, language)
+    if data["sheet"] is None and not practice and not labelling_desk.end_reason(rater):
         desks.sessions.complete(rater)
-    return data | {"study_state": desks.state}
+    return data | {"study_state": desks.state}  # the panel returns it with answers
 
 
 def config_of(
-    desk: AnnotationDesk, admission: Admission, reader: Language = ENGLISH, practice: bool = False
+    desk: AnnotationDesk, admission: Admission, language: Language = ENGLISH, practice: bool = False
 ) -> payload.PanelConfig:
     """Return the panel's present words and links for a rater. Excluded participants never get the
     link with which others finish.
     """
     study, is_participant = desk.study, admission.way == "prolific"
     end_reason = "" if practice else desk.end_reason(admission.rater_id)
-    words = reader.part("panel_prolific") if is_participant else {}
-    finish = finish_idle = resumes = ""  # as in `PanelConfig`
+    words = language.part("panel_prolific") if is_participant else {}
+    finish = finish_idle = resumes = ""  # links after some work and after none; when work resumes
     if end_reason == "day":
-        now = datetime.now(UTC) - MIDNIGHT_GRACE
+        now = datetime.now(UTC) - MIDNIGHT_GRACE  # it may be past midnight by now
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
     elif end_reason == "excluded" and is_participant:
         finish = finish_idle = completion_url(study, "stopped")
     elif not (end_reason or practice) and is_participant:
         finish = completion_url(study, "complete")
         finish_idle = completion_url(study, "nothing_left")
-    if end_reason:  # the last screen has the same words after work ("done") and without ("nothing")
-        last = reader.part(f"panel_{'stopped' if finish else end_reason}")
+    if end_reason:
+        # The panel's last screen has the words "done_..." after some work, else "nothing_...".
+        last = language.part(f"panel_{'stopped' if finish else end_reason}")
         words |= {f"{when}_{name}": last[name] for when in ("done", "nothing") for name in last}
     way_out = {"open": "change_rater", "account": "log_out"}.get(admission.way, "")
     return payload.PanelConfig(practice, words, way_out, finish, finish_idle, resumes)
@@ -220,22 +221,21 @@ def unsent_note(study: Study) -> dict[str, Any]:
 
 
 def show_unsent(
-    desk: AnnotationDesk, reader: Language, rater: str | None = None, *, is_over: bool = False
+    desk: AnnotationDesk, language: Language, rater: str | None = None, *, is_over: bool = False
 ) -> None:
     """Draw the notice of this rater's answers that did not arrive, until it is read; without a
-    rater, of all who used the panel by this address. `is_over`: answers cannot be sent later.
-
-    The browser deletes only answers that are stored: a rater may be admitted again.
+    rater, of all who used the panel by this address. `is_over`: answers cannot be sent later. The
+    browser deletes only answers that are stored: a rater may be admitted again.
     """
     arrived = st.session_state.get(_ARRIVED, {}).get(rater, {})
-    words, kind = reader.part("panel"), "over" if is_over else "kept"
+    words, kind = language.part("panel"), "over" if is_over else "kept"
     data = {
         "note": unsent_note(desk.study),
         "drafts": payload.drafts_name(desk, rater) if rater else "",
         "arrived": arrived,
         "kind": kind,
         "words": {name: words[name] for name in ("lost", "noted")}
-        | {"why": reader.part("unsent")[kind]},
+        | {"why": language.part("unsent")[kind]},
     }
     waiting = _unsent_notice(key="unsent", data=data, on_waiting_change=lambda: None)["waiting"]
     if rater and isinstance(waiting, list):
@@ -261,7 +261,7 @@ _END_BY_REASON: dict[str, End] = {
     "returned": "returned",
     "timed_out": "returned",
 }
-"""Ends with a code that leads back to Prolific, by reason; a rejected rater has left it already."""
+"""Ends with a code that leads back to Prolific, by reason; "rejected" comes after that return."""
 
 
 @dataclass(frozen=True)
@@ -271,11 +271,10 @@ class _StepPage:
     sessions: Sessions
     admission: Admission
     step: Step
-    reader: Language
+    language: Language
 
     def say(self, key: str, /, **fields: object) -> str:
-        """Return a sentence in the reader's language."""
-        return self.reader.say(key, **fields)
+        return self.language.say(key, **fields)
 
     def draw_button(
         self,
@@ -293,17 +292,22 @@ class _StepPage:
         admit = partial(read_ticket, study, ticket_of(study, self.admission), present_browser())
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
-        # A restarted server does not know the callback yet, so that the run calls the act. If both
-        # do, it is stored once, since after the first call the rater is at another step.
+        # Streamlit has called `on_click` before, unless the server restarted since the page was
+        # drawn; so it is called here, too. A second call stores nothing: the step is another one.
         if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
             act()
             st.rerun()
         show_outcome(place)
 
 
-def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Language) -> None:
+def _key(name: str, *shown: str) -> str:
+    """Return a widget's key by the texts shown with it: once they change, no older click counts."""
+    return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"
+
+
+def show_step(sessions: Sessions, admission: Admission, step: Step, language: Language) -> None:
     """Draw the page of a rater's step; the panel draws "practice" and "labelling"."""
-    page = _StepPage(sessions, admission, step, reader)
+    page = _StepPage(sessions, admission, step, language)
     st.html(Path(__file__).with_name("session_pages.css"))
     with st.container(key="step"):
         if step.name != "ended":
@@ -315,7 +319,7 @@ def show_step(sessions: Sessions, admission: Admission, step: Step, reader: Lang
 
 
 def _show_welcome(page: _StepPage) -> None:
-    texts, code = page.sessions.texts, page.reader.code
+    texts, code = page.sessions.texts, page.language.code
     warning = texts.in_language("content_warning", code)
     instructions = texts.in_language("instructions", code)
     show(heading(page.say("session.welcome_title"), 1))
@@ -325,11 +329,11 @@ def _show_welcome(page: _StepPage) -> None:
     if instructions.text:
         show(drawn_text(instructions.text, lang=instructions.language))
     key = f"go-on-{_key('welcome', warning.text, instructions.text)}"
-    page.draw_button(page.say("session.go_on"), key, page.sessions.read_welcome, code)
+    page.draw_button(page.say("session.go_on"), key, page.sessions.record_welcome_read, code)
 
 
 def _show_consent(page: _StepPage) -> None:
-    sessions, code = page.sessions, page.reader.code
+    sessions, code = page.sessions, page.language.code
     consent = sessions.texts.in_language("consent", code)
     title = heading(page.say("session.consent_title"), 1)
     show(title, drawn_text(consent.text, lang=consent.language))
@@ -343,7 +347,7 @@ def _show_side(page: _StepPage) -> None:
     """Draw the background question with quotas, of which an answer is called a side."""
     question = page.sessions.study.config.side
     assert question is not None  # noqa: S101 - else there is no such step
-    text, options = page.reader.background(question)
+    text, options = page.language.background(question)
     form = _key("side", repr(question))
     names = dict(zip(question.options, map(plain, options), strict=True))
     show(heading(page.say("session.background_title"), 1), block(page.say("session.side_text")))
@@ -359,17 +363,17 @@ def _store_side(rater: str, page: _StepPage, *, side: str | None) -> None:
 
 
 def _show_rubric(page: _StepPage) -> None:
-    original, code = page.step.rubric, page.reader.code
+    original, code = page.step.rubric, page.language.code
     assert original is not None  # noqa: S101 - each step "rubric" has one
     rubric = original.in_language(code)
-    show(drawn_rubric(rubric, page.reader))
-    key = f"go-on-rubric-{rubric.name}-{rubric.hash}"
-    page.draw_button(page.say("session.go_on"), key, page.sessions.read_rubric, original, code)
+    show(drawn_rubric(rubric, page.language))
+    label, key = page.say("session.go_on"), f"go-on-rubric-{rubric.name}-{rubric.hash}"
+    page.draw_button(label, key, page.sessions.record_rubric_read, original, code)
 
 
 def _show_feedback(page: _StepPage) -> None:
     practice, annotation = page.sessions.practice, page.sessions.study.config.annotation
-    feedback = practice.feedback(page.admission.rater_id, page.step, page.reader.code)
+    feedback = practice.feedback(page.admission.rater_id, page.step, page.language.code)
     show(heading(page.say("session.feedback_title"), 1))
     for answer in feedback.questions:
         kind = "right" if answer.is_right else "wrong"
@@ -381,11 +385,11 @@ def _show_feedback(page: _StepPage) -> None:
         show(block(page.say(f"session.{kind}"), kind, answer.question), block("\n".join(lines)))
     if feedback.explanation:
         show(drawn_text(feedback.explanation, lang=annotation.language))
-    read = drawn_blocks(feedback.blocks, page.reader, annotation.display)
+    read = drawn_blocks(feedback.blocks, page.language, annotation.display)
     show(heading(page.say("session.what_you_read")), read)
     number = practice.units.screens.index(page.step.screen)  # the unit's name reveals too much
     key = f"go-on-feedback-{number}-{page.step.attempt}"
-    page.draw_button(page.say("session.go_on"), key, page.sessions.read_feedback, page.step)
+    page.draw_button(page.say("session.go_on"), key, page.sessions.record_feedback_read, page.step)
 
 
 def _show_comprehension(page: _StepPage) -> None:
@@ -422,17 +426,17 @@ def _show_background(page: _StepPage) -> None:
     show(title, block(page.say("session.background_text")))
     form = _key("background", *map(repr, questions))
     with st.form(form, border=False):
-        for question in questions:  # in the reader's language; answers are in the study's words
-            text, options = page.reader.background(question)
+        for question in questions:  # shown in the page's language, stored in the study's words
+            text, options = page.language.background(question)
             names = dict(zip(question.options, options, strict=True))
             names[""] = page.say("session.prefer_not")  # of which nothing is stored
             label, hint = plain(text), page.say("session.not_answered")
             field, title_of = f"{form}.{question.key}", names.__getitem__
             st.selectbox(label, list(names), None, title_of, placeholder=hint, key=field)
-        title, key = page.say("session.go_on"), f"{form}-sent"
-        page.draw_button(title, key, _store_background, page, form=form)
-    skip, key = page.say("session.skip_all"), f"{form}-skipped"
-    page.draw_button(skip, key, page.sessions.answer_background, {}, is_first=False)
+        go_on, sent = page.say("session.go_on"), f"{form}-sent"
+        page.draw_button(go_on, sent, _store_background, page, form=form)
+    skip, skipped = page.say("session.skip_all"), f"{form}-skipped"
+    page.draw_button(skip, skipped, page.sessions.answer_background, {}, is_first=False)
 
 
 def _store_background(rater: str, page: _StepPage, **answers: str | None) -> None:
@@ -446,9 +450,9 @@ def _show_end(page: _StepPage) -> None:
     show(heading(title, 1), block(text))
     end = _END_BY_REASON.get(reason) if page.admission.way == "prolific" else None
     if end and (code := completion_code(study, end)):
-        title, address = page.say("session.back_to_prolific"), completion_url(study, end)
-        st.link_button(title, address, type="primary")
-        words = page.reader.part("panel")
+        label, address = page.say("session.back_to_prolific"), completion_url(study, end)
+        st.link_button(label, address, type="primary")
+        words = page.language.part("panel")
         copying = {name: words[name] for name in ("code", "copy", "copied", "marked")}
         _code_at_end(key="code", data={"code": code, "words": copying})
     else:
@@ -465,10 +469,3 @@ _PAGES: Mapping[str, Callable[[_StepPage], None]] = {
     "background": _show_background,
     "ended": _show_end,
 }
-
-
-def _key(name: str, *shown: str) -> str:
-    """Return a widget's key that depends on the texts shown with it. After a change of the texts a
-    click on an older page thus has no effect, and the new texts are shown.
-    """
-    return f"{name}-{hashlib.sha256(repr(shown).encode()).hexdigest()[:16]}"

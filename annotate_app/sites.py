@@ -23,11 +23,13 @@ import streamlit as st
 from anyio import CapacityLimiter, to_thread
 from starlette.types import Scope
 
+from evenhand.annotate_app.languages import offered
 from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.report import stop_flagged_in
 from evenhand.reporting.workers import run_apart
 from evenhand.study import Study, open_study
-from evenhand.study.desk.claims import AttentionChecks
+from evenhand.study.access import check_signing
+from evenhand.study.desk.claims import SessionDesign
 from evenhand.study.desk.desk import AnnotationDesk
 from evenhand.study.lead.progress import data_version
 from evenhand.study.session.sessions import Sessions
@@ -273,7 +275,7 @@ class ServedStudy:
             if config.store != old.config.store:
                 raise InputError("the study was moved to another store; start the app again")
             study = Study(old.folder, config, checked_rubrics(old.folder, config), old.store)
-            AttentionChecks(study)  # only for its InputError, which the desk would raise later
+            check_settings(study)
             self._desks = _desks(study, stamp)
             earlier = dict(list(self._recent.items())[-_MOST_RECENT:])
             self._recent = earlier | {self._desks.state: self._desks}
@@ -292,6 +294,15 @@ def served(site: Site) -> ServedStudy:
     """Return the served study of a site, opened once in this process."""
     with site.opening:
         return _served(site.folder)
+
+
+def check_settings(study: Study) -> None:
+    """Raise InputError where a page would, as study.toml does not fit the study or the program."""
+    study.check_labelled_subjects()
+    offered(study.config.annotation)
+    SessionDesign(study)  # reads the attention checks, and the trial of a wording
+    if study.config.prolific and study.config.prolific.signed_for:
+        check_signing()
 
 
 def _desks(study: Study, stamp: _Stamp) -> Desks:

@@ -8,6 +8,7 @@ guidelines, consent - may have links.
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
@@ -140,26 +141,23 @@ def _size(nodes: list[Node]) -> int:
 
 
 # ---- formulas in Markdown ----
-# Formulas are kept whole and verbatim; the panel typesets them, and shows their source, which
-# graders read, on a key. A formula is known by its delimiters: `\( \)`, `\[ \]`, `$$ $$`,
-# `\begin{X} \end{X}`, and on one line `$ $`, where neither touches a space on its inner side and no
-# digit follows, so that $5 and $6 are prices (as Pandoc takes them). While the text is parsed, a
-# placeholder replaces each, a character for private use beyond all of the text; so nothing in a
-# formula is Markdown.
+# A formula stands between delimiters: `\( \)`, `\[ \]`, `$$ $$`, `\begin{X} \end{X}`, and on one
+# line `$ $`, where neither touches a space on its inner side and no digit follows, so that $5 and
+# $6 are prices (as Pandoc takes them). Nothing in it is Markdown: of "$a*b*c$ is *x*" the parser
+# reads "\U000f0000 is *x*", with a placeholder, a character for private use beyond all of the text.
+# In the tree it is as written. The panel typesets it; a key shows its source, which graders read.
 
 _CLOSED_BY = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
 _DOLLARS = re.compile(r"\$(?!\s)(?:[^\\$\n]|\\.)++(?<!\s)\$(?!\d)")
 _BEGIN = re.compile(r"\\begin\{(\w{1,40}\*?)\}")
-_FIRST_PLACEHOLDER = "\U000f0000"
+_FIRST_PLACEHOLDER = 0xF0000
 _LAST_CHARACTER = "\U000fffff"
-"""A text with a later character, which leaves too few placeholders, is shown as its source."""
+"""A text with a later character is shown as its source: too few would be left as placeholders."""
 _ITEM = r"(?:[-+*]|\d{1,9}[.)])[ \t]"
-# A sign is where code, a part (such as a list's item) or a formula may begin; also any line with an
-# indent, so that `_take` can count its quotes. The lookbehind is for a match that is not empty.
-_SIGN = re.compile(
+_OPENING = re.compile(  # where code, a block, an address or a formula may begin
     rf"""(`+|~{{3,}})              # group 1: code
-    | ^([ \t>]*+)                  # group 2: the indent of a part, > for each quote around it
-      ({_ITEM}|\#{{1,6}}[ \t]|\||(?<=[ \t>]))  # group 3: its marker, or empty
+    | ^([ \t>]*+)                  # group 2: a line's indent, with > for each quote around it
+      ({_ITEM}|\#{{1,6}}[ \t]|\||(?<=[ \t>]))  # group 3: a block's marker, or "" after an indent
     | \]\([^\s()]*+|<\w+:[^\s<>]*+>            # an address, in which no formula begins
     | [\\$]                                    # a formula, or a character that is escaped""",
     re.MULTILINE | re.VERBOSE,
@@ -168,30 +166,24 @@ _BLANK_LINE = re.compile(r"\n[ \t>]*+(?:\n|\Z)")
 
 
 class _MaskedText:
-    r"""A Markdown text with a placeholder for each formula outside of code. No formula goes on
-    beyond its paragraph, or its part: a list's item, a heading, a table's row, or a quote. Here
-    three items in a quote of depth 1 are one paragraph, without a blank line. The > of a second
-    line is no part of the formula; $$d is text, as its item ends before it is closed.
+    r"""A Markdown `text` with a placeholder for each formula outside of code, and the `formulas`.
+    The > of quotes at the beginning of a formula's lines are no part of it.
 
     >>> _MaskedText("> - So $$a\n>   + b$$.\n> - $c$ or $$d\n> - e$$").formulas
     ['$$a\n  + b$$', '$c$']
     """
 
     def __init__(self, source: str) -> None:
-        self.formulas: list[str] = []
-        last = max(source, default="")
-        self._first_code = ord(_FIRST_PLACEHOLDER) if last < _FIRST_PLACEHOLDER else ord(last) + 1
+        self._first_code = max(_FIRST_PLACEHOLDER, max(map(ord, source), default=0) + 1)
         self._placeholder = re.compile(f"([{chr(self._first_code)}-\U0010ffff])")
-        self._source, self._copied_to = source, 0
-        self._pieces: list[str] = []  # the masked text, of the source up to `_copied_to`
-        self._paragraph_end = self._part_end = 0
-        self._quote_depth = 0  # of quotes, one in the other, around the present part
-        self._missing_before: dict[str, int] = {}
-        """By closing delimiter: position before which there is none, and no search is repeated."""
-        position = 0
-        while sign := _SIGN.search(source, position):
-            position = self._take(sign)
-        self.text = "".join([*self._pieces, source[self._copied_to :]])
+        self.formulas: list[str] = []
+        pieces, copied_to = list[str](), 0
+        for start, end, quote_depth in _formulas_in(source):
+            pieces += [source[copied_to:start], chr(self._first_code + len(self.formulas))]
+            newline = rf"\n[ \t]*(?:>[ \t]?){{0,{quote_depth}}}" if quote_depth else "\n"
+            self.formulas.append(re.sub(newline, "\n", source[start:end]))
+            copied_to = end
+        self.text = "".join([*pieces, source[copied_to:]])
 
     def unmasked(self, text: str) -> str:
         """Return a piece of the text with its formulas as they were written."""
@@ -203,62 +195,71 @@ class _MaskedText:
         parts[1::2] = [self.formulas[ord(code) - self._first_code] for code in parts[1::2]]
         return [(part, index % 2 == 1) for index, part in enumerate(parts) if part]
 
-    def _take(self, sign: re.Match[str]) -> int:
-        """Skip code, mask a formula, or enter a part; return where to search for the next sign."""
-        self._find_ends(sign)  # first, as it reads the quote depth of the part before
-        fence, indent, _marker = sign.groups()
-        if indent is not None:  # where a line begins, and perhaps a part
-            self._quote_depth = indent.count(">")
-            return sign.end()
-        end = self._end_of(sign)
-        if end and not fence:  # a formula, of which the > of quotes around it are no part
-            depth = self._quote_depth
-            newline = rf"\n[ \t]*(?:>[ \t]?){{0,{depth}}}" if depth else "\n"
-            placeholder = chr(self._first_code + len(self.formulas))
-            self._pieces += [self._source[self._copied_to : sign.start()], placeholder]
-            self.formulas.append(re.sub(newline, "\n", self._source[sign.start() : end]))
-            self._copied_to = end
+
+def _formulas_in(source: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the start, the end and the number of quotes around each formula outside of code. It
+    ends in the block in which it begins: "- $$a\\n- b$$" has none. Blocks, by where they end:
+
+    - an item of a list: before the next item that is not indented more;
+    - a heading, or a row of a table: with its line;
+    - a quote, with any block in it: before a line without >;
+    - these and all other text: at a blank line.
+    """
+    position = blank_line = block_end = quote_depth = 0
+    missing_before: dict[str, int] = {}
+    while opening := _OPENING.search(source, position):
+        start, (code, indent, marker) = opening.start(), opening.groups()
+        begins_quote = ">" in (indent or "") and not quote_depth  # which is of the line before
+        if start >= blank_line:
+            blank = _BLANK_LINE.search(source, start)
+            blank_line = blank.start() if blank else len(source)
+        if start >= block_end or marker or begins_quote:  # a new block
+            block_end, quote_depth = _block_end(opening, blank_line), 0
+        if indent is not None:  # a line's indent, or a marker: neither code nor a formula
+            quote_depth, position = indent.count(">"), opening.end()
+            continue
+        end = _end_of(opening, block_end, missing_before)
+        if end and not code:
+            yield start, end, quote_depth
         # A backslash that begins no formula escapes the character after it.
-        return end or (sign.start() + 2 if sign[0] == "\\" else sign.end())
+        position = end or (start + 2 if opening[0] == "\\" else opening.end())
 
-    def _find_ends(self, sign: re.Match[str]) -> None:
-        """Find where the paragraph and the part of a sign end."""
-        start, (_fence, indent, marker) = sign.start(), sign.groups()
-        is_quoted = ">" in (indent or "")
-        if start >= self._paragraph_end:
-            blank = _BLANK_LINE.search(self._source, start)
-            self._paragraph_end = blank.start() if blank else len(self._source)
-        begins_quote = is_quoted and not self._quote_depth
-        if start < self._part_end and not marker and not begins_quote:
-            return  # still in the same part
-        next_parts = [r"(?![ \t]*+>)"] if is_quoted else []  # a quote ends before a line without >
-        if marker:
-            # A list's item ends before the next one, a heading or table row at any next line ("").
-            is_item = marker[0] not in "#|"
-            next_parts.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")
-        pattern = re.compile(rf"\n(?:{'|'.join(next_parts)})")
-        end = pattern.search(self._source, sign.end(), self._paragraph_end) if next_parts else None
-        self._part_end = end.start() if end else self._paragraph_end
-        self._quote_depth = 0  # of a part without an indent; else `_take` sets it after this
 
-    def _end_of(self, sign: re.Match[str]) -> int:
-        """Return where the code or formula that begins at a sign ends; 0 if none begins there."""
-        start, fence = sign.start(), sign[1] or ""
-        closer = fence or _CLOSED_BY.get(self._source[start : start + 2], "")
-        if environment := _BEGIN.match(self._source, start):
-            closer = f"\\end{{{environment[1]}}}"
-        if not closer:
-            formula = _DOLLARS.match(self._source, start)
-            return formula.end() if formula else 0
-        if self._missing_before.get(closer, 0) > start:
-            return 0
-        content_start = sign.end() if fence else start + 2  # an opener such as $$ is that long
-        # A block of code (``` or ~~~) goes on over blank lines, all else ends with its part.
-        limit = len(self._source) if len(fence) > 2 else self._part_end
-        pattern = re.compile(rf"(?<!`){fence}(?!`)" if fence else re.escape(closer))
-        closing = pattern.search(self._source, content_start, limit)
-        self._missing_before[closer] = 0 if closing else limit
-        return closing.end() if closing else 0
+def _block_end(opening: re.Match[str], blank_line: int) -> int:
+    """Return where the block that begins with an opening ends: at the latest at a blank line."""
+    _code, indent, marker = opening.groups()
+    next_lines = []  # patterns of lines before which it ends
+    if ">" in (indent or ""):
+        next_lines.append(r"(?![ \t]*+>)")
+    if marker:
+        is_item = marker[0] not in "#|"
+        next_lines.append(rf"[ \t>]{{0,{len(indent)}}}{_ITEM}" if is_item else "")  # "": any line
+    pattern = re.compile(rf"\n(?:{'|'.join(next_lines)})")
+    end = pattern.search(opening.string, opening.end(), blank_line) if next_lines else None
+    return end.start() if end else blank_line
+
+
+def _end_of(opening: re.Match[str], block_end: int, missing_before: dict[str, int]) -> int:
+    """Return where the code or formula that begins with an opening ends; 0 if none begins there.
+    `missing_before` has by closing delimiter a position before which there is none: no search is
+    repeated, as that would take too long in a text of nothing but openings.
+    """
+    source, start, code = opening.string, opening.start(), opening[1] or ""
+    closer = code or _CLOSED_BY.get(source[start : start + 2], "")
+    if environment := _BEGIN.match(source, start):
+        closer = f"\\end{{{environment[1]}}}"
+    if not closer:
+        formula = _DOLLARS.match(source, start)
+        return formula.end() if formula else 0
+    if missing_before.get(closer, 0) > start:
+        return 0
+    content_start = opening.end() if code else start + 2  # a delimiter such as $$ is that long
+    # A block of code (``` or ~~~) goes on over blank lines, all else ends with its block.
+    limit = len(source) if len(code) > 2 else block_end
+    pattern = re.compile(rf"(?<!`){code}(?!`)" if code else re.escape(closer))
+    closing = pattern.search(source, content_start, limit)
+    missing_before[closer] = 0 if closing else limit
+    return closing.end() if closing else 0
 
 
 def _lossless_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -330,18 +331,18 @@ def markdown_nodes(text: str, *, links: bool = False, under: int = 2) -> tuple[N
 
 def _paragraphs(nodes: list[Node]) -> list[list[Node]]:
     """Split a paragraph before and after lines that begin with a formula of several lines."""
+
+    def has_formula_first(line: list[Node]) -> bool:
+        return line[0][0] == "span" and "\n" in line[0][2]
+
     paragraphs: list[list[Node]] = []
     # `node[0]` is a node's tag; of a text it is the first letter, so never "br" or "span".
-    for is_break, group in groupby(nodes, lambda node: node[0] == "br"):
-        if is_break:
-            continue
-        line = list(group)
-        # The line stays in its paragraph if neither of the two begins with such a formula.
-        first_nodes = [part[0] for part in (line, *paragraphs[-1:])]
-        if paragraphs and not any(node[0] == "span" and "\n" in node[2] for node in first_nodes):
-            paragraphs[-1] += [["br", {}], *line]
-        else:
+    by_break = groupby(nodes, lambda node: node[0] == "br")
+    for line in (list(group) for is_break, group in by_break if not is_break):
+        if not paragraphs or has_formula_first(line) or has_formula_first(paragraphs[-1]):
             paragraphs.append(line)
+        else:
+            paragraphs[-1] += [["br", {}], *line]
     return paragraphs
 
 

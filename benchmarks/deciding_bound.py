@@ -232,7 +232,7 @@ def decided(labels: Labels, clusters: Clusters) -> tuple[float, bool]:
     enough = enough and found.sample.minority >= RULE.min_rarer
     if not enough or agree < RULE.min_people_kappa:
         return -1.0, False
-    below = found.difference_bounds.reach(ALPHA)[0]
+    below = found.tested_bounds.reach(ALPHA)[0]
     return found.chance_within, found.difference - below > -found.margin
 
 

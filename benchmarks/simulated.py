@@ -123,7 +123,7 @@ def _may_pass(labels: LabelMatrix) -> bool:
         found = comparator.compare(reading, 0.0)
         if found is None or math.isnan(found.difference):
             continue
-        tested = found.difference_bounds
+        tested = found.tested_bounds
         if float(lower_bound(tested.statistic, tested.sample, NOMINAL)) > found.null:
             return True
     return False

@@ -120,12 +120,10 @@ def suite(attacks_file: Path | None = None) -> Suite:
             fault = ": choose another name, of small letters, digits and _, that no attack has"
         elif not isinstance(row, dict) or not all(isinstance(text, str) for text in row.values()):
             fault = ' must hold text = "..." and, if you like, source = "..."'
-        elif unknown := set(row) - {"text", "source", "placebo"}:
-            fault = f": there is no field {min(unknown)!r}; use text, source, placebo"
+        elif unknown := set(row) - {"text", "source"}:  # figures compare own attacks with PLACEBO
+            fault = f": there is no field {min(unknown)!r}; use text, source"
         elif "{key}" not in row.get("text", ""):
             fault = ": the text must hold {key}, the option that it asks for"
-        elif row.get("placebo", ratings.PLACEBO) not in (ratings.PLACEBO, ratings.LONG_PLACEBO):
-            fault = f": placebo is {ratings.PLACEBO} or {ratings.LONG_PLACEBO}"
         if fault:
             raise InputError(f"{attacks_file.name}, [{name}]{fault}")
         attacks.append(Attack(name=name, **{"source": "own", **row}))
@@ -189,8 +187,7 @@ def audit_injection(
         rounds = replace(running.Rounds.begin(study, limits), batch=batch, cancel=cancel)
         audit = AuditPlan(study, options, rounds.scrubber)
         # Any task of the audit's grader cancels all of its audit's batches, so one is enough.
-        stages = (audit.clean,) if cancel else (audit.clean, audit.attacked)
-        for plan_stage in stages:
+        for plan_stage in (audit.clean,) if cancel else (audit.clean, audit.attacked):
             task = plan_stage()  # only now, as attacks are aimed away from the clean labels
             counter = running.ProgressCounter(progress)  # counts each stage from 0
             replace(rounds, progress=counter).collect([task])

@@ -458,9 +458,8 @@ def read_options(
     are options, `label` is read where it stands. `unsplit_numbers`: every number is one token.
     """
     start = _answer_start(positions, text)
-    indices = range(start, len(positions))
-    first_word = next((index for index in indices if _stripped(positions[index].text)), None)
-    if first_word is None:
+    words = [n for n in range(start, len(positions)) if _stripped(positions[n].text)]  # no brackets
+    if not words:
         return None
     reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
@@ -468,7 +467,7 @@ def read_options(
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
-    for index in range(first_word, len(positions)):
+    for index in words:
         if label is not None and _spelled_key(positions, index, keys) == label:
             return _read_from(positions, index, keys, unsplit_numbers)
     # Few of the likely tokens are options and the text names another one, or none: trusting the
@@ -580,8 +579,6 @@ def _spelling(beginning: str, text: str, keys: Sequence[str]) -> _Spelling:
 def _spelled_key(positions: Sequence[Position], start: int, keys: Sequence[str]) -> str | None:
     """Return the option that the chosen tokens spell from position `start` on, or None."""
     answer = "".join(position.text for position in positions[start:]).lstrip(_OPENING)
-    if start and not _stripped(positions[start].text):  # only the first may be a mere bracket
-        return None
     key = _spelling("", answer, keys).key
     # A shortened key, such as "ag" for "agree", does not count.
     return key if key and answer[: len(key)].casefold() == key.casefold() else None
@@ -593,13 +590,16 @@ def _stripped(text: str) -> str:
 
 
 def _answer_start(positions: Sequence[Position], text: str) -> int:
-    """Return the index of the answer's first token; some servers list thinking before it."""
+    """Return the index of the answer's first token; some servers list thinking before it. Blank
+    tokens before the answer belong to it, as other answers may begin in their place.
+    """
     texts, answer = [position.text for position in positions], text.strip()
-    char_index = "".join(texts).rfind(answer) if answer else 0
-    if char_index <= 0:
-        return 0
+    before = "".join(texts).rpartition(answer)[0] if answer else ""
     ends = accumulate(map(len, texts))
-    return next((index for index, end in enumerate(ends) if end > char_index), 0)
+    start = next((index for index, end in enumerate(ends) if end > len(before)), 0)
+    while start and not texts[start - 1].strip():
+        start -= 1
+    return start
 
 
 # ---- what a store can keep ----------------------------------------------------------------------
@@ -793,12 +793,12 @@ def outcome_of(
     positions: Sequence[Position] = (),
     unsplit_numbers: bool = False,
 ) -> Outcome:
-    """Return the outcome of a reply's text by this method; without a rubric, the text itself.
+    """Return the outcome of a reply's text by this method; without a rubric, the text, cut or not.
     `evidence` is kept with it. `unscored` is the reason if the reply holds no answer. `positions`
     are the answer's tokens with probabilities, if any; on `unsplit_numbers` see `read_options`.
     """
     if rubric is None:
-        return Outcome(raw=text, evidence=evidence)
+        return Outcome(raw=text, evidence=evidence | {"truncated": unscored == "truncated"})
     if unscored:
         return Outcome(unscored_reason=unscored, raw=text, evidence=evidence)
     if method == "verbalised":

@@ -174,7 +174,7 @@ class GraderSummary:
 
 
 # ---- reservations -------------------------------------------------------------------------------
-MIN_OUTPUT_LIMIT = 1_024  # tokens; no limit on output is set below this
+MIN_OUTPUT_LIMIT = 1_024  # tokens in addition to thinking; no limit on output is set below this
 _LONGEST_ANSWERS = 4  # a lowered limit leaves room for this many times the longest answer
 
 
@@ -226,6 +226,7 @@ class Reservations:
         if not any(name in request for name in money.LIMIT_NAMES):
             return worst_price
         limit = max(MIN_OUTPUT_LIMIT, _LONGEST_ANSWERS * self.longest_answer)
+        limit += request.get("thinking", {}).get("budget_tokens", 0)  # Claude's API requires more
         return min(self._tariff.at_most(request, limit), worst_price)
 
     def record_usage(self, reply: Reply, requested_limit: int) -> Reply:
@@ -243,7 +244,7 @@ class Reservations:
             return reply
         outcomes = [
             replace(outcome, unscored_reason=CUT_SHORT)
-            if outcome.unscored_reason == "truncated"
+            if outcome.unscored_reason == "truncated" or outcome.evidence.get("truncated")
             else outcome
             for outcome in reply.outcomes
         ]
@@ -460,7 +461,10 @@ class GradeJob(Job):
         for draw, outcome, provenance in zip(draws, reply.outcomes, all_facts, strict=False):
             seconds = provenance.pop("seconds", None)
             provenance |= reply_provenance(outcome, reply.request_id)
-            provenance |= {"method": settings.reading, "draws": settings.draws}
+            # Sets and numbers have no token probabilities: only their label is read.
+            is_label_alone = settings.reading == "logprobs" and not draw.rubric.kind.is_choice
+            method = "label" if is_label_alone else settings.reading
+            provenance |= {"method": method, "draws": settings.draws}
             if isinstance(draw.rubric, Reworded):
                 provenance["own_prompt"] = draw.rubric.words.hash
             if self._is_repeat(draw, provenance):
@@ -491,7 +495,7 @@ def _facts_by_draw(facts: Facts, n_draws: int) -> Iterator[Facts]:
     """Yield the provenance of each draw, given that of their request: with the draw's `grade_key`,
     if the request has `draw_keys`, and with the request's cost for the first draw, none for others.
     """
-    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0}
+    no_cost: Facts = {"tokens": {}, "cost_usd": 0.0, "held_usd": 0.0}
     first_facts = {name: value for name, value in facts.items() if name != "draw_keys"}
     other_facts = first_facts | {name: no_cost[name] for name in no_cost if name in facts}
     for index, key in enumerate(facts.get("draw_keys") or [""] * n_draws):
@@ -709,11 +713,11 @@ class LiveRun(GraderRun):
         except GraderFailure as failure:
             is_lost = failure.may_be_billed
             spent = reserved if is_lost else Decimal(0)
-            if spent:  # for a reply that never came; later runs within the budget count it too
-                facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             raise
         finally:
             self._n_under_way -= 1
+            if spent and "cost_usd" not in facts:  # later runs within the budget count it too
+                facts["held_usd"] = facts.get("held_usd", 0.0) + float(spent)
             self._budget.settle(reserved, spent, lost=is_lost)
         return reply
 
@@ -1119,25 +1123,27 @@ class BatchRun(GraderRun):
             why = grades[0].provenance["error"]
             self._summary.stopped = f"all {n_requests} requests of a batch were rejected: {why}"
             grades = [replace(grade, unscored_reason=_NO_REPLY) for grade in grades]
+        costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
+        cost, worst_price = Decimal(str(round(math.fsum(costs), 9))), _worst_price(chunk)
+        if worst_price > cost and self._lacks_usage(chunk, results_by_id):
+            failed = self._job.records_of_failure(to_ask_again[:1], _NO_REPLY, {ASKED_AGAIN: True})
+            held = {"held_usd": float(worst_price - cost)}  # later runs within the budget count it
+            for grade in (grades or failed)[:1]:
+                grades = [replace(grade, provenance=grade.provenance | held), *grades[1:]]
+            cost = worst_price
         clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._budget.settle(_worst_price(chunk), self._cost_of_chunk(chunk, results_by_id, clean))
+        self._budget.settle(worst_price, cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
 
-    def _cost_of_chunk(
-        self, chunk: Chunk, results_by_id: Mapping[str, BatchResult], grades: Sequence[GradeAttempt]
-    ) -> Decimal:
-        """Return the cost of a chunk in US dollars: that of its grades, or its worst price where a
-        reply is missing or reports no usage. Both services state that they do not bill requests
-        that expired, were canceled or failed.
+    def _lacks_usage(self, chunk: Chunk, results_by_id: Mapping[str, BatchResult]) -> bool:
+        """Return True if a reply of a chunk is missing or has no usage, so its worst price counts.
+        Both services state that they do not bill requests that expired, were canceled or failed.
         """
-        for request in chunk.requests:
-            result = results_by_id.get(request.custom_id)
-            if result is None or (result.body is not None and not result.body.get("usage")):
-                return _worst_price(chunk)
-        costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
-        return Decimal(str(round(math.fsum(costs), 9)))
+        results = [results_by_id.get(request.custom_id) for request in chunk.requests]
+        bodies = [result.body for result in results if result]
+        return None in results or any(body is not None and not body.get("usage") for body in bodies)
 
     def _grades_of_result(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws

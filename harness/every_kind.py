@@ -149,7 +149,9 @@ def plans_and_versions() -> tuple[dict[str, float], dict[str, str]]:
     figures = {"kappa of points": planning.half_width("kappa", 90, points)}
     for name, items in product(("kappa", "alpha", "rate", "threshold"), (30, 90)):
         figures[f"{name} of {items}"] = planning.half_width(name, items, yes_no)
-    for name, scenario in {"yes or no": yes_no, "points": points}.items():
+    scenarios: dict[str, planning.Scenario | planning.ScaleScenario]
+    scenarios = {"yes or no": yes_no, "points": points}
+    for name, scenario in scenarios.items():
         for scope, chances in planning.pass_chances(60, scenario, [2, 4]).items():
             figures |= {f"{name}, {scope}, {k} people": chance for k, chance in chances.items()}
 
@@ -160,8 +162,10 @@ def plans_and_versions() -> tuple[dict[str, float], dict[str, str]]:
         labels = versions.paired_labels(ratings[ratings["rubric"] == scale.name], units, scale)
         drift = versions.drift_of(labels, versions.Versions(*GRADERS), settings, rule)
         sentences[f"{scale.name}: drift"] = drift.sentence
-        for row, key in product(drift.rows, ("estimate", "low", "high")):
-            figures[f"{scale.name}: {row['statistic']}, {row['rater_a']}, {key}"] = row[key]
+        for row in drift.rows:
+            name = f"{scale.name}: {row['statistic']}, {row['rater_a']}"
+            figures |= {f"{name}, estimate": row["estimate"], f"{name}, low": row["low"]}
+            figures[f"{name}, high"] = row["high"]
         for old, new in permutations(GRADERS):
             gain = versions.prove(labels, old, new, rule, look=2)
             sentences[f"{scale.name}: {new} in place of {old}"] = gain.sentence

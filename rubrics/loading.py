@@ -25,6 +25,7 @@ from pydantic import PrivateAttr, ValidationError, field_validator, model_valida
 from evenhand.errors import InputError
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.options import (
+    KEY,
     MOST_NUMBERS,
     MOST_SEVERAL,
     NONE,
@@ -33,6 +34,7 @@ from evenhand.rubrics.options import (
     Option,
     Strict,
     ordered_scale,
+    plain_number,
 )
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import (
@@ -339,7 +341,9 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
 
 def _key_of(name: str) -> str:
     """Return the key of an option of this name. Raises InputError if the name gives none."""
-    key = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]  # as long as `KEY`
+    number = plain_number(name)  # keeps its sign and its point
+    words = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]  # as long as `KEY`
+    key = number if KEY.fullmatch(number) else words
     if not key:
         raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
     return key

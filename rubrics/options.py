@@ -212,9 +212,7 @@ class Block(Texts):
         if not COLUMN.fullmatch(value):
             raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
         if re.search("(^|_)[ab]$", value):
-            raise ValueError(
-                f"a block's column may not be a or b or end in _a or _b, as {value!r} does"
-            )
+            raise ValueError(f"a block's column may not be a, b or end in _a or _b: {value!r} does")
         return value
 
 
@@ -256,8 +254,8 @@ _ENTRY = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d*)?)
 
 def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None:
     """Return the options that a cell names, of which several may apply: a list as JSON or Python
-    writes it, or options with one of the separators between them. An empty cell and "none" name no
-    option. None if the cell is not a set of options.
+    writes it, or options with one of the separators between them. An empty cell, "none" and "set()"
+    name no option. None if the cell is not a set of options.
 
     >>> [options_in(text) for text in ("a; b", '["b", "a"]', "none", "[]", '{"a": 1}', "a;;b")]
     [('a', 'b'), ('b', 'a'), (), (), None, None]
@@ -265,7 +263,7 @@ def options_in(text: str, separators: str = SEPARATOR) -> tuple[str, ...] | None
     (('a', 'b'), ('a', 'b'), ('27', '3'))
     """
     text = text.strip()
-    if text in ("", NONE):
+    if text in ("", NONE, "set()"):  # the last as Python writes it
         return ()
     if text[0] in "[{":
         if (texts := listed_texts(text)) is None:

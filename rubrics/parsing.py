@@ -3,9 +3,10 @@
 An option counts only if it is given as the answer: alone, announced, or chosen explicitly. No
 other option may be proposed with or after it, and it may not be part of a quotation, a denial or
 another quantity. `RubricParser.label` shows the order: options used as names of fields, then an
-expression that is all of the reply, then JSON or prose; `SeveralParser` reads sets of options. The
-patterns, here called forms, are by name in `templates/answer_forms.toml`, and the words in them in
-`answer_words.toml`. A comment above `RubricParser` lists the groups that each form has.
+expression that is all of the reply, then JSON or prose; `SeveralParser` reads sets of options.
+
+The patterns, here called forms, are by name in `templates/answer_forms.toml`, and the words in them
+in `answer_words.toml`. Comments show a match for each, or the reply that a line is about.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from evenhand.rubrics.options import NONE, options_in, set_label
+from evenhand.rubrics.options import NONE, options_in, plain_number, set_label
 from evenhand.texts import table_of
 
 _FORM_NAME = re.compile(r"\{([A-Za-z_]+)\}")  # the name of another form within a form
@@ -70,17 +71,9 @@ _COMMON = Forms()  # forms that are the same whatever the options are
 _ANSWER_FORMS = [name for name in _FORM_TEXTS if name.startswith("answer_")]  # explicit answers
 
 # ---- the parser of one option ----
-# The groups of each form, of which those are None that took no part in a match:
-#   field_closed    first (start of the line), word (an option as the name of a field), sep (what
-#                   separates it), value, and what this is: yes, no, done (✅) or open (❌, [ ])
-#   field_open      first, word, sep, rest: "Pass: no errors"; of marked_open word: "❌ fail"
-#   alone           key, answer (the key with what belongs to it: "4/5"), name (behind the key,
-#                   perhaps another option's), own and thus (what makes it the rater's: "I choose")
-#   answer_*, named_first, opening, closing    of the groups of alone at least the key; of opening
-#                   also mark, the punctuation behind the answer
-#   any_key         key; two_sides has two keys, without names: "both A and B"
-#   option_name     name, of several words, or one_word
-#   list_announced  list: "Labels: a, b"
+# Forms of answers have the groups key, an option's key ("4"); answer, the key with what belongs to
+# it ("4/5"); name, the name next to it, perhaps another option's ("4 (Good)"); own and thus, words
+# that make the answer the rater's ("I choose", "I think"). One without a part in a match is None.
 
 
 @dataclass(slots=True)
@@ -129,7 +122,9 @@ class RubricParser:
         """Return the key that a reply gives, or None where it gives none or more than one."""
         plain = _plain_answer(text)
         if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
-            return None  # no answer; further turns, "User: ..."; or a list to tick, "[ ] A"
+            return None  # no answer; another's turn, "User: ..."; or a list to tick, "[ ] A"
+        if self._scale_ends and any("." in key for key in self._keys):  # "1.0", "0.750"
+            plain = _COMMON["decimal"].sub(lambda match: plain_number(match[0]), plain)
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
@@ -178,37 +173,40 @@ class RubricParser:
         return fields
 
     def _read_closed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a yes, a no or a mark after it ("field_closed").
+        """Read an option with a yes, a no or a mark after it ("field_closed"). The groups are first
+        (the start of the line, None within a line), word (the option), sep (what separates it),
+        value, and what this is: yes, no, done ("✅") or open ("❌", "[ ]").
 
-        - "yes (yes)", "A? no", "yes, true": no field; the text stays as it is.
-        - "B ✅", "pass: yes", "pass ✅", "fail ❌": the option alone stays, as the answer.
+        - "yes (yes)": the same option twice; the text stays as it is.
+        - "B ✅", "fail ❌", "pass: yes": the option alone stays, as the answer.
         - '"pass": true', "pass: no": affirmed or denied in `fields`, and taken out of the text.
-        - "A: yes", "fail: no", "pass [ ]": taken out of the text, and `fields` are unclear.
+        - "fail: no", "pass [ ]", or "pass: no" within a line: unclear as well.
+        - "A? no", "yes, true": no field, as the option is hardly the name of one; the text stays.
+        - "A: yes": of such an option unclear, and taken out.
         """
         word, separator = match["word"], match["sep"]
-        affirmed_text = f"{match['first'] or ''}{word}"
-        is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator
         key = self._key_by_word[word.casefold()]
+        is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator  # ":"
         if not is_separated and self._key_by_word.get(match["value"].casefold()) == key:
-            return match[0]  # the option said twice: "yes (yes)"
+            return match[0]
+        is_field = word.casefold() in self._field_words
         is_negative = self._is_negative(word)
-        is_yes = bool(match["yes"] or match["done"])  # "pass: yes", "pass ✅"
-        is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "fail ❌"
-        is_marked = not is_separated and (bool(match["done"]) or is_crossed)
-        if word.casefold() not in self._field_words:  # hardly a field's name: "A", "2" or "yes"
-            if is_marked and (is_yes or is_negative):  # "B ✅"
-                return affirmed_text
+        is_yes = bool(match["yes"] or match["done"])
+        is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "❌"
+        # Marked as the answer: "B ✅", "fail ❌".
+        is_marked = not is_separated and bool(match["done"] or (is_crossed and is_negative))
+        is_json = separator.startswith('"')  # then it is only affirmed
+        if is_marked or (is_field and is_yes and not is_json):
+            return f"{match['first'] or ''}{word}"
+        if is_field:
+            (fields.affirmed if is_yes else fields.denied).add(key)
+            is_clear = match["first"] is not None and is_separated and (is_yes or not is_negative)
+        else:
             is_polar = bool(_COMMON["polar"].fullmatch(word))  # "yes", "true"
-            if "?" in separator or (is_polar and not is_separated and not is_marked):
-                return match[0]  # no field: "A? no", "yes, true"
-            fields.is_unclear = True  # "A: yes"
-            return ""
-        is_json = separator.startswith('"')  # '"pass": true', whose value is read below
-        if (is_yes and not is_json) or (is_negative and is_marked):
-            return affirmed_text  # "pass: yes", "fail ❌"
-        if match["first"] is None or not is_separated or (is_negative and not is_yes):
-            fields.is_unclear = True  # within a sentence, "pass [ ]", or "fail: no"
-        (fields.affirmed if is_yes else fields.denied).add(key)  # '"pass": true', "pass: no"
+            if "?" in separator or (is_polar and not is_separated and not is_crossed):
+                return match[0]
+            is_clear = False
+        fields.is_unclear |= not is_clear
         return ""
 
     def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
@@ -219,11 +217,11 @@ class RubricParser:
         return ""
 
     def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a reason or other words after it ("field_open")."""
-        is_word = match["word"].casefold() in self._field_words
+        """Read an option with other words after it, the group rest ("field_open")."""
+        is_field = match["word"].casefold() in self._field_words
         is_assigned = match["sep"] in (":", "=", "→")
         is_figure = is_assigned and _COMMON["figure_alone"].fullmatch(match["rest"])  # "A: 3"
-        is_answer = self._is_reason(match) if is_word else not is_figure
+        is_answer = self._is_reason(match) if is_field else not is_figure
         if match["first"] is None or is_answer:
             return match[0]  # "Pass: all is well", "A: it is clear"
         fields.is_unclear = True  # "Pass: ok", "A: 3"
@@ -232,12 +230,15 @@ class RubricParser:
     def _is_negative(self, word: str) -> bool:
         """Return True if an option denies by itself, as "incorrect" and "fail" do."""
         folded = word.casefold()
-        if _COMMON["NEGATIVE"].fullmatch(folded):
-            return True
-        return any(folded.endswith(other) for other in self._field_words if other != folded)
+        others = self._field_words - {folded}  # "incorrect" ends with "correct", another option
+        return bool(_COMMON["NEGATIVE"].fullmatch(folded)) or any(map(folded.endswith, others))
 
     def _is_reason(self, match: re.Match[str]) -> bool:
-        """Return True if the rest of a field leaves its option an answer: "Pass: no errors"."""
+        """Return True if the rest of a field leaves its option an answer: it repeats the option, or
+        its first sentence is a reason, without another option. What the sentence may deny depends
+        on the option: faults ("Pass: no errors") or, if it means faults, anything else ("Fail: does
+        not answer").
+        """
         word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
             return True
@@ -250,17 +251,16 @@ class RubricParser:
         rivals = [other for other in others if word not in other]  # not "incorrect" for "correct"
         if re.search(rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)", sentence, re.IGNORECASE):
             return False  # "Pass: it would fail"
-        is_fault = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
-        if re.match(r"\W*\d", rest):  # a count of faults, or else a score
+        is_of_faults = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
+        if re.match(r"\W*\d", rest):  # a count, or else a score
             is_count = bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and n_words == 2
-            return is_fault and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
-        if not _COMMON["denies"].search(sentence):
+            return is_of_faults and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
+        if not _COMMON["denies"].search(sentence):  # "not", "without"
             return True  # "Pass: all is well"
         denies_fault = bool(_COMMON["no_fault"].search(sentence))  # "no errors"
-        if not is_fault:
-            return denies_fault  # "Pass: no errors found"
-        # "Fail: does not answer", but neither "fail: no errors" nor "fail: not true"
-        return not denies_fault and n_words > 2 and not _COMMON["denied"].match(rest)
+        if not is_of_faults or denies_fault:
+            return denies_fault and not is_of_faults  # "Pass: no errors", not "Fail: no errors"
+        return n_words > 2 and not _COMMON["denied"].match(rest)  # not "Fail: not true"
 
     # ---- single expressions ----
 
@@ -289,10 +289,10 @@ class RubricParser:
 
     @cached_property
     def _scale_ends(self) -> tuple[str, str] | None:
-        """The lowest and the highest key of a scale of whole numbers; None for other options."""
-        if not all(re.fullmatch(r"[+-]?\d+", key) for key in self._keys):
+        """The lowest and the highest key of a scale of numbers; None for other options."""
+        if not all(re.fullmatch(r"[+-]?\d+(?:\.\d*[1-9])?", key) for key in self._keys):
             return None
-        return min(self._keys, key=int), max(self._keys, key=int)
+        return min(self._keys, key=float), max(self._keys, key=float)
 
     @cached_property
     def _forms(self) -> Forms:
@@ -320,7 +320,7 @@ class RubricParser:
     def _label_in_prose(self, text: str) -> str | None:
         """Return the one option that a text gives explicitly, else as its first or last words."""
         text = self._without_quantities(text)
-        answers = list(self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, text)))
+        answers = list(self._answers_in(text))
         explicit = [answer for answer in answers if answer.is_explicit]
         answers = explicit or answers
         if len({answer.key for answer in answers}) != 1:
@@ -353,7 +353,8 @@ class RubricParser:
         return re.sub(r"[^\n]", _MASKED, text)
 
     def _answers_in(self, text: str) -> Iterator[_Answer]:
-        """Yield the options that a text, its quotations masked, gives as the answer."""
+        """Yield the options that a text gives as the answer, outside of quotations."""
+        text = _COMMON["quoted"].sub(self._mask_quotation, text)
         lines = [line for line in re.finditer(r"[^\n]+", text) if line[0].strip()]
         for line in {*lines[:1], *lines[-1:]}:  # the first and the last
             if self._is_attributed(text, line.start(), is_own=False):
@@ -370,7 +371,7 @@ class RubricParser:
                 if self._has_other_name(match) or self._is_disqualified(match):
                     continue
                 groups = match.groupdict()
-                # The answer's own sentence: a match may begin with the end of the one before.
+                # Marks at the beginning of a match end the words before: ". Answer: B".
                 start = match.end() - len(match[0].lstrip(" \n.!?;,。！？；，)"))
                 is_own = bool(groups.get("own") or groups.get("thus"))
                 if not self._is_attributed(text, start, is_own=is_own):
@@ -405,33 +406,31 @@ class RubricParser:
         return bool(self._scale_ends and self._forms["of_another_scale"].match(rest))  # "4 of 10"
 
     def _is_attributed(self, text: str, position: int, *, is_own: bool) -> bool:
-        """Return True if the words before an answer suppose it, or ascribe it to somebody else. An
-        answer that is the rater's own (by the groups own and thus) is so only after a colon.
+        """Return True if the words before an answer suppose it, or ascribe it to somebody else. If
+        it is the rater's own, as in "I choose B", only words with a colon at their end ascribe it.
         """
         before = text[:position].rstrip(" ")
         if not is_own and _COMMON["ending_before"].search(before):
             return True  # "The text ends with B"
+        begins_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
+        begins_sentence |= not before or before.endswith("\n")
+        # The words before it in its sentence, or else the sentence before.
         lead = next(filter(str.strip, reversed(_COMMON["sentence"].split(before))), "")
-        begins_line = not before or before.endswith("\n")
-        follows_sentence = before.rstrip().endswith((".", "!", "?", "。", "！", "？"))
-        is_within_sentence = not (begins_line or follows_sentence)  # `lead` is then its beginning
-        if is_within_sentence and _COMMON["SUPPOSED"].search(lead):
+        if not begins_sentence and _COMMON["SUPPOSED"].search(lead):
             return True  # "If it were short, I choose B"
-        # A colon ascribes any answer after it, other words only one that is not the rater's own.
-        may_ascribe = lead.rstrip().endswith((":", "：")) or (is_within_sentence and not is_own)
+        may_ascribe = lead.rstrip().endswith((":", "：")) or not (begins_sentence or is_own)
         return may_ascribe and bool(_COMMON["SAID"].search(lead))  # "The text says: B"
 
     def _is_opening_answer(self, match: re.Match[str]) -> bool:
         """Return True if the key that a reply begins with is an answer, and no count or list."""
-        key, mark = self._key(match), match["mark"].strip()
+        key, mark = self._key(match), match["mark"].strip()  # mark: the punctuation behind it
         rest = match.string[match.end("mark") :]
         if self._has_other_name(match) or self._is_disqualified(match):
             return False
         if match["name"]:  # "4 (Good). It is"
             return True
         if key.isdigit():
-            is_list_mark = mark.startswith((".", ")")) and not mark.startswith(".)")
-            if is_list_mark:  # "4. The" is of a list
+            if mark.startswith((".", ")")) and not mark.startswith(".)"):  # "4. The" is of a list
                 before = match.string[: match.start("key")].rstrip()
                 is_bracketed = before.endswith("(") and mark[0] == ")"
                 has_reason = bool(_COMMON["because_next"].match(rest))  # "4. As it helps"
@@ -445,13 +444,14 @@ class RubricParser:
     # ---- other options proposed ----
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back or proposes another one. The
-        strict check, for answers that are not explicit, looks at the whole text for any other key.
+        """Return True if nothing from `start` on takes the answer back or proposes another option,
+        as another key does. Strict, for an answer that is not explicit: nor does any other key in
+        all of the text, unless it is a letter that is only a word.
         """
-        if _COMMON["BACK"].search(text[start:]):
+        if _COMMON["BACK"].search(text[start:]):  # "on second thought"
             return False
         start = 0 if is_strict else start
-        pairs = self._forms["two_sides"].finditer(text)
+        pairs = self._forms["two_sides"].finditer(text)  # of two keys
         sides = [pair.span() for pair in pairs if key not in pair.groups()]  # "C: A and B lie"
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
@@ -491,7 +491,7 @@ class RubricParser:
         return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
-        """Return True if the words before a key introduce an answer."""
+        """Return True if the words before a key introduce an answer, as "rating" and "or" do."""
         return bool(self._forms["leads"].search(before[-80:]))  # longer than any such words
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
@@ -528,17 +528,18 @@ class RubricParser:
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()  # keys; "" for a field of the answer that holds no option
-        prose, prose_after = "", ""  # all prose, and the prose after the first answer
+        words = ""  # around the objects
+        later_words = ""  # around and in the objects, after the first answer
         last_end = 0  # position at which the object before ends
         for start, end, fields in objects:
-            outside = text[last_end:start]
-            prose, last_end = prose + outside, end
-            prose_after += outside if answers else ""
+            words_before = text[last_end:start]
+            words, last_end = words + words_before, end
+            later_words += words_before if answers else ""
             if not any(self._is_answer_field(name) for name, _ in fields):
                 if answers and self._holds_option([value for _, value in fields]):
                     return None  # a further object with an option
                 continue
-            if _is_object_attributed(outside):
+            if _is_object_attributed(words_before):
                 return None  # 'Do not print {"label": "B"}'
             for name, value in fields:
                 if self._is_answer_field(name):
@@ -549,21 +550,20 @@ class RubricParser:
                 elif self._is_field_contrary(name, value):
                     return None
                 elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
-                    prose_after += f"\n{value}"
-        last_prose = text[last_end:]
+                    later_words += f"\n{value}"  # such as a "reason", not a "confidence"
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers
-        sentence = _COMMON["sentence"].split(last_prose.strip("\n"))[0]
-        if not last_prose.startswith("\n") and _COMMON["SAID"].search(sentence):
+        last_words = text[last_end:]
+        sentence = _COMMON["sentence"].split(last_words.strip("\n"))[0]
+        if not last_words.startswith("\n") and _COMMON["SAID"].search(sentence):
             return None  # '{"label": "B"} is what the text says'
-        prose = self._without_quantities(prose + last_prose)
-        in_prose = self._answers_in(_COMMON["quoted"].sub(self._mask_quotation, prose))
-        if any(answer.key != key for answer in in_prose):
-            return None  # the words around the object give another answer
-        after_answer = self._without_quantities(f"{prose_after}\n{last_prose}")
+        words = self._without_quantities(words + last_words)
+        if any(answer.key != key for answer in self._answers_in(words)):
+            return None  # the words around the objects give another answer
+        later_words = self._without_quantities(f"{later_words}\n{last_words}")
         # On a new line, so that an option there is in no list with the answer, such as "B or A".
-        return key if self._is_uncontested(key, f"\n{after_answer}", 0, is_strict=False) else None
+        return key if self._is_uncontested(key, f"\n{later_words}", 0, is_strict=False) else None
 
     def _is_answer_field(self, name: str) -> bool:
         """Return True if a JSON field is called as an answer is, such as "final_score"."""
@@ -573,10 +573,12 @@ class RubricParser:
         """Return True if a field that is no answer holds an option, or the end of another scale."""
         if not _COMMON["field_apart"].search(name):
             return self._holds_option(value)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (self._scale_ends and is_number and _COMMON["field_of_scale_end"].search(name)):
+        if not (self._scale_ends and _COMMON["field_of_scale_end"].search(name)):
             return False
-        return value != int(self._scale_ends[1])
+        if isinstance(value, str):
+            return bool(self._forms["other_scale"].search(f"scale {value}"))  # "0-10"
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return is_number and value != float(self._scale_ends[1])
 
     def _holds_option(self, value: object) -> bool:
         """Return True if a value, or one within it, is an option and nothing else."""
@@ -648,25 +650,23 @@ def answer_of(text: str) -> str | None:
     >>> answer_of("<think>A or B?</think>\\n\\nB</s>"), answer_of("<think>A, I would say A")
     ('B', None)
     """
-    text = _COMMON["thinks"].sub("\n", text)
-    ends = [match.end() for match in _COMMON["thought"].finditer(text)]
-    if ends:
-        text = text[ends[-1] :]
-    if _COMMON["still_thinks"].search(text):
+    text = _COMMON["thinks"].sub("\n", text)  # "<think>...</think>"
+    text = _COMMON["thought"].split(text)[-1]  # after "</think>"
+    if _COMMON["still_thinks"].search(text):  # "<think>..."
         return None
     for _ in range(2):  # tokens within tokens
-        text = _COMMON["around"].sub("", text).strip()
-    return None if _COMMON["within"].search(text) else text
+        text = _COMMON["around"].sub("", text).strip()  # "[INST] B </s>"
+    return None if _COMMON["within"].search(text) else text  # a further turn: "B</s>[INST]"
 
 
 def _plain_answer(reply: str) -> str | None:
     """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
-    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # of long runs of marks 200 stay
+    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # 200 of a long run of marks stay
     if answer is None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.
     text = _unfenced(_COMMON["unspaced"].sub(" ", answer.translate(_ASCII_SIGNS)))
-    text = _COMMON["markdown"].sub("", text)
+    text = _COMMON["markdown"].sub("", text)  # "**", "__"
     text = re.sub(r"^#+\s+", "", text, flags=re.MULTILINE).strip()  # headings
     return re.sub(r"\$([^$\n]{1,40})\$", r"\1", text)  # formulas, "$\boxed{B}$"
 

@@ -1,7 +1,6 @@
 """Studies and their store: pairs, units, sampling, assignment, labels and grades.
 
-The names are listed in `__init__.pyi` and resolved on first use: reading a table must not load the
-database.
+The names are in `__init__.pyi`, resolved on first use: reading a table must not load the database.
 """
 
 import lazy_loader

@@ -43,7 +43,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError, Refused
 from evenhand.lazy import pd
-from evenhand.study.desk.claims import ends_of, has_room, sides_by_rater
+from evenhand.study.desk.claims import has_place
 from evenhand.study.settings import study_toml
 from evenhand.study.store import schema
 from evenhand.study.store.database import append
@@ -264,9 +264,7 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
     a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
-        raise InputError(
-            "an account's name is 1 to 64 letters, digits, dots, hyphens or underscores"
-        )
+        raise InputError("an account's name is 1 to 64 letters, digits, dots, hyphens, underscores")
     if role not in get_args(Role):
         raise InputError(f"there is no role {role!r}; take one of {', '.join(get_args(Role))}")
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
@@ -665,12 +663,12 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
         last_entry = connection.execute(latest).first()
         rater: str = last_entry.rater_id if last_entry else new_code()
-        if last_entry is None:
-            _require_place(study, connection)
-        elif last_entry.session_id == entry["session_id"]:  # the page was loaded again
+        if last_entry and last_entry.session_id == entry["session_id"]:  # the page loaded again
             return rater
-        else:
+        if last_entry:
             _readmit_released(study, connection, rater)
+        elif not has_place(study, connection):
+            raise Refused("no_places")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
@@ -684,25 +682,9 @@ def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> No
     if reason == "rejected":
         raise Refused("closed_before")
     if reason:
-        _require_place(study, connection)
-        for side in sides_by_rater(study, connection, rater).values():  # theirs, if it was drawn
-            if not has_room(study, connection, side):
-                raise Refused("no_places")
+        if not has_place(study, connection, rater):
+            raise Refused("no_places")
         add_event(connection, rater, "readmitted")
-
-
-def _require_place(study: Study, connection: sa.Connection) -> None:
-    """Raise Refused if participants hold all `places`; some who left have freed theirs again."""
-    settings = study.config.prolific
-    if settings is None or not settings.places:
-        return
-    raters = set(connection.execute(sa.select(participant_entries.c.rater_id).distinct()).scalars())
-    if len(raters) < settings.places:
-        return
-    ends = ends_of(connection)  # why raters left; for some reasons their places are free again
-    n_freed = sum(ends.get(rater) in settings.free_again for rater in raters)
-    if len(raters) - n_freed >= settings.places:
-        raise Refused("no_places")
 
 
 # Rater codes as people type them: case, outer spaces and full-width forms are ignored

@@ -95,8 +95,7 @@ def changed_since(study: Study, files: Files) -> list[str]:
 def save(study: Study, before: Files, after: Files, done_by: str) -> list[Difference]:
     """Write the files with new contents, in the order of `after`, each whole or not at all; log the
     changes and their author, and return them. Raises InputError, with nothing written, where the
-    resulting study is not valid, a setting cannot be changed, or someone has changed a file since
-    `before` was read.
+    study would not be valid, a setting cannot be changed, or a file has changed since `before`.
     """
     old, new = contents_of(study, before), contents_of(study, after)
     changes = list(differences(old, new))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ import secrets
 import sqlite3
 import stat
 import tempfile
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +45,7 @@ from evenhand.study.store.database import SCHEMA, SILENT, Database, resolved
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import SCHEMA_VERSION, SHOWN, batches, grades, meta, metadata
 from evenhand.study.store.store import Store
+from evenhand.study.tables.columns import listed
 from evenhand.study.tables.files import (
     FILE,
     HAS_MODES,
@@ -220,9 +223,7 @@ def read_snapshot(file: Path) -> tuple[Contents, dict[str, int]]:
                 count = f'SELECT count(*) FROM "{table}"'  # noqa: S608 - no name has a quote
                 n_rows[table] = int(connection.execute(count).fetchone()[0])
             if missing := {"labels", "grades", "pairs", "responses"} - n_rows.keys():
-                raise InputError(
-                    f"the store is no store of an evenhand study: it has no {min(missing)}"
-                )
+                raise InputError(f"this is no store of an evenhand study: it has no {min(missing)}")
             n_raters, n_graders = connection.execute(raters_query).fetchone()
             counts = {name: n_rows[name] for name in ("labels", "grades", "pairs", "responses")}
             return Contents(**counts, raters=n_raters, graders=n_graders), n_rows
@@ -247,6 +248,7 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
 # They are made while people label, and restored in a new folder.
 BACKUPS = "backups"  # folder in the study's folder that backups leave out
 _SQLITE_HEADER = b"SQLite format 3\0"
+_log = logging.getLogger(__name__)
 _SQLITE_LOGS = ("-wal", "-shm", "-journal")  # endings of files next to a store, present or former
 
 
@@ -325,8 +327,11 @@ def backup_of(store: Database, folder: Path, file: Path) -> Contents:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
         files = _study_files(folder)  # before the snapshot; its settings must be the same after it
         take_snapshot(store, snapshot)
-        if _toml_files(_study_files(folder)) != _toml_files(files):
+        if any(name.endswith(".toml") for name, _ in files.items() ^ _study_files(folder).items()):
             raise InputError("the study's settings were changed meanwhile; run this again")
+        if unfit := [name for name in files if name in (LIST, STORE) or not _is_fit(name)]:
+            files = {name: content for name, content in files.items() if name not in unfit}
+            _log.warning("Note: the backup leaves out %s; give them other names", listed(unfit))
         contents, tables = read_snapshot(snapshot)
         entries = {
             name: Entry(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
@@ -353,10 +358,7 @@ def _check_target(file: Path, study_folder: Path) -> None:
     target_folder = file.parent.resolve()
     is_in_backups = target_folder.is_relative_to(study_folder / BACKUPS)
     if target_folder.is_relative_to(study_folder) and not is_in_backups:
-        raise InputError(
-            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
-            "disk"
-        )
+        raise InputError(f"{file} would be lost with the study's folder; name one elsewhere")
 
 
 def _write_archive(path: Path, listing: Listing, files: Mapping[str, bytes], store: Path) -> None:
@@ -387,9 +389,7 @@ def restore_study(
         if not (building / STORE).is_file() or not settings.is_file():
             raise InputError(f"{file} holds no whole study; name another backup")
         if study_toml.read_config(building).store != STORE:
-            raise InputError(
-                f"the backup's {settings.name} names another store than {STORE}; refused"
-            )
+            raise InputError(f"the backup's {settings.name} names another store than {STORE}")
         heading = written("keep.hosts_heading")
         text, names = study_toml.without_hosts(settings.read_text("utf-8-sig"), heading)
         if names:
@@ -420,10 +420,6 @@ def _study_files(folder: Path) -> dict[str, bytes]:
         settings_text = study_toml.changed_text(settings_text, {"": {"store": STORE}})
     files[study_toml.FILE_NAME] = settings_text.encode()
     return files
-
-
-def _toml_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: content for name, content in files.items() if name.endswith(".toml")}
 
 
 # ---- the archive: a zip of the study's folder, and a list of its files --------------------------
@@ -514,17 +510,25 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
     if sorted(names) != sorted([LIST, *listing.files]):
         raise InputError(f"{archive.filename} holds other files than its list says")
     for name, member in zip(names, members, strict=True):
-        path, mode = PurePosixPath(name), member.external_attr >> 16  # its mode on Unix; 0: none
+        mode = member.external_attr >> 16  # on Unix; 0: none
         is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
-        is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
-        is_plain = name.isprintable() and "\\" not in name and member.compress_type in _COMPRESSIONS
-        # A log next to the store would be played into it when it is opened.
-        if not (is_file and is_inside and is_plain) or name.startswith(f"{STORE}-"):
+        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
             raise InputError(f"the archive holds {name!r}, which no backup does; refused")
         entry = listing.files.get(name)
         if entry is not None and entry.bytes != member.file_size:
             raise InputError(f"{name} has another size in the archive than in its list")
     return listing
+
+
+def _is_fit(name: str) -> bool:
+    """Return True if an archive may hold a file of this name: a plain one, inside the folder, and
+    not that of a log next to the store, which would be played into it when it is opened.
+    """
+    path = PurePosixPath(name)
+    is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
+    # Of all spaces, such as those in names of screenshots, only the usual one is printable.
+    is_plain = all(sign.isprintable() or unicodedata.category(sign) == "Zs" for sign in name)
+    return is_inside and is_plain and "\\" not in name and not name.startswith(f"{STORE}-")
 
 
 def _read_member(
@@ -570,7 +574,7 @@ def move_store(folder: Path, to: str) -> States:
     store = Database.connect(config.store, folder, alone=True, silent=SILENT)
     with closing(store), store.only_user() as source:
         location = resolved(new_store)
-        if database.is_url(location) or (folder / location).exists():
+        if "://" in location or (folder / location).exists():
             with closing(Database.connect(new_store, folder, silent=SILENT)) as target:
                 copied = _copy_store(store, source, target)
         else:
@@ -623,9 +627,8 @@ def _secure_folder(folder: Path) -> None:
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
     """Return the number of rows of each table, by name."""
-    count = sa.select(sa.func.count())
     return {
-        name: connection.execute(count.select_from(table)).scalar_one()
+        name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for name, table in tables.tables.items()
         if name != "alembic_version"
     }
@@ -667,10 +670,7 @@ def _copy_store(store: Database, source: sa.Connection, target: Database) -> Sta
     except (StoreAway, sa.exc.DatabaseError) as error:
         reason = str(error.__cause__).splitlines()[0]  # in the driver's words
         raise InputError(f"the store cannot be copied there: {reason}") from None
-    raise InputError(
-        "--to holds another study, or another state of this one; name an empty database or a new "
-        "file"
-    )
+    raise InputError("--to holds another study, or another state of this one; name a new one")
 
 
 ADDED_COLUMNS = {
@@ -719,7 +719,6 @@ def _add_server_to_names(
 # ---- the health check ---------------------------------------------------------------------------
 OLD_HOURS = 50.0  # age at which a backup is old: of nightly ones, more than one is missing
 _MIN_POSTGRESQL = 14
-_MAX_NAMES = 3  # of files that a finding lists
 
 
 @dataclass(frozen=True)
@@ -783,9 +782,9 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
         if others_rights and not stat.S_ISLNK(status.st_mode):
             too_open.append(name)
     if of_other_owners:
-        yield _problem("other_owner", files=_few_names(of_other_owners), owner=user_name(owner))
+        yield _problem("other_owner", files=listed(sorted(of_other_owners)), owner=user_name(owner))
     if too_open:
-        yield _problem("loose_modes", files=_few_names(too_open))
+        yield _problem("loose_modes", files=listed(sorted(too_open)))
     if not of_other_owners and not too_open:
         yield _well("modes")
 
@@ -812,12 +811,6 @@ def _check_versions(store: Store) -> Finding:
             return _problem("old_server", version=server)
     installed = {"evenhand": __version__, "streamlit": version("streamlit")}
     return _well("versions", python=platform.python_version(), database=engine, **installed)
-
-
-def _few_names(names: list[str]) -> str:
-    """Return the first few of these names, sorted, and the number of the others."""
-    others = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(sorted(names)[:_MAX_NAMES]) + others
 
 
 def _well(name: str, **fields: object) -> Finding:

@@ -34,8 +34,7 @@ def check_variable(
     for_host: Collection[str] = (),
 ) -> None:
     """Raise InputError where a setting (`key`) of a file may not send an environment variable. `to`
-    is the URL of its destination, "" where that is no web address; `for_host` are the variables
-    meant for that host.
+    is the URL of its destination, "" where that is no web address; `for_host` are that host's.
     """
     is_allowed = variable in for_host or (variable.startswith(PREFIX) and variable not in _INTERNAL)
     if (is_allowed and not _can_be_overheard(to)) or is_trusted(file.parent, declaration):
@@ -70,9 +69,8 @@ def remember(folder: Path, declarations: Iterable[object]) -> None:
             with os.fdopen(os.open(file, flags, 0o600), "a", encoding="utf-8") as stream:
                 stream.write("".join(new_lines))
         except OSError as error:
-            raise InputError(
-                written("trust.not_kept", file=file, reason=str(error.strerror).lower())
-            ) from None
+            reason = str(error.strerror).lower()
+            raise InputError(written("trust.not_kept", file=file, reason=reason)) from None
 
 
 def is_trusted(folder: Path, declaration: object) -> bool:
@@ -113,8 +111,7 @@ def _digest(folder: str, declaration: object) -> str:
 def state_folder() -> Path:
     """Return the user's folder for evenhand's state (XDG Base Directory Specification)."""
     declared = Path(os.environ.get("XDG_STATE_HOME", ""))
-    states = declared if declared.is_absolute() else Path.home() / ".local" / "state"
-    return states / "evenhand"
+    return (declared if declared.is_absolute() else Path.home() / ".local" / "state") / "evenhand"
 
 
 def _remembered() -> set[str]:

@@ -323,8 +323,7 @@ def hours_since_backup(store: Database) -> float | None:
     """Return the hours since the last good backup; None if there was none."""
     if not (stored := store.values(sa.select(meta.c.value).where(meta.c.key == "last_backup"))):
         return None
-    age = datetime.now(UTC) - datetime.fromisoformat(stored[0])
-    return round(age.total_seconds() / 3600, 2)
+    return round((datetime.now(UTC) - datetime.fromisoformat(stored[0])).total_seconds() / 3600, 2)
 
 
 def study_secret(store: Database) -> bytes:

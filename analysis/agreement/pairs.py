@@ -426,10 +426,22 @@ class Overlap:
         return self._kappa_sums(self.tables_with_rater(codes)) / self.label_scale
 
     def sums_among(self) -> Array:
-        """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another:
-        of every two individual raters, of each with the pooled raters, and of the pooled raters.
+        """Return the sums (clusters, tables, 2 + 2q) of the tables of the raters with one another,
+        in the order of `tables_without`.
         """
         return self._kappa_sums(self.tables_among()) / self.pair_scale
+
+    def tables_without(self, rater: int) -> tuple[Mask, Mask]:
+        """Return masks of the tables that do not involve an individual rater: of the tables of
+        `sums_with_rater`, and of those of `sums_among`. For individual raters A, B and C and pooled
+        raters P, the first are A, B, C and P, the second AB, AC, BC, AP, BP, CP and PP.
+        """
+        with_rater = [other != rater for other in self.individual]
+        among = [rater not in pair for pair in combinations(self.individual, 2)]
+        if self.pooled:
+            with_rater = [*with_rater, True]
+            among += with_rater
+        return np.array(with_rater, dtype=bool), np.array(among, dtype=bool)
 
     def _kappa_sums(self, chunks: Iterator[Numbers]) -> Array:
         """Return the sums (clusters, tables, 2 + 2q) of tables (clusters, cells, tables)."""

@@ -4,8 +4,10 @@ A *call* is a label as a number. A *verdict call* is 1 for an affirmative label,
 call* is 1 if side a of a pair is favoured, -1 if side b is, else 0: by a pair rubric's options, or,
 on single responses, the verdict on side a minus the verdict on side b.
 
-The first part of the module computes expected calls (`excess_calls`). The second part computes
-shifts: `side_shift` for the side of a pair that a grader favours, `Shifts.of` for any property.
+The first half of the module leads from sums of humans' calls (`HumanSums`) to the distribution of
+their score (`ScoreDistribution`), to the calls expected of a grader (`_Curves`) and to the excess
+of its calls over these (`excess_calls`). The second half computes shifts from `Calls`: `side_shift`
+for the side of a pair that a grader favours, `Shifts.of` for any property.
 
 *Shift towards a side.* The grader's mean call is compared with the humans' mean call. Their plain
 difference would show a bias of any grader that errs more than humans: if one side is favoured more
@@ -32,7 +34,7 @@ the same score by humans: differential item functioning (Holland & Thayer 1988; 
 The score of a unit is tau, the share of humans who would affirm it. A grader without bias affirms
 it with the probability
 
-    h(tau) = Phi(a + b Phi^-1(tau)),
+    Phi(a + b Phi^-1(tau)),
 
 where `a` is the grader's strictness and `b` its sharpness; both are estimated. tau is not observed,
 and conditioning on a few labels instead leaves much of the confounding (Shealy & Stout 1993). But
@@ -42,8 +44,7 @@ humans give its mean and variance. Phi^-1(tau) is assumed to be normal with thes
 expected calls have a closed form (Owen 1956). Labels of three humans also give the third moment.
 Its difference from that of the normal distribution, times the third divided difference of a
 function of tau at four nodes, corrects the function's mean; this is exact for cubics. `a` and `b`
-are chosen so that the expected calls have the grader's mean and covariance with humans within
-strata.
+give the expected calls the grader's mean call and its covariance with humans within strata.
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
@@ -66,14 +67,40 @@ from evenhand.analysis.types import Array, Codes, Mask, Numbers
 
 MIN_TWICE = 30  # fewest units with labels of two humans to estimate sharpness; else it is set to 1
 SHARPNESS_ASSUMED = Remark("sharpness_assumed", (MIN_TWICE,))
-PARTS = 5  # equal parts into which a property with many values, such as a length, is divided
+STRATA = 5  # strata of about equal size, for a property with many values, such as a length
 _STEPS, _ANGLE_STEPS, _TOLERANCE, _NUDGE = 40, 30, 1e-6, 1e-5
 """Newton's method: largest numbers of steps, precision, increment for numerical derivatives."""
 
 
+def _density(z: Array) -> Array:
+    """Return the standard normal density."""
+    return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
+
+
+def _nonzero(values: Array) -> Array:
+    """Return the values, with 1e-9 in place of those nearer to 0."""
+    return np.where(np.abs(values) < 1e-9, 1e-9, values)
+
+
+def _divide(numerator: Array, denominator: Array) -> Array:
+    """Return the quotient, with denominators near 0 replaced (`_nonzero`)."""
+    return np.asarray(numerator / _nonzero(denominator))
+
+
+def _solution(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Solve two linear equations in x and y, each given as its coefficients of x and y and its
+    right-hand side, by Cramer's rule: return x, y and the determinant.
+    """
+    (x1, y1, right1), (x2, y2, right2) = first, second
+    det = x1 * y2 - y1 * x2
+    return _divide(y2 * right1 - y1 * right2, det), _divide(x1 * right2 - x2 * right1, det), det
+
+
+# ---- Humans' score of units, by stratum ----------------------------------------------------------
 class HumanSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples.
+    strata): row 0 is the data, the others are resamples. The units' terms of these sums, (units,),
+    are held in the same fields (`_terms_of_sums`).
 
     The digit is the smallest number of humans who labelled the units that are summed over. `n` is
     the number of these units, `one` sums the mean of humans' calls on each, `two` and `three` the
@@ -90,10 +117,135 @@ class HumanSums(NamedTuple):
     two3: Array
     three3: Array
 
+    @property
+    def mean(self) -> Array:
+        """Mean share of humans' affirmative calls, kept half a unit away from 0 and 1."""
+        least = 0.5 / (self.n1.sum(axis=1, keepdims=True) + 1.0)
+        return np.clip(ratio(self.one1, self.n1), least, 1.0 - least)
 
-_POOLED_OF_TWO, _POOLED_OF_MANY = 20.0, 200.0
-"""Weight, in units per stratum, of the moments that all strata imply: small for two strata, large
-if strata are small steps of a property such as length. Chosen by `benchmarks/bias.py`."""
+    @property
+    def covariance(self) -> Array:
+        """Covariance of two humans' calls within each stratum; 0 without units of two humans."""
+        mean = np.nan_to_num(ratio(self.one2, self.n2))
+        return np.asarray(np.nan_to_num(ratio(self.two2, self.n2)) - mean**2)
+
+
+def _covariance_at(z: Array, mean: Array, angle: Array) -> Array:
+    """Return the covariance of two humans' calls in a stratum (Owen 1956).
+
+    A human affirms a unit if Phi^-1(tau) plus an error with the variance 1 is above 0. Over units,
+    this sum is normal; `z` is its mean in standard deviations, so that the mean call, `mean`, is
+    Phi(z). Two humans' sums have Phi^-1(tau) in common. If sd is its standard deviation, their
+    correlation is sd^2 / (1 + sd^2), the arcsine of which is `angle`.
+    """
+    return np.asarray(mean - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - mean**2)
+
+
+def _angle(z: Array, covariance: Array) -> Array:
+    """Return the angle at which calls have this covariance, by Newton's method."""
+    mean, square = ndtr(z), z**2
+    angle = np.full(z.shape, 0.5)
+    for _ in range(_ANGLE_STEPS):
+        residual = covariance - _covariance_at(z, mean, angle)
+        # Divided by the slope at this angle, exp(-z^2 / (1 + rho)) / (2 pi) (Plackett 1954).
+        step = np.clip(residual * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
+        angle = np.clip(angle + step, 1e-4, 1.55)  # correlations from 0 to 1
+        if not (np.abs(step) > _TOLERANCE).any():
+            break
+    return angle
+
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)  # of an integral from -1 to 1
+_THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0  # of one from 0 to 1
+
+
+def _third_of_normal(z: Array, angle: Array) -> Array:
+    """Return the third moment of tau if Phi^-1(tau) is normal: the probability that three humans
+    affirm, by Plackett's (1954) integral over their correlation; arguments as in `_covariance_at`.
+    """
+    integral = np.zeros_like(z)
+    for theta, weight in zip(_THETAS, _THETA_WEIGHTS, strict=True):
+        rho = np.sin(theta * angle)
+        third_affirms = ndtr(z * np.sqrt((1.0 - rho) / ((1.0 + rho) * (1.0 + 2.0 * rho))))
+        integral += weight * np.exp(-(z**2) / (1.0 + rho)) * third_affirms
+    return np.asarray(ndtr(z) ** 3 + 3.0 * angle * integral / (2.0 * np.pi))
+
+
+def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
+    """Return four values of tau, (rows, strata, 4): two around each point of the two-point Gauss
+    rule with this mean, variance and third moment.
+    """
+    skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
+    half = np.sqrt(1.0 + skew**2 / 4.0)
+    low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)  # inside 0 to 1
+    high = np.clip(mean + np.sqrt(variance) * (skew / 2.0 + half), 0.0, 1.0 - 1e-3)
+    apart = 0.1 * (high - low)
+    below, above = np.minimum(apart, low / 2.0), np.minimum(apart, (1.0 - high) / 2.0)
+    return np.stack([low - below, low + apart, high - apart, high + above], axis=-1)
+
+
+class Noise(NamedTuple):
+    """Noise of all raters as exp(rise * x) of a property x, fitted to the humans' calls.
+
+    If quality varies equally in all strata, with the standard deviation exp(log_sd), that of
+    Phi^-1(tau) is exp(log_sd - rise * x), as its unit is the noise.
+    """
+
+    covariance: Array  # of two humans' calls, as fitted, (rows, strata)
+    strictness_factor: Array  # exp(-rise * x): strictness in units of noise as a multiple of `a`
+    rise: Array  # (rows, 1)
+
+    @classmethod
+    def along(cls, sums: HumanSums, x: Array) -> Noise:
+        """Fit `log_sd` and `rise` by weighted least squares (Gauss-Newton) to the covariances
+        within strata; `x` (rows, strata) is the property's mean in each stratum.
+        """
+        mean, covariance = sums.mean, sums.covariance
+        probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
+        total = weight.sum(axis=1)
+        x = x - ratio((weight * x).sum(axis=1), total)[:, None]
+        x_sd = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
+        x = _divide(x, x_sd)
+        max_step, max_log_sd, max_rise = 0.5, 2.0, 1.0  # for x with the standard deviation 1
+        log_sd, rise = np.zeros((2, len(x), 1))
+        for step in range(_STEPS + 1):
+            probit_variance = np.exp(2.0 * (log_sd - rise * x))
+            correlation = probit_variance / (1.0 + probit_variance)
+            fitted = _covariance_at(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
+            if step == _STEPS:  # only to have `fitted` at the last values
+                break
+            # The derivative of the covariance by the correlation rho (Plackett 1954), times
+            # 2 rho (1 - rho), the derivative of the correlation by `log_sd`.
+            by_log_sd = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
+            by_log_sd *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
+            # The normal equations of the residuals' regression on `by_log_sd` and on the derivative
+            # by `rise`, which is -x times that. The digits of sums are powers of x.
+            squares, products = weight * by_log_sd**2, weight * by_log_sd * (covariance - fitted)
+            s0, s1, s2 = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
+            r0, r1 = ((products * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
+            step_log_sd, step_rise, _ = _solution((s0, -s1, r0), (-s1, s2, -r1))
+            log_sd = log_sd + np.clip(step_log_sd, -max_step, max_step)
+            log_sd = np.clip(log_sd, -max_log_sd, max_log_sd)
+            rise = np.clip(rise + np.clip(step_rise, -max_step, max_step), -max_rise, max_rise)
+            if not ((np.abs(step_log_sd) > _TOLERANCE) | (np.abs(step_rise) > _TOLERANCE)).any():
+                break
+        return cls(fitted, np.exp(-rise * x), _divide(rise, x_sd))
+
+
+def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | None) -> Array:
+    """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
+    stratum, averaged with the value implied by all strata, which counts as `pooled_units` units.
+    """
+    p, covariance = np.nan_to_num(ratio(sums.one2, sums.n2)), sums.covariance
+    # Covariance as a share of the largest possible, p (1 - p): humans' agreement in all strata.
+    overall = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
+    overall = np.where(overall > 0, overall, np.nan)[:, None]
+    implied = overall * mean * (1.0 - mean)
+    if noise is not None:
+        implied = np.where(np.isnan(overall), np.nan, noise.covariance)
+    averaged = (sums.n2 * covariance + pooled_units * implied) / (sums.n2 + pooled_units)
+    # Within the range for which `_angle` converges.
+    return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
 
 
 class ScoreDistribution(NamedTuple):
@@ -109,34 +261,36 @@ class ScoreDistribution(NamedTuple):
     @classmethod
     def constant(cls, sums: HumanSums) -> ScoreDistribution:
         """Return the distribution for equal tau in a stratum; for few units with two labels."""
-        mean = _human_mean(sums)
-        zero, no_nodes = np.zeros_like(mean), np.zeros((*mean.shape, 0))
-        return cls(mean, zero, ndtri(mean), zero, no_nodes, no_nodes)
+        zero, no_nodes = np.zeros_like(sums.mean), np.zeros((*sums.mean.shape, 0))
+        return cls(sums.mean, zero, ndtri(sums.mean), zero, no_nodes, no_nodes)
 
     @classmethod
     def of(cls, sums: HumanSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
         """Fit the first two moments, or three if `third`; with `noise`, its variances are used."""
-        mean = _human_mean(sums)
-        pooled_units = _POOLED_OF_TWO if mean.shape[1] <= 2 else _POOLED_OF_MANY
+        mean = sums.mean
+        # A stratum's moments are averaged with those that all strata imply for it. The weight of
+        # these, in units, is small for two strata, and large if strata are small steps of a
+        # property such as length. Chosen by `benchmarks/bias.py`.
+        pooled_units = 20.0 if mean.shape[1] <= 2 else 200.0
         variance = _variance(sums, mean, pooled_units, noise)
         probit_mean = ndtri(mean)
         angle = _angle(probit_mean, variance)
-        correlation = np.sin(angle)
+        correlation = np.sin(angle)  # sd^2 / (1 + sd^2), see `_covariance_at`
         sd = np.sqrt(correlation / (1.0 - correlation))
-        center = probit_mean * np.sqrt(1.0 + sd**2)
+        center = probit_mean * np.sqrt(1.0 + sd**2)  # as the mean is Phi(center / sqrt(1 + sd^2))
         if not third:
             no_nodes = np.zeros((*mean.shape, 0))
             return cls(mean, variance, center, sd, no_nodes, no_nodes)
         # The third moment of tau, from the central one of units with three labels, and from `mean`
-        # and `variance`. Its excess over the normal distribution's is averaged with what all strata
-        # imply: the same multiple of sd^3 in each.
+        # and `variance`. Its excess over the normal distribution's is averaged with the implied
+        # one, which is the same multiple of variance^1.5 in each stratum.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.one3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
         normal_third = _third_of_normal(probit_mean, angle)
         excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
         scale = variance**1.5
-        pooled = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
-        implied = pooled[:, None] * scale
+        multiple = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
+        implied = multiple[:, None] * scale
         averaged = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
         nodes = _four_nodes(mean, variance, normal_third)
         # A node's differences from the other nodes, and 1 from itself, which leaves the product.
@@ -145,58 +299,7 @@ class ScoreDistribution(NamedTuple):
         return cls(mean, variance, center, sd, ndtri(nodes), weight)
 
 
-_LOG_STEP, _MAX_NOISE, _MAX_SPREAD = 0.5, 1.0, 2.0
-"""Largest change of k and g in a step of `Noise.along`, and largest absolute values of g and k, for
-a property that is scaled to the standard deviation 1."""
-
-
-class Noise(NamedTuple):
-    """Noise of all raters as exp(g x) of a property x, fitted to the humans' calls.
-
-    If quality varies equally in all strata, with the standard deviation exp(k), that of Phi^-1(tau)
-    is exp(k - g x), as its unit is the noise.
-    """
-
-    covariance: Array  # of two humans' calls, as fitted, (rows, strata)
-    strictness_factor: Array  # exp(-g x): strictness in units of noise as a multiple of `a`
-    rise: Array  # g, (rows, 1)
-
-    @classmethod
-    def along(cls, sums: HumanSums, x: Array) -> Noise:
-        """Fit k and g by weighted least squares (Gauss-Newton) to the covariances within strata;
-        `x` (rows, strata) is the property's mean in each stratum.
-        """
-        mean, covariance = _human_mean(sums), _covariance(sums)
-        probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
-        total = weight.sum(axis=1)
-        x = x - ratio((weight * x).sum(axis=1), total)[:, None]
-        x_sd = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
-        x = _divide(x, x_sd)
-        k, g = np.zeros((2, len(x), 1))
-        for step in range(_STEPS + 1):
-            probit_variance = np.exp(2.0 * (k - g * x))
-            correlation = probit_variance / (1.0 + probit_variance)
-            fitted = _covariance_at(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
-            if step == _STEPS:
-                break
-            # The derivative of the covariance by the correlation rho (Plackett 1954), times
-            # 2 rho (1 - rho), the derivative of the correlation by k.
-            by_k = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
-            by_k *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
-            # The normal equations for k and the slope on x, with sums of the derivatives' products.
-            squares, residual = weight * by_k**2, weight * by_k * (covariance - fitted)
-            kk, kx, xx = ((squares * x**n).sum(axis=1, keepdims=True) for n in (0, 1, 2))
-            k_gradient, x_gradient = ((residual * x**n).sum(axis=1, keepdims=True) for n in (0, 1))
-            det = kk * xx - kx**2  # Cramer's rule
-            step_k = _divide(xx * k_gradient - kx * x_gradient, det)
-            step_g = _divide(kx * k_gradient - kk * x_gradient, det)  # g is minus that slope
-            k = np.clip(k + np.clip(step_k, -_LOG_STEP, _LOG_STEP), -_MAX_SPREAD, _MAX_SPREAD)
-            g = np.clip(g + np.clip(step_g, -_LOG_STEP, _LOG_STEP), -_MAX_NOISE, _MAX_NOISE)
-            if not ((np.abs(step_k) > _TOLERANCE) | (np.abs(step_g) > _TOLERANCE)).any():
-                break
-        return cls(fitted, np.exp(-g * x), _divide(g, x_sd))
-
-
+# ---- Excess of calls over expected calls ---------------------------------------------------------
 class ExcessCalls(NamedTuple):
     """Excess of the grader's calls over the expected calls by stratum."""
 
@@ -270,10 +373,10 @@ class _Curves(NamedTuple):
 
     shares: Array  # of the units that are in each stratum, (strata, rows)
     strictness_factor: Array  # strictness in a stratum as a multiple of `a`, (strata, rows)
-    center: Array  # like `sd`, `nodes` and `weight`, that of `ScoreDistribution`, (strata, rows)
-    sd: Array
-    nodes: Array  # (strata, nodes, rows)
-    weight: Array
+    center: Array  # mean of Phi^-1(tau), (strata, rows)
+    sd: Array  # standard deviation of Phi^-1(tau), (strata, rows)
+    nodes: Array  # values of Phi^-1(tau) that correct for the third moment, (strata, nodes, rows)
+    weight: Array  # of the nodes, (strata, nodes, rows)
     deviation: Array  # tau at the nodes minus its mean, (strata, nodes, rows)
     mean: Array  # of the grader's calls, (rows,)
     covariance: Array  # of the grader's calls with humans' calls within strata, (rows,)
@@ -283,10 +386,13 @@ class _Curves(NamedTuple):
         cls, scores: ScoreDistribution, shares: Array, factor: Array, mean: Array, cov: Array
     ) -> _Curves:
         """Return the curves for scores and a grader's moments, from arrays with the rows first."""
-        deviation = ndtr(scores.nodes) - scores.mean[..., None]
-        of_tau = (scores.center, scores.sd, scores.nodes, scores.weight, deviation)
-        arrays = (shares, factor, *of_tau, mean, cov)
-        return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in arrays))
+        rows_first = cls(
+            shares=shares, strictness_factor=factor,
+            center=scores.center, sd=scores.sd, nodes=scores.nodes, weight=scores.weight,
+            deviation=ndtr(scores.nodes) - scores.mean[..., None],
+            mean=mean, covariance=cov,
+        )  # fmt: skip
+        return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in rows_first))
 
     def of_rows(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
@@ -294,24 +400,7 @@ class _Curves(NamedTuple):
 
     def at(self, a: Array, b: Array) -> _Expected:
         """Return the expected calls at strictness `a` and sharpness `b`, each (rows,)."""
-        center, variance, strictness = self.center, self.sd**2, self.strictness_factor * a
-        grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
-        grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
-        # For a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
-        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
-        nodes = strictness[:, None] + b * self.nodes
-        return _Expected(
-            curves=self,
-            extra=self.weight * ndtr(nodes),
-            extra_by_a=self.weight * _density(nodes),
-            grader_probit=(strictness + b * center) / grader_sd,
-            human_probit=center / human_sd,
-            rho=b * variance / (grader_sd * human_sd),
-            conditional_sd=np.sqrt(one_minus_rho2),
-            probit_by_a=1.0 / grader_sd,
-            probit_by_b=(center - strictness * b * variance) / (grader_sd * grader_variance),
-            rho_by_b=variance / (human_sd * grader_sd * grader_variance),
-        )
+        return _Expected(self, a, b)
 
     def fitted(self) -> tuple[Array, Array, Mask]:
         """Return strictness and sharpness (rows,), and True where they match both moments (rows,).
@@ -363,18 +452,19 @@ class _Curves(NamedTuple):
 
     def _solve(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Match both moments by Newton's method from `a` and `b`; NaN if it does not converge."""
-        a, b, active, curves = a.copy(), b.copy(), np.arange(len(a)), self
+        active, curves = np.arange(len(a)), self  # the rows that are not done yet
         solved_a, solved_b = np.full((2, len(a)), np.nan)
         for _ in range(_STEPS):
             if not len(active):
                 break
             expected = curves.at(a, b)
             (mean_residual, cov_residual), slopes = expected.residuals(), expected.slopes()
-            det = slopes.determinant
-            step_a = _divide(slopes.cov_by_b * mean_residual - slopes.mean_by_b * cov_residual, det)
-            step_b = _divide(slopes.mean_by_a * cov_residual - slopes.cov_by_a * mean_residual, det)
-            a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
-            b = b - np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
+            # The equations of the steps that would bring the residuals to 0 if both were linear.
+            for_mean = slopes.mean_by_a, slopes.mean_by_b, -mean_residual
+            for_cov = slopes.cov_by_a, slopes.cov_by_b, -cov_residual
+            step_a, step_b, det = _solution(for_mean, for_cov)
+            a = a + np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
+            b = b + np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
             # Where the determinant is negative, the covariance falls: its maximum has been passed.
             is_in_range = (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             inside = (det > 0.0) & is_in_range
@@ -382,9 +472,8 @@ class _Curves(NamedTuple):
             done = inside & converged
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
             remaining = np.flatnonzero(inside & ~converged)
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
-                a, b = a[remaining], b[remaining]
+            active, curves = active[remaining], curves.of_rows(remaining)
+            a, b = a[remaining], b[remaining]
         return solved_a, solved_b
 
     def _maximum(self, a: Array, b: Array) -> tuple[Array, Array]:
@@ -395,8 +484,8 @@ class _Curves(NamedTuple):
         2. The covariance rises up to the largest sharpness, which is returned.
         3. Otherwise the sharpness is `b`. As in 2, the strictness then only matches the mean.
         """
-        start, best_b = b, b.copy()
-        best_a, active, curves = a.copy(), np.arange(len(a)), self
+        best_a, best_b, is_maximum = a.copy(), b.copy(), np.zeros(len(a), dtype=bool)
+        active, curves = np.arange(len(a)), self  # as in `_solve`
         for _ in range(_STEPS):
             if not len(active):
                 break
@@ -405,27 +494,26 @@ class _Curves(NamedTuple):
             mean_by_a, mean_by_b, det = slopes.mean_by_a, slopes.mean_by_b, slopes.determinant
             det_by_a = (curves.at(a + _NUDGE, b).slopes().determinant - det) / _NUDGE
             det_by_b = (curves.at(a, b + _NUDGE).slopes().determinant - det) / _NUDGE
-            jacobian_det = mean_by_a * det_by_b - mean_by_b * det_by_a
-            step_a = _divide(det_by_b * residual - mean_by_b * det, jacobian_det)
-            step_b = _divide(mean_by_a * det - det_by_a * residual, jacobian_det)
+            for_mean, for_det = (mean_by_a, mean_by_b, -residual), (det_by_a, det_by_b, -det)
+            step_a, step_b, jacobian_det = _solution(for_mean, for_det)
             # At a maximum, unlike a minimum, the slope falls with sharpness. Where it does not, go
-            # uphill by a fixed step (`det` has the slope's sign, and steps are subtracted), with
-            # the strictness that matches the mean.
+            # uphill by a fixed step (`det` has the slope's sign), and match the mean by strictness:
+            # the equation `for_mean`, solved for `step_a`.
             falls = jacobian_det < 0.0
-            step_b = np.where(falls, step_b, -0.25 * np.sign(det))
-            step_a = np.where(falls, step_a, _divide(residual - mean_by_b * step_b, mean_by_a))
-            a = a - np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
-            b = b - np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
+            step_b = np.where(falls, step_b, 0.25 * np.sign(det))
+            step_a = np.where(falls, step_a, _divide(-residual - mean_by_b * step_b, mean_by_a))
+            a = a + np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
+            b = b + np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
             inside = (b > 0.0) & (b < _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
             done = converged & falls & inside
+            is_maximum[active[done]] = True
             best_a[active[done]], best_b[active[done]] = a[done], b[done]
             best_b[active[b >= _MAX_SHARPNESS]] = _MAX_SHARPNESS
             remaining = np.flatnonzero(inside & ~done)
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
-                a, b = a[remaining], b[remaining]
-        unmatched = np.flatnonzero((best_b == start) | (best_b == _MAX_SHARPNESS))  # ways 2 and 3
+            active, curves = active[remaining], curves.of_rows(remaining)
+            a, b = a[remaining], b[remaining]
+        unmatched = np.flatnonzero(~is_maximum)  # ways 2 and 3
         curves = self.of_rows(unmatched)
         best_a[unmatched] = curves.matching_mean(best_a[unmatched], best_b[unmatched])
         return best_a, best_b
@@ -435,14 +523,13 @@ class _Curves(NamedTuple):
         root, active, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
             expected = curves.at(root[active], b[active])
-            step = _divide(expected.mean_residual(), expected.slope_of_mean())
-            stepped = root[active] - np.clip(step, -_MAX_STEP_A, _MAX_STEP_A)
+            step = _divide(-expected.mean_residual(), expected.slope_of_mean())
+            stepped = root[active] + np.clip(step, -_MAX_STEP_A, _MAX_STEP_A)
             root[active] = np.clip(stepped, -_MAX_STRICTNESS, _MAX_STRICTNESS)
             remaining = np.flatnonzero(np.abs(step) > _TOLERANCE)
             if not len(remaining):
                 break
-            if len(remaining) < len(active):
-                active, curves = active[remaining], curves.of_rows(remaining)
+            active, curves = active[remaining], curves.of_rows(remaining)
         return root
 
 
@@ -460,7 +547,7 @@ class _Slopes(NamedTuple):
         return self.mean_by_a * self.cov_by_b - self.mean_by_b * self.cov_by_a
 
 
-class _Expected(NamedTuple):
+class _Expected:
     """Expected calls at one strictness and sharpness of every row, (strata, rows).
 
     If Phi^-1(tau) is normal, the mean expected call is Phi(grader_probit), the mean of tau is
@@ -469,16 +556,22 @@ class _Expected(NamedTuple):
     nodes, rows). Names in `_by_a` and `_by_b` are derivatives; `probit_by_a` is of the grader's.
     """
 
-    curves: _Curves
-    extra: Array
-    extra_by_a: Array
-    grader_probit: Array
-    human_probit: Array
-    rho: Array
-    conditional_sd: Array  # sqrt(1 - rho^2)
-    probit_by_a: Array
-    probit_by_b: Array
-    rho_by_b: Array
+    def __init__(self, curves: _Curves, a: Array, b: Array) -> None:
+        self.curves, center, variance = curves, curves.center, curves.sd**2
+        strictness = curves.strictness_factor * a
+        grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
+        grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
+        self.grader_probit = (strictness + b * center) / grader_sd
+        self.probit_by_a = 1.0 / grader_sd
+        self.probit_by_b = (center - strictness * b * variance) / (grader_sd * grader_variance)
+        self.human_probit = center / human_sd
+        self.rho = b * variance / (grader_sd * human_sd)
+        self.rho_by_b = variance / (human_sd * grader_sd * grader_variance)
+        # 1 - rho^2: for a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
+        one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
+        self.conditional_sd = np.sqrt(one_minus_rho2)
+        nodes = strictness[:, None] + b * curves.nodes
+        self.extra, self.extra_by_a = curves.weight * ndtr(nodes), curves.weight * _density(nodes)
 
     @property
     def mean(self) -> Array:
@@ -488,11 +581,11 @@ class _Expected(NamedTuple):
     @property
     def covariance(self) -> Array:
         """Covariance of expected calls with tau, (strata, rows), by Owen (1956)."""
-        h, k = _nonzero(self.grader_probit), _nonzero(self.human_probit)
-        grader_mean, human_mean = ndtr(h), ndtr(k)
-        product_mean = 0.5 * (grader_mean + human_mean) - 0.5 * (h * k < 0.0)
-        product_mean -= owens_t(h, (k / h - self.rho) / self.conditional_sd)
-        product_mean -= owens_t(k, (h / k - self.rho) / self.conditional_sd)
+        grader, human = _nonzero(self.grader_probit), _nonzero(self.human_probit)
+        grader_mean, human_mean = ndtr(grader), ndtr(human)
+        product_mean = 0.5 * (grader_mean + human_mean) - 0.5 * (grader * human < 0.0)
+        product_mean -= owens_t(grader, (human / grader - self.rho) / self.conditional_sd)
+        product_mean -= owens_t(human, (grader / human - self.rho) / self.conditional_sd)
         extra = self._covariance_with_tau(self.extra)
         return np.asarray(product_mean - grader_mean * human_mean + extra)
 
@@ -512,11 +605,12 @@ class _Expected(NamedTuple):
 
     def slopes(self) -> _Slopes:
         """Return the derivatives of mean and covariance by strictness and sharpness."""
-        # The mean product is Phi2(h, k; rho), with the slope phi(h) Phi(conditional_z) by h and the
-        # bivariate density by rho (Plackett 1954). The covariance is this minus Phi(h) Phi(k).
-        h, k = self.grader_probit, self.human_probit
-        density, conditional_z = _density(h), (k - self.rho * h) / self.conditional_sd
-        by_probit = density * (ndtr(conditional_z) - ndtr(k))
+        # The mean product is Phi2(g, h; rho) at the probits g of the grader and h of humans. Its
+        # slope is phi(g) Phi(conditional_z) by g, and the bivariate density by rho (Plackett 1954).
+        # The covariance is this product minus Phi(g) Phi(h).
+        g, h = self.grader_probit, self.human_probit
+        density, conditional_z = _density(g), (h - self.rho * g) / self.conditional_sd
+        by_probit = density * (ndtr(conditional_z) - ndtr(h))
         by_rho = density * _density(conditional_z) / self.conditional_sd
         extra_by_b = self.extra_by_a * self.curves.nodes
         cov_by_a = by_probit * self.probit_by_a + self._covariance_with_tau(self.extra_by_a)
@@ -533,98 +627,6 @@ class _Expected(NamedTuple):
     def _overall(self, by_stratum: Array) -> Array:
         """Sum over strata, weighted by their shares: (strata, rows) to (rows,)."""
         return np.asarray((self.curves.shares * by_stratum).sum(axis=0))
-
-
-def _density(z: Array) -> Array:
-    """Return the standard normal density."""
-    return np.asarray(np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi))
-
-
-def _divide(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient, with denominators near 0 replaced (`_nonzero`)."""
-    return np.asarray(numerator / _nonzero(denominator))
-
-
-def _nonzero(values: Array) -> Array:
-    """Return the values, with 1e-9 in place of those nearer to 0."""
-    return np.where(np.abs(values) < 1e-9, 1e-9, values)
-
-
-def _human_mean(sums: HumanSums) -> Array:
-    """Return the mean share of humans' affirmative calls, kept half a unit away from 0 and 1."""
-    least = 0.5 / (sums.n1.sum(axis=1, keepdims=True) + 1.0)
-    return np.clip(ratio(sums.one1, sums.n1), least, 1.0 - least)
-
-
-def _covariance(sums: HumanSums) -> Array:
-    """Return the covariance of two humans' calls within each stratum, (rows, strata)."""
-    mean = np.nan_to_num(ratio(sums.one2, sums.n2))
-    return np.asarray(np.nan_to_num(ratio(sums.two2, sums.n2)) - mean**2)
-
-
-def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | None) -> Array:
-    """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
-    stratum, averaged with the value implied by all strata, which counts as `pooled_units` units.
-    """
-    p, covariance = np.nan_to_num(ratio(sums.one2, sums.n2)), _covariance(sums)
-    # Covariance as a share of the largest possible, p (1 - p): humans' agreement in all strata.
-    overall = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
-    overall = np.where(overall > 0, overall, np.nan)[:, None]
-    implied = overall * mean * (1.0 - mean)
-    if noise is not None:
-        implied = np.where(np.isnan(overall), np.nan, noise.covariance)
-    averaged = (sums.n2 * covariance + pooled_units * implied) / (sums.n2 + pooled_units)
-    # Within the range for which `_angle` converges.
-    return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
-
-
-def _angle(z: Array, covariance: Array) -> Array:
-    """Return the arcsine of the correlation of two standard normal variables, by Newton's method,
-    from the covariance of two calls, each of which is 1 if one of the variables is below `z`.
-    """
-    below, square = ndtr(z), z**2
-    angle = np.full(z.shape, 0.5)
-    for _ in range(_ANGLE_STEPS):
-        residual = _covariance_at(z, below, angle) - covariance
-        step = np.clip(residual * 2.0 * np.pi * np.exp(square / (1.0 + np.sin(angle))), -0.5, 0.5)
-        angle = np.clip(angle - step, 1e-4, 1.55)  # correlations from 0 to 1
-        if not (np.abs(step) > _TOLERANCE).any():
-            break
-    return angle
-
-
-def _covariance_at(z: Array, below: Array, angle: Array) -> Array:
-    """Return the covariance of `_angle` at an angle (Owen 1956); `below` is Phi(z)."""
-    return np.asarray(below - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - below**2)
-
-
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(12)  # of an integral from -1 to 1
-_THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0  # of one from 0 to 1
-
-
-def _third_of_normal(z: Array, angle: Array) -> Array:
-    """Return the third moment of tau if Phi^-1(tau) is normal: the probability that three normal
-    variables are below `z`, by Plackett's (1954) integral over the correlation.
-    """
-    integral = np.zeros_like(z)
-    for theta, weight in zip(_THETAS, _THETA_WEIGHTS, strict=True):
-        r = np.sin(theta * angle)
-        third_is_below = ndtr(z * np.sqrt((1.0 - r) / ((1.0 + r) * (1.0 + 2.0 * r))))
-        integral += weight * np.exp(-(z**2) / (1.0 + r)) * third_is_below
-    return np.asarray(ndtr(z) ** 3 + 3.0 * angle * integral / (2.0 * np.pi))
-
-
-def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
-    """Return four values of tau, (rows, strata, 4): two around each point of the two-point Gauss
-    rule with this mean, variance and third moment.
-    """
-    skew = (third - 3.0 * mean * variance - mean**3) / variance**1.5
-    half = np.sqrt(1.0 + skew**2 / 4.0)
-    low = np.clip(mean + np.sqrt(variance) * (skew / 2.0 - half), 1e-3, 1.0)  # inside 0 to 1
-    high = np.clip(mean + np.sqrt(variance) * (skew / 2.0 + half), 0.0, 1.0 - 1e-3)
-    apart = 0.1 * (high - low)
-    below, above = np.minimum(apart, low / 2.0), np.minimum(apart, (1.0 - high) / 2.0)
-    return np.stack([low - below, low + apart, high - apart, high + above], axis=-1)
 
 
 # ---- Calls, and their shifts ---------------------------------------------------------------------
@@ -657,8 +659,8 @@ class Calls(NamedTuple):
     def with_one_grader(self, grader: str) -> Calls:
         """Return the calls of humans and this grader."""
         pairs = zip(self.raters, self.kinds, strict=True)
-        columns = [k for k, (name, kind) in enumerate(pairs) if name == grader or kind != "model"]
-        raters, kinds = (tuple(field[k] for k in columns) for field in (self.raters, self.kinds))
+        columns = [n for n, (name, kind) in enumerate(pairs) if name == grader or kind != "model"]
+        raters, kinds = (tuple(field[n] for n in columns) for field in (self.raters, self.kinds))
         return self._replace(raters=raters, kinds=kinds, values=self.values[:, columns])
 
     def part(self, name: str) -> str:
@@ -740,7 +742,7 @@ class Shifts:
     """Shift of graders' calls with a property x (units,), NaN where unknown, beyond expected calls.
 
     The shift is the least squares slope on x of calls minus expected calls, which is a difference
-    if x is 0 or 1. Within a part of x (`parts_of`), expected calls are linear in those of humans.
+    if x is 0 or 1. Within a stratum of x (`strata_of`), expected calls are linear in humans' calls.
     Calls of more than two values are split at thresholds: -1, 0 and 1 into *at least 0* and *at
     least 1*. Each is a call of 1 or 0, and their shifts add up.
 
@@ -774,136 +776,128 @@ class Shifts:
             return None
         key = (*self._key, shared.tobytes())
         if key not in self._cache:
-            of_units = self.calls.humans[shared], self.calls.clusters[shared], self.x[shared]
-            self._cache[key] = HumanCalls(*of_units, self.resamples, self.thresholds, self.noisy)
-        humans = self._cache[key]
+            self._cache[key] = HumanCalls(self, shared)
+        human_calls = self._cache[key]
         values, if_noisy = np.zeros((2, len(self.resamples)))
-        is_noisy, reason = self.noisy and humans.has_pairs, "no_variation"
-        for threshold, at_threshold in zip(self.thresholds, humans.at_thresholds, strict=True):
+        is_noisy, reason = self.noisy and human_calls.has_pairs, "no_variation"
+        for threshold, split in zip(self.thresholds, human_calls.splits, strict=True):
             grader_calls = graded[shared] >= threshold
-            slope, fits = humans.excess_slope(grader_calls, at_threshold, noisy=False)
+            slope, fits = human_calls.excess_slope(grader_calls, split, noisy=False)
             values += slope
             if is_noisy:
-                slope, fits_noisy = humans.excess_slope(grader_calls, at_threshold, noisy=True)
+                slope, fits_noisy = human_calls.excess_slope(grader_calls, split, noisy=True)
                 if_noisy += slope
                 fits = fits and fits_noisy
-            if humans.n_parts > 1 and np.isnan(at_threshold.scores.variance[0]).any():
+            if human_calls.n_strata > 1 and np.isnan(split.scores.variance[0]).any():
                 reason = "people_agree_by_chance"
             elif not fits:
                 reason = "no_sharpness_fits"
-        note = "" if humans.has_pairs else SHARPNESS_ASSUMED
+        note = "" if human_calls.has_pairs else SHARPNESS_ASSUMED
         counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(values, counts, note, reason, if_noisy if is_noisy else None)
 
 
-class _AtThreshold(NamedTuple):
-    """Humans' calls, 1 at or above one threshold, else 0."""
+class _Split(NamedTuple):
+    """Humans' calls, split at one threshold: 1 at or above it, else 0."""
 
     mean: Array  # of the calls on each unit, (units,)
     sums: HumanSums
-    products_with_x: Array  # sums of `mean` times x, (rows, parts)
+    products_with_x: Array  # sums of `mean` times x, (rows, strata)
     scores: ScoreDistribution
     noise: Noise | None
 
 
 class HumanCalls:
-    """Humans' calls, `values` (units, humans), on units that a grader called; sums by part of x."""
+    """Humans' calls on the units that a grader called, `shared` (units,), and sums by stratum."""
 
-    def __init__(
-        self,
-        values: Array,
-        clusters: Codes,
-        x: Array,
-        resamples: Resamples,
-        thresholds: Array,
-        noisy: bool,
-    ) -> None:
-        self._clusters, self._x, self._resamples = clusters, x, resamples
-        self._in_part = parts_of(x)
+    def __init__(self, shifts: Shifts, shared: Mask) -> None:
+        self._resamples, self._clusters = shifts.resamples, shifts.calls.clusters[shared]
+        values, x = shifts.calls.humans[shared], shifts.x[shared]
+        self._x, self._in_stratum = x, strata_of(x)
         has_two, has_three = (np.count_nonzero(~np.isnan(values), axis=1) >= n for n in (2, 3))
-        self.n_parts = self._in_part.shape[1]
+        self.n_strata = self._in_stratum.shape[1]
         self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
-        # Third moments are used if every part has enough units with three labels.
-        fit_third = bool((has_three[:, None] & self._in_part).sum(axis=0).min() >= MIN_TWICE)
-        # The slope on x needs the parts' means of x, their distance from the overall mean, and the
-        # sums of squares of x within parts (rows, parts) and in total (rows,).
+        # Third moments are used if every stratum has enough units with three labels.
+        fit_third = bool((has_three[:, None] & self._in_stratum).sum(axis=0).min() >= MIN_TWICE)
+        # The slope on x needs the strata's means of x, their distance from the overall mean, and
+        # the sums of squares of x within strata (rows, strata) and in total (rows,).
         self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
         self._x_mean = ratio(sum_x, self._n)
         self._x_distance = self._x_mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
         self._x_squares = sum_squares - sum_x * self._x_mean
         self._all_x_squares = (self._n * self._x_distance**2 + self._x_squares).sum(axis=1)
-        self.at_thresholds = []
-        for threshold in thresholds:
-            products = _call_products(np.where(np.isnan(values), np.nan, values >= threshold))
-            mean = products.one1
-            *sums_in_order, products_with_x = self._sums(*products, mean * x)
+        self.splits = []
+        for threshold in shifts.thresholds:
+            terms = _terms_of_sums(np.where(np.isnan(values), np.nan, values >= threshold))
+            *sums_in_order, products_with_x = self._sums(*terms, terms.one1 * x)
             sums = HumanSums(*sums_in_order)
             noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
             if self.has_pairs:
-                noise = Noise.along(sums, self._x_mean) if noisy else None
+                noise = Noise.along(sums, self._x_mean) if shifts.noisy else None
                 scores = ScoreDistribution.of(sums, fit_third, noise)
-            self.at_thresholds.append(_AtThreshold(mean, sums, products_with_x, scores, noise))
+            self.splits.append(_Split(terms.one1, sums, products_with_x, scores, noise))
 
-    def excess_slope(self, calls: Mask, humans: _AtThreshold, *, noisy: bool) -> tuple[Array, bool]:
+    def excess_slope(self, calls: Mask, split: _Split, *, noisy: bool) -> tuple[Array, bool]:
         """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
         False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
         """
-        grader, products, products_with_x = self._sums(calls, calls * humans.mean, calls * self._x)
-        n, noise = humans.sums.n1, humans.noise if noisy else None
+        grader, products, products_with_x = self._sums(calls, calls * split.mean, calls * self._x)
+        n, noise = split.sums.n1, split.noise if noisy else None
         excess = excess_calls(
-            n, grader, products, humans.scores, fit_sharpness=self.has_pairs, noise=noise
+            n, grader, products, split.scores, fit_sharpness=self.has_pairs, noise=noise
         )
-        # The slope adds up products of x and the excess, within and between parts. Within parts,
+        # The slope adds up products of x and the excess, within and between strata. Within strata,
         # expected calls are linear in humans' calls, and in x if noise changes strictness.
         within = products_with_x - self._x_mean * grader
-        within -= excess.slope * (humans.products_with_x - self._x_mean * humans.sums.one1)
+        within -= excess.slope * (split.products_with_x - self._x_mean * split.sums.one1)
         if noise is not None and excess.strictness_slope is not None:
             within += noise.rise * excess.strictness_slope * self._x_squares
         between = (self._n * self._x_distance * excess.share).sum(axis=1)
         return ratio(between + within.sum(axis=1), self._all_x_squares), excess.fits
 
     def _sums(self, *columns: Numbers) -> Array:
-        """Return the sums of columns (units,) within each part, (columns, rows, parts)."""
-        by_part = np.column_stack(columns)[:, :, None] * self._in_part[:, None, :]
-        sums = self._resamples.sums(self._clusters, by_part.reshape(len(by_part), -1))
+        """Return the sums of columns (units,) within each stratum, (columns, rows, strata)."""
+        by_stratum = np.column_stack(columns)[:, :, None] * self._in_stratum[:, None, :]
+        sums = self._resamples.sums(self._clusters, by_stratum.reshape(len(by_stratum), -1))
         return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
 
 
-def parts_of(x: Array) -> Mask:
-    """Return the mask (units, parts) of the units in each part of the values x (units,): a part for
-    each value, or `PARTS` parts of about equal size if there are more values.
+def strata_of(x: Array) -> Mask:
+    """Return the mask (units, strata) of the units in each stratum of the values x (units,): one
+    for each value, or `STRATA` of about equal size if there are more values.
     """
     values = np.unique(x)
-    if len(values) > PARTS:
-        codes = np.searchsorted(np.unique(np.quantile(x, np.arange(1, PARTS) / PARTS)), x)
+    if len(values) > STRATA:
+        codes = np.searchsorted(np.unique(np.quantile(x, np.arange(1, STRATA) / STRATA)), x)
         return np.asarray(codes[:, None] == np.unique(codes))
     return np.asarray(x[:, None] == values)
 
 
-def _call_products(humans: Array) -> HumanSums:
-    """Return each unit's terms of the sums from humans' calls of 1 and 0 (units, humans). Each
-    human's leniency is subtracted, so that it does not look like a difference of units.
+def _terms_of_sums(humans: Array) -> HumanSums:
+    """Return the terms (units,) of the sums over units, from humans' calls of 1 and 0 (units,
+    humans). A human's leniency is subtracted, so that it does not look like a difference of units.
     """
     has_call = ~np.isnan(humans)
-    k = has_call.sum(axis=1).astype(float)
+    n_calls = has_call.sum(axis=1).astype(float)
     # Leniency is a human's share of affirmative calls minus the mean share on the same units; 0
     # for one who shares fewer than `MIN_TWICE` units with others.
-    shared, leniency = humans[k >= 2], np.zeros(humans.shape[1])  # units of two or more
-    if len(shared):
+    is_shared, leniency = n_calls >= 2, np.zeros(humans.shape[1])
+    if is_shared.any():
+        shared, n = humans[is_shared], n_calls[is_shared]
         n_shared = (~np.isnan(shared)).sum(axis=0)
-        # A call y deviates from the mean m of a unit's k calls, its own among them, by (k - 1) / k
-        # of y minus the mean of the other calls. If all N humans had called the unit, with others
-        # like these, y would deviate from their mean by (N - 1) / N of that.
-        scale = k[k >= 2] / (k[k >= 2] - 1.0) * (1.0 - 1.0 / humans.shape[1])
+        # The mean of a unit's n calls contains the human's call, more so if n is small: of calls 1
+        # and 0, the 1 deviates from the mean by 1/2; if all of N = 4 humans had called the unit,
+        # the others with 0 as well, by 3/4. So (n - 1) / n is replaced by (N - 1) / N.
+        scale = n / (n - 1.0) * (1.0 - 1.0 / humans.shape[1])
         deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
         mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
         leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
     calls = np.where(has_call, humans - leniency, 0.0)
     # Sums over different humans' products, from sums of powers (Newton's identities).
     first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
-    one = first / k
-    two = np.nan_to_num(ratio(first**2 - second, k * (k - 1.0)))
-    three = ratio(first**3 - 3.0 * first * second + 2.0 * third, k * (k - 1.0) * (k - 2.0))
-    n2, n3 = (k >= 2).astype(float), (k >= 3).astype(float)
-    three = np.nan_to_num(three)
-    return HumanSums(np.ones(len(k)), one, n2, n2 * one, two, n3, n3 * one, n3 * two, three)
+    one, n_pairs = first / n_calls, n_calls * (n_calls - 1.0)  # in both orders
+    two = np.nan_to_num(ratio(first**2 - second, n_pairs))
+    triples = first**3 - 3.0 * first * second + 2.0 * third
+    three = np.nan_to_num(ratio(triples, n_pairs * (n_calls - 2.0)))
+    n2, n3 = is_shared.astype(float), (n_calls >= 3).astype(float)
+    return HumanSums(np.ones(len(one)), one, n2, n2 * one, two, n3, n3 * one, n3 * two, three)

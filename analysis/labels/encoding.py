@@ -4,9 +4,9 @@
 of a rubric, without excluded raters; ratings under different wordings are never pooled. Then
 `combine_readings` combines repeated draws and both orders into one label and one probability per
 rater and unit (`Readings`), and `encode` puts them into arrays (`LabelMatrix`). Draws are combined
-within an order, then the orders: probabilities by their mean, labels by majority. A tied majority
-gives no label (`draw_tie`); labels that differ between the two orders leave the unit unscored
-(`order_disagreement`).
+within an order, then the orders: probabilities by their mean (labels, if one order has nothing
+else), labels by majority. A tied majority gives no label (`draw_tie`); labels that differ between
+the two orders leave the unit unscored (`order_disagreement`).
 
 *Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
 a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
@@ -175,8 +175,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     combined = _combined_labels(labels, reading, order, scale)
     is_usable = (labels >= 0) | (reasons == "")  # probabilities of a failed answer do not count
     row_positive, row_probabilities = _probabilities(ratings, scale, source)
-    positive = combined.mean(np.where(is_usable, row_positive, np.nan)[:, None])[:, 0]
-    probabilities = combined.mean(np.where(is_usable[:, None], row_probabilities, np.nan))
+    row_positive = np.where(is_usable, row_positive, np.nan)
+    positive = combined.mean(row_positive[:, None], [scale.affirmative_codes])[:, 0]
+    row_probabilities = np.where(is_usable[:, None], row_probabilities, np.nan)
+    probabilities = combined.mean(row_probabilities, [[k] for k in range(len(scale.categories))])
     # Confidence is the probability of the likeliest category, or else of the likelier verdict.
     is_complete = ~np.isnan(probabilities.sum(axis=1))
     shares = np.where(is_complete[:, None], probabilities, 0.0)
@@ -216,21 +218,34 @@ def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale)
 
 
 class _CombinedLabels(NamedTuple):
-    """Labels combined over draws and orders (see `combine_readings`). `showing` (rows,) is the
-    showing of each row, `reading_of_showing` and the ties `is_tied` are (showings,), `code` and
-    `orders_differ` (readings,).
+    """Labels combined over draws and orders (see `combine_readings`). `labels` and the `showing` of
+    each are (rows,), `reading_of_showing`, `is_labelled` and the ties `is_tied` (showings,), `code`
+    and `orders_differ` (readings,).
     """
 
+    labels: Codes
     showing: Codes
     reading_of_showing: Codes
+    is_labelled: Mask
     is_tied: Mask
     code: Codes
     orders_differ: Mask
 
-    def mean(self, values: Array) -> Array:
-        """Return the mean (readings, k) of values (rows, k), of both orders with equal weight."""
-        by_showing = _group_mean(values, self.showing, len(self.reading_of_showing))
-        return _group_mean(by_showing, self.reading_of_showing, len(self.code))
+    def mean(self, values: Array, columns: Sequence[Sequence[int]]) -> Array:
+        """Return the mean (readings, k) of probabilities `values` (rows, k) of these categories, of
+        both orders with equal weight. A label without probabilities is certain among draws that
+        have some; an order of such labels alone leaves its reading to the labels, with NaN.
+        """
+        n_showings, has_values = len(self.reading_of_showing), ~np.isnan(values).any(axis=1)
+        has_some = np.bincount(self.showing[has_values], minlength=n_showings) > 0
+        is_certain = ~has_values & (self.labels >= 0) & has_some[self.showing]
+        if is_certain.any():
+            labels = self.labels[is_certain]
+            values[is_certain] = np.column_stack([np.isin(labels, codes) for codes in columns])
+        by_showing = _group_mean(values, self.showing, n_showings)
+        means = _group_mean(by_showing, self.reading_of_showing, len(self.code))
+        means[self.reading_of_showing[self.is_labelled & ~has_some]] = np.nan
+        return means
 
 
 def _combined_labels(labels: Codes, reading: Codes, order: Codes, scale: Scale) -> _CombinedLabels:
@@ -256,9 +271,9 @@ def _combined_labels(labels: Codes, reading: Codes, order: Codes, scale: Scale) 
     np.minimum.at(lowest, reading_of_showing[labelled], label[labelled])
     np.maximum.at(highest, reading_of_showing[labelled], label[labelled])
     lowest = np.where(highest < 0, -1, lowest)  # no label
-    orders_differ = lowest != highest
-    code = np.where(orders_differ, -1, lowest)  # orders with different labels give no label
-    return _CombinedLabels(showing, reading_of_showing, is_tied, code, orders_differ)
+    differ = lowest != highest
+    code = np.where(differ, -1, lowest)  # orders with different labels give no label
+    return _CombinedLabels(labels, showing, reading_of_showing, labelled, is_tied, code, differ)
 
 
 def _unscored_reasons(
@@ -653,9 +668,7 @@ def reduce_ratings(
     from scipy.sparse import csr_array, eye_array
 
     if scale.is_number:
-        raise InputError(
-            "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
-        )
+        raise InputError("numbers hardly repeat, which an engine needs; leave --engine out")
     readings = combine_readings(ratings, scale, source)
     position = {name: column for column, name in enumerate(raters)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]

@@ -35,17 +35,14 @@ def category_values(categories: Categories, level: Level = "ordinal") -> tuple[f
     except ValueError:
         if level == "interval":
             names = ", ".join(map(str, categories))
-            raise InputError(
-                f"the interval level needs categories that are numbers, not {names}"
-            ) from None
+            raise InputError(f"the level interval needs numbers, not {names}") from None
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 
 @dataclass(frozen=True)
 class Tuning:
     """Basis of a tuned threshold: the threshold with the best `objective` in the labels of these
-    `clusters` (ids), against the `reference` ("humans", or the name of a rater). It replaces the
-    threshold `instead_of`.
+    `clusters` (ids), against the `reference` ("humans", or a rater), in place of `instead_of`.
     """
 
     clusters: frozenset[str]

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 
@@ -36,8 +35,7 @@ from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
 
 HELD_OUT, UNTUNED = "held_out", "untuned"
 """Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
-TUNED_FOR = "kappa"
-"""Objective of the tuned thresholds that verdicts are based on."""
+TUNED_FOR = "kappa"  # objective of the tuned thresholds that verdicts are based on
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class GraderView:
     coded: Coded
     grader: int  # its column in `coded`
     at: str = ""  # "" for labels as they are, else `HELD_OUT` or `UNTUNED`
-    shares_level: bool = True  # False if another view has its part of the error rate
+    shares_level: bool = True  # it takes a part of the error rate (see `grader_views`)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -62,16 +60,22 @@ class GraderView:
 
 
 def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
-    """Yield the views of every grader's labels that verdicts use, by what the grader gives:
+    """Yield the views of every grader's labels that verdicts use:
 
-    - categories, or the rubric has no binary label: the categories;
-    - only probabilities: binary labels at its threshold; if that was tuned, also `UNTUNED`;
-    - probabilities that can be tuned, with or without categories: also `HELD_OUT`.
+    `at`        labels                                  of a grader with
+    ""          categories                              categories, or a rubric without binary label
+    ""          binary, at its threshold                only probabilities
+    `UNTUNED`   binary, at the threshold before tuning  only probabilities, and a tuned threshold
+    `HELD_OUT`  binary, at held-out thresholds          probabilities that can be tuned
+
+    Each takes a part of the error rate, but one: with a tuned threshold, binary labels at "" are at
+    held-out thresholds already. `HELD_OUT` repeats these labels, and takes their part. `UNTUNED`
+    keeps the part that it had before tuning: a comparison that was made still counts as one.
     """
     binary = labels.on_binary() if labels.has_binary else None
     categories = labels.on_categories()
     tunable = tuning.probability_graders(labels) if binary is not None else []
-    majority = tuning.human_majority(labels).verdicts
+    majority = tuning.human_majority(labels).verdicts  # the *verdicts* of `tuning`: binary labels
     for grader in labels.models:
         name = labels.raters[grader]
         is_tuned = name in labels.scale.tunings
@@ -80,9 +84,6 @@ def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
         elif not is_tuned:
             yield GraderView(binary, grader)
         else:
-            # `binary` has these labels at held-out thresholds already (`with_held_out_thresholds`).
-            # `HELD_OUT` below repeats them, and takes their part of the error rate. `UNTUNED` keeps
-            # the part that it had before tuning: a comparison that was made still counts as one.
             yield GraderView(binary, grader, shares_level=False)
             has_probability = ~np.isnan(labels.positive[:, grader])
             untuned = labels.scale.untuned_threshold_for(name)
@@ -105,9 +106,8 @@ def with_missing_as_wrong(
     labels: LabelMatrix, view: GraderView, cluster_weights: Numbers
 ) -> GraderView | None:
     """Return the view with every missing label of the grader replaced by the label furthest from
-    the annotators' labels of that unit; None where no label is missing. The view takes no part of
-    the error rate: it is the worst case of a comparison that is made anyway. `cluster_weights` have
-    the shape (clusters,).
+    the annotators' labels of that unit; None where no label is missing. It takes no part of the
+    error rate: it is the worst case of a comparison made anyway. `cluster_weights` are (clusters,).
     """
     coded, grader = view.coded, view.grader
     people = list(coded.humans_not_copied(grader))
@@ -141,8 +141,7 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
     return np.asarray(candidates[np.lexsort((-from_all_units, from_unit))[:, -1]])
 
 
-_MIN_SPREAD = 1e-9
-"""Standard deviations below this are rounding errors."""
+_MIN_SPREAD = 1e-9  # standard deviations below this are rounding errors
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class Support:
     size, the summed distance of labels, both raters' counts of q labels (`bounds.table_sums`)."""
     weights: Array  # of the points, (points,)
     distance: Array  # of two labels, (q, q)
-    left_out_by: Codes  # jackknife row, from 0, that leaves out each observed point, (observed,)
+    row_without: Codes  # jackknife row, from 0, that leaves out each observed point, (observed,)
     n_graders: int  # 2: the tables of the first come first, and kappa is theirs minus the second's
 
     @classmethod
@@ -176,7 +175,7 @@ class Support:
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]
         observed = np.concatenate(graders_sums, axis=1)
-        left_out_by = np.flatnonzero(observed.any(axis=(1, 2)))  # points without labels are none
+        row_without = np.flatnonzero(observed.any(axis=(1, 2)))  # points without labels are none
         unobserved = []
         step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
         counts = label_counts(coded, overlap.raters)
@@ -186,17 +185,17 @@ class Support:
                 sums[changed] = table_sums(np.where(codes >= 0, label, -1))
                 # In a point that is a group, only one of its clusters changes.
                 change = (np.concatenate(sums, axis=1) - observed) / clusters_per_point
-                unobserved.append((observed + change)[left_out_by])
-        n_observed, n_unobserved = len(left_out_by), len(left_out_by) * len(unobserved)
+                unobserved.append((observed + change)[row_without])
+        n_observed, n_unobserved = len(row_without), len(row_without) * len(unobserved)
         # Column 0 is a table's size. Units, and so clusters, count once for each grader.
         n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
         units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
-        # With m units in a cluster, all unobserved points together weigh half a cluster (`PSEUDO`)
-        # divided by sqrt(m): the geometric mean of half a cluster and of half a unit, 1/m of that.
+        # With m units in a cluster, half a cluster weighs `PSEUDO`, half a unit `PSEUDO` / m. All
+        # unobserved points together weigh the geometric mean of these, `PSEUDO` / sqrt(m).
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
-        points = np.concatenate([observed[left_out_by], *unobserved])
-        return cls(points, weights, measurement_of(coded).distances, left_out_by, len(graders))
+        points = np.concatenate([observed[row_without], *unobserved])
+        return cls(points, weights, measurement_of(coded).distances, row_without, len(graders))
 
     def score_bounds(
         self, values: Array, effective: float, subtracted: Array | None = None
@@ -205,10 +204,11 @@ class Support:
         minus `subtracted` (rows,), such as people's kappa, which the grader's labels cannot change.
         `effective` is the effective number of clusters.
         """
-        n_observed, n_points = len(self.left_out_by), len(self.weights)
-        rows = np.concatenate([[0], 1 + self.left_out_by])  # row 0 has all data
-        # `Kappas` needs a mean over points: each point's value is the estimate plus its influence.
-        # With another label of the grader a point has the same value: values repeat, as points do.
+        n_observed, n_points = len(self.row_without), len(self.weights)
+        rows = np.concatenate([[0], 1 + self.row_without])  # row 0 has all data
+        # `Kappas` adds the weighted mean of `linear`, a value of each point: here the estimate of
+        # `subtracted` plus the point's influence on it, negated. Other labels of the grader change
+        # neither, so that points with such labels repeat the values of the observed points.
         linear = np.zeros(n_points)
         if subtracted is not None and n_observed:
             by_point = subtracted[0] + bounds.influence(subtracted[rows])
@@ -259,7 +259,7 @@ class ScoreBounds:
         return Interval(estimate, estimate - below, estimate + above)
 
     def negated(self) -> ScoreBounds:
-        """Return the bounds of the negative statistic, whose lower bound is the upper one here."""
+        """Return the bounds of the negative statistic: lower bounds then test from above, too."""
         statistic, estimate = self.statistic, self.sample.estimate
         negative = replace(statistic, sign=-statistic.sign, linear=-statistic.linear)
         return ScoreBounds(negative, replace(self.sample, estimate=-estimate))
@@ -301,7 +301,8 @@ class Comparison:
 
     With grader-human kappa k, human-human kappa K and a margin that is the share s of K, the
     *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too. It is the
-    difference k - K if the margin is a fixed number (s = 0).
+    difference k - K if the margin is a fixed number (s = 0). Tests of the difference use it:
+    `tested_influence` and `tested_bounds` are those of the tested quantity.
     """
 
     view: GraderView
@@ -309,10 +310,10 @@ class Comparison:
     units: Mask  # (units,), the units compared
     sample: ClusterCounts  # clusters: all, effective, and with a minority label
     difference: float  # k - K
-    difference_influence: Array  # of the tested quantity
+    tested_influence: Array  # of the tested quantity
     margin: float  # how far the difference may lie below 0
     margin_share: float  # s; 0 for a fixed margin
-    difference_bounds: ScoreBounds  # of the tested quantity
+    tested_bounds: ScoreBounds  # of the tested quantity
     kappas: Array  # k, (rows,)
     best_baseline_kappa: float
     baseline_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
@@ -332,14 +333,14 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity if k - K is -`margin`: 0 if that is s K, else -`margin`."""
-        tested_quantity = float(self.difference_bounds.sample.estimate)
-        return tested_quantity - self.difference - self.margin  # the first two differ by s K, or 0
+        """Value of the tested quantity, k - K + s K, if k - K is -`margin`: s K - `margin`."""
+        tested_quantity = float(self.tested_bounds.sample.estimate)
+        return tested_quantity - self.difference - self.margin  # the first two differ by s K
 
     @cached_property
     def chance_within(self) -> float:
         """Approximate probability that the grader is within the margin."""
-        return self.difference_bounds.chance_above(self.null)
+        return self.tested_bounds.chance_above(self.null)
 
 
 @dataclass(frozen=True)
@@ -384,9 +385,10 @@ class Comparator:
         label_totals = unit_weights @ counts_by_label
         label_shares = label_totals / max(label_totals.sum(), 1.0)
         has_two = units & (counts_by_label.sum(axis=1) > 1)
-        # Verdicts bound people's kappa by the number of clusters in which they differ, as if every
-        # difference were as large. On an ordered scale that is wrong: all clusters then count as
-        # differing, which makes that bound void.
+        # From the number of clusters in which people differ, `evidence._people_kappa` derives a
+        # least value of their kappa, as if all differences were equally large. On an ordered scale
+        # they are not: all clusters then count as differing, which makes that value so low (that of
+        # no agreement) that it has no effect.
         differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
         n_differ = jackknife.count(coded.clusters, differs)[1]
         n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
@@ -404,10 +406,10 @@ class Comparator:
             view=view, counts=counts, units=units,
             sample=ClusterCounts(counts[1], effective, minority),
             difference=float(kappas[0]) - people_kappa,
-            difference_influence=bounds.influence(tested_quantity),
+            tested_influence=bounds.influence(tested_quantity),
             margin=margin_share * people_kappa if margin_share else self.margin,
             margin_share=margin_share,
-            difference_bounds=support.score_bounds(tested_quantity, effective, subtracted),
+            tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
             kappas=kappas, best_baseline_kappa=best_baseline_kappa,
             baseline_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
@@ -436,17 +438,10 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
     cluster_weights = jackknife.mass.astype(float)  # frequencies times sampling weights
     with_grader, among = total_sums(overlap, codes, cluster_weights)
     distance, differences = measurement_of(overlap.coded).distances, []
-    # `with_grader` has the table of each person in `overlap.individual`, `among` those of each pair
-    # of them. If some people share a table, it comes last in `with_grader`; in `among` follow the
-    # tables of each person with these people, and last that of these people alone.
-    pairs = list(combinations(range(len(overlap.individual)), 2))
-    n_shared = len(among) - len(pairs)
-    for person in range(len(overlap.individual)):
-        stays_with_grader = np.arange(len(with_grader)) != person
-        pair_stays = np.array([person not in pair for pair in pairs], dtype=bool)
-        stays_among = np.concatenate([pair_stays, np.arange(n_shared) != person])
-        sums = with_grader[stays_with_grader], among[stays_among]
-        differences.append(_difference(*sums, distance))
+    for person in overlap.individual:
+        stay_with_grader, stay_among = overlap.tables_without(person)
+        sums = with_grader[stay_with_grader], among[stay_among]
+        differences.append(_kappa_minus_peoples(*sums, distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
     for rater in overlap.pooled:
         units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
@@ -454,14 +449,14 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         before = total_sums(part, codes[units], unit_weights[units])
         after = total_sums(part.without(rater), codes[units], unit_weights[units])
         sums = with_grader + after[0] - before[0], among + after[1] - before[1]
-        differences.append(_difference(*sums, distance))
+        differences.append(_kappa_minus_peoples(*sums, distance))
     defined = np.array([difference for difference in differences if math.isfinite(difference)])
     n = len(defined)
     return (n - 1) / n * float(((defined - defined.mean()) ** 2).sum()) if n > 2 else math.nan
 
 
-def _difference(with_grader: Array, among: Array, distance: Array) -> float:
-    """Return the mean kappa of tables with the grader minus that among people, (tables, 2 + 2q)."""
+def _kappa_minus_peoples(with_grader: Array, among: Array, distance: Array) -> float:
+    """Return mean kappa of tables with the grader minus that of people's, each (tables, 2 + 2q)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no person left to compare: undefined
         kappa, people_kappa = (bounds.kappas_of(sums, distance)[0] for sums in (with_grader, among))
@@ -470,9 +465,8 @@ def _difference(with_grader: Array, among: Array, distance: Array) -> float:
 
 def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, label: int) -> float:
     """Return the effective number of clusters in which a person gave another label than the most
-    frequent one (the code `label`), as a mean over people. People who share a table count as one
-    person, who gives such a label to the units where most of them do. `sizes` (clusters,) are the
-    clusters' weights.
+    frequent one (the code `label`), as a mean over people. Those who share a table count as one
+    person, who gives such a label where most of them do. `sizes` (clusters,) are cluster weights.
     """
     coded = overlap.coded
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)

@@ -435,7 +435,7 @@ def add_deciding_rows(
     if not comparisons:
         return
 
-    influences = [c.difference_influence for c in comparisons if c.view.shares_level]
+    influences = [c.tested_influence for c in comparisons if c.view.shares_level]
     level = shared_level(influences, len(comparisons), rule, look, error)
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
@@ -479,10 +479,10 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
         bounds, key = interval.as_deciding(replace(level, **limits)), comparison.view.row_key
         return rows.added(statistic, bounds, comparison.counts, **key, note=note)
 
-    difference = comparison.difference_bounds.interval_or_remark(comparison.difference, alpha)
+    difference = comparison.tested_bounds.interval_or_remark(comparison.difference, alpha)
     at_margin: dict[str, Any] = {"margin": margin, "margin_share": comparison.margin_share}
     like_these = _over_people(comparison, difference, alpha)
-    variance = comparison.people_variance + standard_error(comparison.difference_influence) ** 2
+    variance = comparison.people_variance + standard_error(comparison.tested_influence) ** 2
     from_people = comparison.people_variance / variance if variance > 0 else 0.0
     people: dict[str, Any] = {"people": comparison.n_people, "from_people": from_people}
     people["bar"] = -margin  # a `margin` would repeat its remark in the note of this row
@@ -513,7 +513,7 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
     alpha = level_for_power(level.next_alpha)  # average studies clear it if 80% clear `next_alpha`
-    growth = comparison.difference_bounds.growth(comparison.null, alpha)
+    growth = comparison.tested_bounds.growth(comparison.null, alpha)
     return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 
@@ -522,7 +522,7 @@ def _add_worst_case(
 ) -> ResultRow:
     """Add the row of a comparison with missing labels as wrong, for the people in `rule.scope`."""
     at_margin = replace(level, margin=worst_case.margin, margin_share=worst_case.margin_share)
-    difference = worst_case.difference_bounds.interval_or_remark(worst_case.difference, level.alpha)
+    difference = worst_case.tested_bounds.interval_or_remark(worst_case.difference, level.alpha)
     if rule.scope == "like_these":
         difference = _over_people(worst_case, difference, level.alpha) or difference
     key = worst_case.view.row_key
@@ -615,7 +615,7 @@ def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int)
         return Interval.undefined("too_few_labels")
     sample, at_margin = comparison.sample, Deciding(margin=comparison.margin)
     if alpha and sample.minority >= min_minority and sample.effective >= MIN_CLUSTERS:
-        bounds = comparison.difference_bounds.interval(comparison.difference, alpha)
+        bounds = comparison.tested_bounds.interval(comparison.difference, alpha)
     else:
         bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
     return bounds.as_deciding(at_margin)

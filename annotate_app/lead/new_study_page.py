@@ -1,9 +1,17 @@
-"""A new study from uploaded files: first a preview, then the study itself."""
+"""A new study from uploaded files: first a preview, then the study itself.
+
+After a new input or click, Streamlit may end the present run of the page at most of its calls. So
+the button *Create the study* only adds a request to the session's state. The next run draws the
+form, and thus knows all fields; then `_carry_out` removes the request, and makes the study without
+a call that may end the run. At its end, a run removes requests that it could not carry out, as when
+a field is wrong. A preview stores nothing and needs no request.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -48,30 +56,29 @@ _FIELDS = parts.WORDS["fields"]
 _ANSWERS, _ORDERS = parts.WORDS["answers"], parts.WORDS["orders_of_answers"]
 _QUESTION, _LIBRARY, _FILE = "A question", "Library rubric", "Rubric file"
 _MADE = "new_study_made"  # name of the act whose outcome is shown (see `acts`)
-_REQUESTS = "new_study_requests"
-"""Key of the requests to create a study. The button only adds one; the next run of the page, which
-knows all fields, carries it out. A new input or click may end a run at any call of Streamlit's, so
-`_carry_out` clears the requests first; `show_new_study` clears those that could not be met."""
-_READ_FILES, _UPLOAD = "new_study_files", "new_study_upload"  # keys in the session's state
+# Keys in the session's state: requests to create a study, files as read, and the file of items.
+_REQUESTS, _READ_FILES, _UPLOAD = "new_study_requests", "new_study_files", "new_study_upload"
+_Request = Literal["preview", "create"]
+_Creation = tuple[Callable[..., StudyPreview], tuple[object, ...]]
+"""A function and its arguments: `function(folder, *arguments)` makes the study in a folder."""
 
 
 class _Form(NamedTuple):
-    """What is filled in: what a study `needs`, by name, empty if missing; and `make(carry_out)`,
-    which reads the files and calls `carry_out(create, *arguments)` (see `_carry_out`).
-    """
+    """A form as it is filled in."""
 
-    needs: dict[str, object]
-    make: Callable[[Callable[..., None]], None]
+    needs: dict[str, object]  # what a study needs, by name; empty if missing
+    read: Callable[[], AbstractContextManager[_Creation]]  # a context with the uploads as files
 
 
 def show_new_study(study: Study) -> None:
     """Draw the form of a new study of items, of comparisons or of paired prompts."""
     who = require(study, "lead")
     st.text(written("lead.new_study"))
-    form, bar = st.container(), st.container(key="in-view")
-    with bar.container(key="offer"):  # what the buttons do is shown above them
+    # From the top: the fields; what the buttons did (a preview, an error, the new study); buttons.
+    fields, bar = st.container(), st.container(key="in-view")
+    with bar.container(key="offer"):
         try:
-            with form:
+            with fields:
                 name = st.text_input("Name of the study, and of its folder", autocomplete="off")
                 if _has_address():
                     st.text(written("several.name_is_read"))
@@ -79,44 +86,46 @@ def show_new_study(study: Study) -> None:
                 explained = list(parts.WORDS["kinds_explained"].values())
                 kind = st.radio(label, _KINDS, format_func=title_of, captions=explained)
                 st.header("Items", anchor=False)
-                ask = _ask_for_pairs if kind == "pairs" else _ask_for_items
-                filled = ask(study, who, kind)
+                pairs, compared = kind == "pairs", kind == "compared"
+                form = _ask_for_pairs(study) if pairs else _ask_for_items(study, who, compared)
             with bar, st.container(horizontal=True, vertical_alignment="center"):
-                request = _ask_for_request({"a name": name, **filled.needs})
+                request = _ask_for_request({"a name": name, **form.needs})
             if request:
-                filled.make(partial(_carry_out, study, who, request, name))
+                carry_out = partial(_carry_out, study, who, request, name)
+                with form.read() as creation:
+                    carry_out(creation)
         except InputError as error:
             _complain(str(error))
         show_outcome(_MADE)
-    st.session_state.get(_REQUESTS, []).clear()  # a later run must not create this study
+    st.session_state.get(_REQUESTS, []).clear()  # those not carried out
 
 
-def _ask_for_items(study: Study, who: Visitor, kind: str) -> _Form:
-    """Draw the form of a study of items, or of pairs of answers that are compared."""
-    compared, size = kind == "compared", parts.MOST_MB
+def _ask_for_items(study: Study, who: Visitor, compared: bool) -> _Form:
+    """Draw the form of a study of items; `compared`: each has two answers, to be compared."""
     label = "A table (one row per item, its texts in columns), or another tool's export"
-    upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=size)
-    columns, stratify = ItemOptions(), list[str]()
+    upload = st.file_uploader(label, parts.OF_TOOLS, key=_UPLOAD, max_upload_size=parts.MOST_MB)
+    options, stratify = ItemOptions(), list[str]()
     if upload is not None:
-        columns, stratify = _ask_for_columns(upload, compared, who)
+        options, stratify = _ask_for_columns(upload, compared, who)
     st.header("Question", anchor=False)
     key, ways = f"asked-{compared}", (_QUESTION, _LIBRARY, _FILE)
     way = st.segmented_control("What annotators answer", ways, default=_QUESTION, key=key)
-    options, rubric_file = _ask_for_rubric(study, columns, way or _QUESTION, compared)
-    numbers = _ask_for_numbers("Items to label", sample=None)
+    options, rubric_file = _ask_for_rubric(study, options, way or _QUESTION, compared)
+    sampling = _ask_for_sampling("Items to label", sample=None)
 
-    def make(carry_out: Callable[..., None]) -> None:
+    @contextmanager
+    def read_files() -> Iterator[_Creation]:
         with (
             parts.uploaded_files(parts.OF_TOOLS, items=upload) as files,
             parts.uploaded_files(["toml"], rubric=rubric_file) as rubrics,
             st.spinner("Reading the file"),
         ):
             names = [*options.rubric, *(str(path) for path in rubrics.values() if path)]
-            values = vars(options) | numbers | {"rubric": names, "stratify": stratify}
-            carry_out(create_items, files["items"], LabelOptions(**values))
+            values = vars(options) | sampling | {"rubric": names, "stratify": stratify}
+            yield create_items, (files["items"], LabelOptions(**values))
 
     question = options.question or options.rubric or rubric_file
-    return _Form({"a file of items": upload, "a question": question}, make)
+    return _Form({"a file of items": upload, "a question": question}, read_files)
 
 
 def _ask_for_columns(
@@ -129,13 +138,15 @@ def _ask_for_columns(
     if upload.name.lower().endswith(".xlsx"):
         sheet = st.text_input(_FIELDS["sheet"], autocomplete="off").strip()
     fields = st.container()
-    # Some question ("-") about one response, without which two columns could be read as answers to
-    # compare. `by_name` goes by the columns' names alone: the fields offer its columns, and it is
-    # shown if the roles entered cannot be read.
-    question: Any = {} if compared else {"question": "-", "options": ("yes", "no")}
+    # The file is read twice: by the names of its columns alone, to fill the fields, then with what
+    # is entered in them, to show the roles. Unless answers are compared, both times with a question
+    # on one answer ("-" stands for it): without any, two columns could be read as two answers.
+    plain_options = ItemOptions(sheet=sheet)
+    if not compared:
+        plain_options = replace(plain_options, question="-", options=("yes", "no"))
+    by_names = _read_once(upload, plain_options, who)
+    names = [name for name, _ in by_names.columns]
     key, as_named = f"{upload.file_id}-{compared}-{sheet}", "As the names say"
-    by_name = _read_once(upload, ItemOptions(sheet=sheet, **question), f"{key}-{question}", who)
-    names = [name for name, _ in by_name.columns]
 
     def choose(field: str, placeholder: str, default: Sequence[str] = (), most: int = 0) -> Any:
         name, limit = f"{field}-{key}-{default}", most or None
@@ -144,8 +155,8 @@ def _ask_for_columns(
         )
 
     title = "Columns, where their names do not say what they are"
-    with fields, st.expander(title, expanded=bool(by_name.fault)):
-        show = choose("show", "Choose the columns", by_name.show)
+    with fields, st.expander(title, expanded=bool(by_names.fault)):
+        show = choose("show", "Choose the columns", by_names.show)
         subject = choose("subject", as_named, most=2 if compared else 1)
         title_by_name = dict(zip(names, names, strict=True))  # columns are shown by their names
         cluster = parts.choose_any(_FIELDS["cluster"], title_by_name, as_named, f"cluster-{key}")
@@ -157,28 +168,31 @@ def _ask_for_columns(
         stratify = choose("stratify", "None")
 
     entered = ItemOptions(
-        show=show if show != list(by_name.show) else (), subject=subject, cluster=cluster or "",
+        show=show if show != list(by_names.show) else (), subject=subject, cluster=cluster or "",
         judge=judge or "", missing=tuple(parts.split_list(missing)), sheet=sheet,
         each_turn=each_turn,
     )  # fmt: skip
-    as_entered = replace(entered, **question, each_turn=False)  # turns change no column's role
+    roles_entered = replace(  # turns change no column's role
+        entered, question=plain_options.question, options=plain_options.options, each_turn=False
+    )
     try:
-        file = _read_once(upload, as_entered, f"{key}-{as_entered}", who)
+        as_entered = _read_once(upload, roles_entered, who)
     except InputError as error:  # there are no labels of that judge
-        file = replace(by_name, fault=str(error))
-    rows = [(name, text, _role_of(name, file)) for name, text in file.columns]
+        as_entered = replace(by_names, fault=str(error))
+    rows = [(name, text, _role_of(name, as_entered)) for name, text in as_entered.columns]
     titles = {"column": "Column", "text": "First row", "role": "Role"}
     parts.show_table(pd.DataFrame(rows, columns=list(titles)), "Role of each column", titles)
-    for note in file.notes:
+    for note in as_entered.notes:
         st.text(_in_page(note))
-    if file.fault:
-        _complain(file.fault)
+    if as_entered.fault:
+        _complain(as_entered.fault)
     return entered, stratify
 
 
-def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visitor) -> ItemFile:
-    """Return the contents of the file, read once and kept with the last three others."""
+def _read_once(upload: UploadedFile, options: ItemOptions, who: Visitor) -> ItemFile:
+    """Return the columns of the file, read once and kept with the last three others."""
     by_key: dict[str, ItemFile] = st.session_state.setdefault(_READ_FILES, {})
+    key = f"{upload.file_id}-{options}"
     if key not in by_key:
         uploaded = parts.uploaded_files(parts.OF_TOOLS, items=upload)
         with uploaded as files, st.spinner("Reading the file"):
@@ -186,14 +200,6 @@ def _read_once(upload: UploadedFile, options: ItemOptions, key: str, who: Visito
         by_key = {**dict(list(by_key.items())[-3:]), key: contents}
         st.session_state[_READ_FILES] = by_key
     return by_key[key]
-
-
-def _run_guarded(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
-    """Run a function in a separate process, within limits and one at a time for each lead: a file
-    that harms its reader does not affect the annotators.
-    """
-    with one_at_a_time(who.name):
-        return run_apart(function, *arguments, is_limited=True)
 
 
 def _role_of(column: str, file: ItemFile) -> str:
@@ -204,39 +210,63 @@ def _role_of(column: str, file: ItemFile) -> str:
 
 
 def _ask_for_rubric(
-    study: Study, columns: ItemOptions, way: str, compared: bool
+    study: Study, options: ItemOptions, way: str, compared: bool
 ) -> tuple[ItemOptions, UploadedFile | None]:
-    """Draw the fields of the question; return `columns` with what is entered, and the upload."""
+    """Draw the fields of the question; return the options with what is entered, and the upload."""
     if way == _FILE:
-        return columns, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
+        return options, st.file_uploader(_FIELDS["rubric-file"], ["toml"], max_upload_size=1)
     if way == _LIBRARY:
         unit = "comparison" if compared else "response"
         folder = study.folder / RUBRICS_FOLDER
         file_by_name = {name: str(folder / f"{name}.toml") for name in study.rubrics}
         by_name = {name: load_rubric(name) for name in named_rubrics()} | study.rubrics
         names = [name for name, rubric in by_name.items() if rubric.unit == unit]
-        rubrics = _choose_rubrics(names, by_name)
-        return replace(columns, rubric=[file_by_name.get(name, name) for name in rubrics]), None
+        rubrics = [file_by_name.get(name, name) for name in _choose_rubrics(names, by_name)]
+        return replace(options, rubric=rubrics), None
     question = st.text_input(_FIELDS["question"], autocomplete="off").strip()
-    asked = replace(columns, question=question)
+    options = replace(options, question=question)
     if compared:
         steps = st.selectbox(_FIELDS["steps"], [2, 3, 5], index=1)
-        return replace(asked, steps=steps if question else None), None
+        return replace(options, steps=steps if question else None), None
     label, named = "Annotators choose", _ANSWERS.__getitem__
     kind = st.segmented_control(label, _ANSWERS, default="options", format_func=named, key="way")
     if kind == "scale":
         scale = st.text_input(_FIELDS["scale"], autocomplete="off", placeholder="1-5").strip()
-        return replace(asked, scale=scale), None
+        return replace(options, scale=scale), None
     example = "yes: Every statement is supported\nno: At least one is not"
     answers = st.text_area(_FIELDS["options"], height=130, placeholder=example)
     lines = [line.partition(":") for line in parts.split_list(answers, "\n")]
-    options = [name.strip() for name, _, _ in lines]
+    names = [name.strip() for name, _, _ in lines]
     described = {name.strip(): text.strip() for name, _, text in lines if text.strip()}
-    asked = replace(asked, options=options, descriptions=described, several=kind == "several")
+    options = replace(options, options=names, descriptions=described, several=kind == "several")
     level: Any = ""
-    if not asked.several:
+    if not options.several:
         level = st.selectbox(_FIELDS["level"], _ORDERS, format_func=_ORDERS.__getitem__)
-    return replace(asked, level=level or None), None
+    return replace(options, level=level or None), None
+
+
+def _ask_for_pairs(study: Study) -> _Form:
+    """Draw the form of a study of paired prompts."""
+    by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
+    pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
+    label, size = "Responses, if there are any yet", parts.MOST_MB
+    responses = st.file_uploader(label, parts.TABLES, max_upload_size=size)
+    st.header("Question", anchor=False)
+    rubrics = _choose_rubrics(by_name, by_name)
+    sampling = _ask_for_sampling("Pairs to label", sample=USUAL_SAMPLE)
+
+    @contextmanager
+    def read_files() -> Iterator[_Creation]:
+        uploaded = parts.uploaded_files(pairs=pairs, responses=responses)
+        with uploaded as files, st.spinner("Reading the files"):
+            plan = StudyPlan(
+                pairs=files["pairs"], responses=files["responses"],
+                rubrics=[by_name[name] for name in rubrics], sample=sampling["sample"],
+                raters_per_unit=sampling["raters"], seed=sampling["seed"],
+            )  # fmt: skip
+            yield create_and_preview, (plan,)
+
+    return _Form({"a file of pairs": pairs, "a rubric": rubrics}, read_files)
 
 
 def _choose_rubrics(names: Iterable[str], by_name: Mapping[str, Rubric]) -> list[str]:
@@ -245,35 +275,8 @@ def _choose_rubrics(names: Iterable[str], by_name: Mapping[str, Rubric]) -> list
     return st.multiselect(label, names, format_func=title_of, placeholder="Choose at least one")
 
 
-def _complain(complaint: str) -> None:
-    """Draw an error that names the page's fields and the uploaded file."""
-    upload = st.session_state.get(_UPLOAD)
-    file = upload.name if upload else ""
-    show_complaint(_in_page(re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)))
-
-
-def _in_page(sentence: str) -> str:
-    """Return a sentence with the page's fields in place of options of the command line.
-
-    >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
-    'name what annotators read with “Columns that annotators read, in this order”'
-    """
-    example = r"(?: (?:[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d)(?!\w))?"  # " COLUMN", " a,b", " 1-5"
-    return re.sub(
-        rf"--({'|'.join(sorted(_FIELDS, key=len, reverse=True))})\b{example}",
-        lambda match: f"“{_FIELDS[match[1]]}”",
-        sentence,
-    )
-
-
-def _has_address() -> bool:
-    """Return True if a new study is served at once, under its name."""
-    site = present_site()
-    return site is not None and not site.alone
-
-
-def _ask_for_numbers(label: str, sample: int | None) -> dict[str, Any]:
-    """Draw fields of the sample size, at first `sample`, annotators per item and seed."""
+def _ask_for_sampling(label: str, sample: int | None) -> dict[str, Any]:
+    """Draw fields of the sample: its size, at first `sample`, annotators per item, and seed."""
     st.header("Sample", anchor=False)
     left, middle, right = st.columns(3)
     default_size = f"{USUAL_SAMPLE}, or all if fewer"
@@ -284,8 +287,8 @@ def _ask_for_numbers(label: str, sample: int | None) -> dict[str, Any]:
     }
 
 
-def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "preview", "create"]:
-    """Draw the buttons, which work once no need is empty; return what is requested."""
+def _ask_for_request(needs: Mapping[str, object]) -> _Request | None:
+    """Draw the buttons, which work once no need is empty; return what is requested, if anything."""
     requests: list[str] = st.session_state.setdefault(_REQUESTS, [])
     add_request = partial(requests.append, "create")
     missing = ", ".join(need for need, value in needs.items() if not value)
@@ -294,21 +297,16 @@ def _ask_for_request(needs: Mapping[str, object]) -> Literal["", "preview", "cre
     wants_preview = st.button("Preview", disabled=is_off)
     if missing:
         st.text(written("lead.new_needs", missing=missing))
-    return "create" if requests else "preview" if wants_preview else ""
+    return "create" if requests else "preview" if wants_preview else None
 
 
 def _carry_out(
-    study: Study,
-    who: Visitor,
-    request: Literal["preview", "create"],
-    name: str,
-    create: Callable[..., StudyPreview],
-    *arguments: object,
+    study: Study, who: Visitor, request: _Request, name: str, creation: _Creation
 ) -> None:
-    """Draw a preview of the study, or create it, without any call of Streamlit's that may end the
-    run. `create(folder, *arguments)` makes a study, for a preview in a temporary folder. Raises
-    InputError if another study has the folder or the address.
+    """Draw a preview of the study, made in a temporary folder, or create it. Raises InputError if
+    another study has the folder or the address.
     """
+    create, arguments = creation
     if request == "preview":
         _show_preview(_run_guarded(who, preview_only, create, *arguments))
         return
@@ -343,32 +341,8 @@ def _show_created(name: str, token: str, has_account: bool, preview: StudyPrevie
     _show_preview(preview)
 
 
-def _ask_for_pairs(study: Study, _who: Visitor, _kind: str) -> _Form:
-    """Draw the form of a study of paired prompts; it is called as `_ask_for_items` is."""
-    by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
-    pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
-    label, size = "Responses, if there are any yet", parts.MOST_MB
-    responses = st.file_uploader(label, parts.TABLES, max_upload_size=size)
-    st.header("Question", anchor=False)
-    rubrics = _choose_rubrics(by_name, by_name)
-    numbers = _ask_for_numbers("Pairs to label", sample=USUAL_SAMPLE)
-
-    def make(carry_out: Callable[..., None]) -> None:
-        uploaded = parts.uploaded_files(pairs=pairs, responses=responses)
-        with uploaded as files, st.spinner("Reading the files"):
-            plan = StudyPlan(
-                pairs=files["pairs"], responses=files["responses"],
-                rubrics=[by_name[name] for name in rubrics], sample=numbers["sample"],
-                raters_per_unit=numbers["raters"], seed=numbers["seed"],
-            )  # fmt: skip
-            carry_out(create_and_preview, plan)
-
-    return _Form({"a file of pairs": pairs, "a rubric": rubrics}, make)
-
-
 def _show_preview(preview: StudyPreview) -> None:
     """Draw what annotators see first, what was read and sampled, and how much work it is."""
-    load = preview.load
     if preview.first is not None:
         rubric, values = preview.first
         people = rubric.for_people(values)
@@ -379,12 +353,44 @@ def _show_preview(preview: StudyPreview) -> None:
         st.text(_in_page(sentence))
     sizes = {"sampled": preview.sampled, "total": preview.total, "noun": preview.noun}
     st.text(written("lead.new_sampled", **sizes))
-    if not load:
+    if not preview.load:
         st.text(written("lead.new_no_responses"))
     else:
         columns = ("rubric", "units", "raters", "judgments", "hours")
-        rows = [[getattr(work, name) for name in columns] for work in load]
+        rows = [[getattr(work, name) for name in columns] for work in preview.load]
         parts.show_table(pd.DataFrame(rows, columns=columns), "Work", " ".join(columns))
         st.text(written("lead.new_hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE))
     for sentence in filter(None, (preview.display, *preview.precision, *preview.names)):
         st.text(_in_page(sentence))
+
+
+def _run_guarded(who: Visitor, function: Callable[..., Result], *arguments: object) -> Result:
+    """Run a function in a separate process, within limits and one at a time for each lead: a file
+    that harms its reader does not affect the annotators.
+    """
+    with one_at_a_time(who.name):
+        return run_apart(function, *arguments, is_limited=True)
+
+
+def _has_address() -> bool:
+    """Return True if a new study is served at once, under its name."""
+    site = present_site()
+    return site is not None and not site.alone
+
+
+def _complain(complaint: str) -> None:
+    """Draw an error that names the page's fields and the uploaded file."""
+    file = getattr(st.session_state.get(_UPLOAD), "name", "")
+    show_complaint(_in_page(re.sub(r"\bitems\.\w+", lambda match: file or match[0], complaint)))
+
+
+def _in_page(sentence: str) -> str:
+    """Return a sentence with the page's fields in place of options of the command line.
+
+    >>> _in_page("name what annotators read with --show COLUMN,COLUMN")
+    'name what annotators read with “Columns that annotators read, in this order”'
+    """
+    options = "|".join(sorted(_FIELDS, key=len, reverse=True))
+    example = r"[A-Z]\w*(?:,[A-Z]\w*)*|\w+,\w+|\d-\d"  # COLUMN or COLUMN,COLUMN; a,b; 1-5
+    pattern = rf"--({options})\b(?: (?:{example})(?!\w))?"
+    return re.sub(pattern, lambda match: f"“{_FIELDS[match[1]]}”", sentence)

@@ -105,7 +105,8 @@ def run_adjudicate(arguments: Namespace) -> None:
         if arguments.decisions:
             decisions, table = arguments.decisions, read_table(arguments.decisions)
             n_new, n_left = import_decisions(study, arguments.by, table, decisions.name)
-            say("oversight.decisions", count=n_new, name=arguments.by, left=n_left)
+            counts = {"count": n_new, "known": len(table) - n_new - n_left, "left": n_left}
+            say("oversight.decisions", name=arguments.by, **counts)
             note(study, "import", decisions.name, f"decisions of {arguments.by}: {n_new}")
         queue = queue_table(adjudication_queue(study))
         if arguments.out is not None:

@@ -10,6 +10,7 @@ settings' classes, so that names, texts and ranges have one source.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import textwrap
@@ -144,12 +145,13 @@ def path_or_address(text: str) -> Path | str:
 
 
 def split_values(text: str) -> tuple[str, ...]:
-    """Return the parts of a value that are separated by commas.
+    """Return the parts of a value that are separated by commas, as in a line of a CSV file.
 
-    >>> split_values("yes, no")
-    ('yes', 'no')
+    >>> split_values("yes, no"), split_values('"Smith, Jo",ben')
+    (('yes', 'no'), ('Smith, Jo', 'ben'))
     """
-    return tuple(value.strip() for value in text.split(",") if value.strip())
+    values = chain(*csv.reader(text.splitlines(), skipinitialspace=True))
+    return tuple(value.strip() for value in values if value.strip())
 
 
 def backup_folder(text: str) -> Path:

@@ -129,22 +129,19 @@ def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
     the lead's link, and return the secret that signs its links. Raises InputError where the study
     cannot be served, so that the error is not first seen in the browser.
     """
-    from evenhand.annotate_app.languages import offered
+    from evenhand.annotate_app.sites import check_settings
     from evenhand.study import open_study
-    from evenhand.study.access import check_signing, client_secret
+    from evenhand.study.access import client_secret
     from evenhand.study.keeping import serving_notes
     from evenhand.study.workspace import study_secret
 
     with open_study(folder) as study:
-        study.check_labelled_subjects()
-        offered(study.config.annotation)  # for its InputError, as is `client_secret`
+        check_settings(study)
         if oidc := study.config.oidc:
-            client_secret(oidc)
+            client_secret(oidc)  # for its InputError
             if urlsplit(oidc.address).path != path:
                 fields = {"address": oidc.address, "path": path or "/"}
                 raise InputError(written("several.other_address", **fields))
-        if study.config.prolific and study.config.prolific.signed_for:
-            check_signing()
         notes = study.edited_rubrics()
         note_edits(study)
         if url:

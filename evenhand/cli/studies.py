@@ -20,6 +20,7 @@ from evenhand.reporting import exporting, new_study
 from evenhand.reporting.noting import changing_settings, note, note_in
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions, sidecar_path
+from evenhand.reporting.ratings_file.labels import labels_of_rubrics
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample, keeping
 from evenhand.study.creation import StudyPlan, usual_rubrics
@@ -174,12 +175,9 @@ def _import_responses(study: Study, file: Path) -> None:
 def _import_ratings(study: Study, file: Path, options: ScaleOptions) -> None:
     """Store the ratings of a file, read with these options, and print their numbers."""
     rows, reading = rows_of_file(file, options)
-    ratings, _ = split_ratings(rows, file.name)
-    is_missing = ratings["label"].isin(options.missing)
-    ratings = with_study_names(study, ratings[~is_missing], options.normalise)
-    print_lines(reading.notes)
-    if is_missing.any():
-        say("reading.no_label", labels=f"{', '.join(options.missing)} ({int(is_missing.sum()):,})")
+    ratings, notes = labels_of_rubrics(split_ratings(rows, file.name)[0], reading, study.rubrics)
+    ratings = with_study_names(study, ratings, options.normalise)
+    print_lines([*reading.notes, *notes])
     n_new, n_known = import_ratings(study, ratings, file.name)
     note(study, "import", file.name, f"ratings: {n_new}")
     say("tables.ratings", new=n_new, raters=ratings["rater_id"].nunique(), known=n_known)

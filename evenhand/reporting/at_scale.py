@@ -31,7 +31,7 @@ from evenhand.analysis.report import ReportContext
 from evenhand.errors import InputError
 from evenhand.lazy import pa, pc
 from evenhand.reporting.ratings_file import labels
-from evenhand.reporting.ratings_file.columns import everybody_of, refuse_missing
+from evenhand.reporting.ratings_file.columns import refuse_missing, with_everybody_named
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import INCLUSION, folded, listed
@@ -252,7 +252,7 @@ def _reading(
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return instructions for reducing parts, and notes; `facts.cells` stand for the ratings."""
-    options = everybody_of(options, facts.cells["rater_id"].unique())
+    options = with_everybody_named(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
     # Raters with similar names are refused, whatever they labelled: which items is not known here.

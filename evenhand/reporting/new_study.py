@@ -1,8 +1,11 @@
 """Make a new study, for `evenhand new`, `evenhand label` and the page *New study*.
 
-`item_study` reads a file of items, with the rubrics to ask; `make_study` makes the study;
-`preview_of` is its preview, with names of models that annotators would see (`names_shown`); and
-`label_items` does all this and makes links for annotators.
+A file of items becomes a study in three steps, which `evenhand new` takes one by one: `item_study`
+reads the items, the rubrics to ask, and a judge's labels (a judge is a model whose labels are a
+column); `make_study` makes the study, also of other prompts; and `preview_of` tells its size, work
+and precision, and names of models that annotators would see. The page calls `look_at_items` first,
+and then `create_items`, or `create_and_preview` for other prompts. `evenhand label` is
+`label_items`, which also continues a study that it made, and makes links for annotators.
 """
 
 from __future__ import annotations
@@ -48,19 +51,33 @@ from evenhand.study.tables.columns import fold, folded, shortened
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import written
 
+_VERSION = r"\d(?:[\w.-]*\w)?"  # of a model: "4o", "3.5-turbo"
+_MODELS = (  # names of families of models, and of their makers
+    rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
+    r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
+    r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
+    r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
+)
+_COMMON_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
+"""Names of judges' columns that are not looked for in texts, where they are common words."""
+_NO_SUBJECT = "responses"  # the subject of items whose subject is not known
+_SHORTEST_NAME = 3  # a shorter one without a digit may be a common word, so it is not looked for
+_MOST_HUMANS = 100  # to compute precision for: more change little, and time grows with the square
+_INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
+_READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
+"""Options on reading the file: with these alone, `evenhand label` continues a present study."""
+
 
 @dataclass(frozen=True)
 class ItemStudy:
-    """The content of an items file: the items, the rubrics to ask, the ratings of a judge whose
-    labels are a column (None without one), the roles of columns as (role, columns), and notes.
-    """
+    """The content of an items file in the form of a study."""
 
     items: item_tables.Items
-    rubrics: list[Rubric]
-    judge_ratings: pd.DataFrame | None
-    roles: list[tuple[str, str]]
-    notes: Sequence[str] = ()
-    source: str = ""
+    rubrics: list[Rubric]  # to ask on the items
+    judge_ratings: pd.DataFrame | None  # None without a judge
+    roles: list[tuple[str, str]]  # each role with its columns
+    notes: Sequence[str] = ()  # sentences on how the file was read
+    source: str = ""  # the file's name
 
     def import_judge(self, study: Study) -> int:
         """Store the judge's labels as a grader's; return their number."""
@@ -94,56 +111,79 @@ def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
     """Read a file or a table of items. Files named in its cells are looked for in its folder, or in
     the working folder for a table. Raises InputError if it is invalid, or without a question.
     """
-    path, item_table, rubrics = _read_items(source, options)
-    show = options.show or item_table.show
-    answers = item_tables.answer_columns(item_table.table, path.name, show)
-    if _is_compared(item_table, answers, options, rubrics):
-        return _study_of_comparisons(path, item_table, answers, rubrics, options)
-    return _study_of_answers(path, item_table, rubrics, options)
+    rows = _read_items(source, options)
+    return _study_of_comparisons(rows) if rows.is_compared else _study_of_answers(rows)
 
 
 @dataclass(frozen=True)
 class ItemFile:
-    """A file of items that were not checked against a question: each column with its first text,
-    the columns that raters would read (`show`), the roles of columns as (role, columns), and notes.
-    `fault` is a sentence if the roles are unclear, else "".
-    """
+    """A file of items that were not checked against a question."""
 
-    columns: Sequence[tuple[str, str]]
-    show: Sequence[str]
-    roles: Sequence[tuple[str, str]]
-    notes: Sequence[str] = ()
-    fault: str = ""
+    columns: Sequence[tuple[str, str]]  # each column with its first text
+    show: Sequence[str]  # columns that raters would read
+    roles: Sequence[tuple[str, str]]  # each role with its columns
+    notes: Sequence[str] = ()  # sentences on how the file was read
+    fault: str = ""  # a sentence if the roles are unclear
 
 
 def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     """Return a file's columns and their roles. Raises InputError if it cannot be read."""
-    path, item_table, rubrics = _read_items(source, options)
-    table, name, show = item_table.table, path.name, options.show or item_table.show
+    rows = _read_items(source, options)
+    table, notes = rows.table, rows.notes
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
-    roles = {"judge": options.judge, "question": options.question}
     columns: item_tables.ItemColumns | item_tables.ComparisonColumns
     try:
-        answers = item_tables.answer_columns(table, name, show)
-        if answers and _is_compared(item_table, answers, options, rubrics):
-            compared = answers[0], answers[1]
-            roles["cluster"] = options.cluster
-            columns = item_tables.comparison_columns(
-                table, name, compared, show=options.show, subject=options.subject, **roles
-            )
+        if rows.answer_columns and rows.is_compared:
+            columns = rows.comparison_columns(options.question)
         else:
-            subject = ",".join(options.subject)
-            roles["cluster"] = options.cluster or item_table.cluster
-            columns = item_tables.item_columns(table, name, show=show, subject=subject, **roles)
+            columns = rows.item_columns(table, options.question)
     except InputError as fault:
-        return ItemFile(first_texts, list(show), [], item_table.notes, fault=str(fault))
-    return ItemFile(first_texts, list(columns.show), columns.roles(), item_table.notes)
+        return ItemFile(first_texts, list(rows.show), [], notes, fault=str(fault))
+    return ItemFile(first_texts, list(columns.show), columns.roles(), notes)
 
 
-def _read_items(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemTable, list[Rubric]]:
-    """Return the path of a file of items ("items" for a table in memory), its rows, and the rubrics
-    named in the options. Raises InputError if the options or the rows are invalid.
-    """
+@dataclass(frozen=True)
+class _ItemRows:
+    """The rows of a file of items, and what the user declared on them."""
+
+    path: Path  # "items" for a table in memory
+    table: pd.DataFrame
+    notes: Sequence[str]  # sentences on how the file was read
+    show: Sequence[str]  # columns that raters read, declared or of the file's tool; none: to infer
+    cluster: str  # column of rows that belong together, likewise
+    rubrics: list[Rubric]  # those named in the options
+    options: ItemOptions
+
+    @property
+    def answer_columns(self) -> tuple[str, ...]:
+        """The two columns of two answers in a row; none if rows have one answer."""
+        return item_tables.answer_columns(self.table, self.path.name, self.show)
+
+    @property
+    def is_compared(self) -> bool:
+        """True if two answers of a row are compared."""
+        # A question about one answer is about a column named like one, if there is such a column.
+        is_about_one = self.options.is_about_one and item_tables.unsided_answers(self.table)
+        may_compare = bool(self.answer_columns and not is_about_one)
+        return may_compare or any(rubric.unit == "comparison" for rubric in self.rubrics)
+
+    def item_columns(self, table: pd.DataFrame, question: str) -> item_tables.ItemColumns:
+        """Return the columns of items by role; `table` has the rows, or criteria made of them."""
+        subject, judge = ",".join(self.options.subject), self.options.judge
+        roles = {"subject": subject, "cluster": self.cluster, "judge": judge, "question": question}
+        return item_tables.item_columns(table, self.path.name, show=self.show, **roles)
+
+    def comparison_columns(self, question: str) -> item_tables.ComparisonColumns:
+        """Return the columns of comparisons by role."""
+        options, answers = self.options, (self.answer_columns[0], self.answer_columns[1])
+        roles = {"cluster": options.cluster, "judge": options.judge, "question": question}
+        return item_tables.comparison_columns(
+            self.table, self.path.name, answers, show=options.show, subject=options.subject, **roles
+        )
+
+
+def _read_items(source: Path | Table, options: ItemOptions) -> _ItemRows:
+    """Read the rows of items. Raises InputError if the options or the rows are invalid."""
     if options.question and options.rubric:
         raise InputError(written("items.ask"))
     if not options.question:
@@ -152,7 +192,8 @@ def _read_items(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemT
     rubrics = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
         path = source
-        may_compare = _has_comparison(rubrics) or not options.is_about_one
+        has_comparison = any(rubric.unit == "comparison" for rubric in rubrics)
+        may_compare = has_comparison or not options.is_about_one
         item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
     else:
         path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
@@ -164,41 +205,24 @@ def _read_items(source: Path | Table, options: ItemOptions) -> tuple[Path, ItemT
         frame = frame.assign(**{options.judge: labels})
     elif not options.judge:
         options.refuse(["missing"], "goes with --judge")
-    return path, replace(item_table, table=frame), rubrics
+    show, cluster = options.show or item_table.show, options.cluster or item_table.cluster
+    return _ItemRows(path, frame, item_table.notes, show, cluster, rubrics, options)
 
 
-def _has_comparison(rubrics: Sequence[Rubric]) -> bool:
-    """Return True if one of the rubrics compares two answers."""
-    return any(rubric.unit == "comparison" for rubric in rubrics)
-
-
-def _is_compared(
-    item_table: ItemTable, answers: Sequence[str], options: ItemOptions, rubrics: Sequence[Rubric]
-) -> bool:
-    """Return True if two answers of a row (columns `answers`) are compared. They are not if the
-    table has a column for one answer too and the question is about one (`options.is_about_one`).
-    """
-    is_one_asked = options.is_about_one and bool(item_tables.unsided_answers(item_table.table))
-    return _has_comparison(rubrics) or (bool(answers) and not is_one_asked)
-
-
-def _study_of_answers(
-    path: Path, item_table: ItemTable, named_rubrics: list[Rubric], options: ItemOptions
-) -> ItemStudy:
+def _study_of_answers(rows: _ItemRows) -> ItemStudy:
     """Return the items, and the rubrics on them, of a file with one answer in a row."""
+    name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
-    name, show = path.name, options.show or item_table.show
-    frame = with_criteria(item_table.table, name, rated=False)
-    subject, cluster = ",".join(options.subject), options.cluster or item_table.cluster
-    roles = {"subject": subject, "cluster": cluster, "judge": options.judge}
-    roles["question"] = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
-    columns = item_tables.item_columns(frame, name, show=show, **roles)
-    notes = [*item_table.notes, *_hidden_note(columns.show, columns.hidden, options)]
+    frame = with_criteria(rows.table, name, rated=False)
+    # Raters read the columns that a question names.
+    question = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
+    columns = rows.item_columns(frame, question)
+    notes = [*rows.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = item_tables.each_turn(frame, columns, name)
-    items = item_tables.make_items(frame, columns, name, path.parent, named_rubrics)
+    items = item_tables.make_items(frame, columns, name, rows.path.parent, named_rubrics)
     if named_rubrics:
         variables = {variable for rubric in named_rubrics for variable in rubric.variables}
         blocks = zip(columns.show, items.blocks, strict=True)
@@ -226,34 +250,20 @@ def _study_of_answers(
     return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
-def _study_of_comparisons(
-    path: Path,
-    item_table: ItemTable,
-    answers: Sequence[str],
-    named_rubrics: list[Rubric],
-    options: ItemOptions,
-) -> ItemStudy:
-    """Return the items, and rubrics on them, of a file with two answers in a row (`answers`)."""
-    name, frame = path.name, item_table.table
+def _study_of_comparisons(rows: _ItemRows) -> ItemStudy:
+    """Return the items, and the rubrics on them, of a file with two answers in a row."""
+    name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
     single_options = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(single_options, "goes with one answer in a row; --steps with two")
-    if not answers:
+    if not rows.answer_columns:
         raise InputError(
             f"{name}: comparisons need two answers in a row, in columns called response_a and "
             "response_b; these rows have one"
         )
-    columns = item_tables.comparison_columns(
-        frame,
-        name,
-        (answers[0], answers[1]),
-        show=options.show,
-        subject=options.subject,
-        cluster=options.cluster,
-        judge=options.judge,
-        question=" ".join([options.question, *(rubric.question for rubric in named_rubrics)]),
-    )
-    notes = [*item_table.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
-    items = item_tables.make_comparisons(frame, columns, name, path.parent, named_rubrics)
+    question = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
+    columns = rows.comparison_columns(question)
+    notes = [*rows.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
+    items = item_tables.make_comparisons(rows.table, columns, name, rows.path.parent, named_rubrics)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
@@ -296,44 +306,27 @@ def _judge_rubric(rubrics: Sequence[Rubric]) -> Rubric:
     return rubrics[0]
 
 
-_VERSION = r"\d(?:[\w.-]*\w)?"  # of a model: "4o", "3.5-turbo"
-_MODELS = (  # names of families of models, and of their makers
-    rf"(?i:chat-?gpt|(?:gpt|llama|gemini|grok|phi|alpaca)-?{_VERSION}|claude-\w[\w.-]*\w|gemma|"
-    r"codellama|mistral-\w+|ministral|magistral|mixtral|qwen|qwq|deepseek|command-r|vicuna|"
-    r"o[134]-(?:mini|preview|pro)|openai|anthropic)|"
-    r"Claude|Gemini|Grok|LLaMA|Llama|Mistral"  # some are common words in lower case
-)
-_COMMON_WORDS = {"score", "rating", "label", "answer", "verdict", "grade", "correct", "result"}
-"""Names of judges' columns that are not looked for in texts, where they are common words."""
-_NO_SUBJECT = "responses"  # the subject of items whose subject is not known
-_SHORTEST_NAME = 3  # a shorter one without a digit may be a common word, so it is not looked for
-_INVITE_HOURS = 168.0  # hours for which annotators' links are valid: a week
+# ---- names of models that annotators would see --------------------------------------------------
 
 
 def names_shown(study: Study, option: str = "") -> list[str]:
-    """Return sentences on names of models, of the study's subjects or of judges that annotators
-    would see: in items' texts, and in headings. `option` is one that hides columns, "" for none.
+    """Return sentences on names of the study's subjects and judges, and of known models, that
+    annotators would see in items' texts or in headings. `option` is one that hides columns, or "".
     """
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
     # In a text a judge's column is named before its label, as in "quality: 3".
     labelled = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
-    text_pattern = _name_pattern(subjects, further=labelled)
+    first_names = _first_names(study, _name_pattern(subjects, further=labelled))
     heading_pattern = _name_pattern([*subjects, *judges], further=[])
-    first_matches: dict[str, str] = {}
-    for item, column, cell in shown_texts(study):
-        image = image_of(cell)
-        text = cell if image is None else image.alt
-        if item not in first_matches and (match := text_pattern.search(text)):
-            first_matches[item] = f"{match[0]} in {column}"
     labels = [block.label for rubric in study.labelled_rubrics() for block in rubric.blocks]
     headings = dict.fromkeys(label for label in labels if heading_pattern.search(label))
     sentences = []
-    if first_matches:
-        first, match_text = next(iter(first_matches.items()))
-        counts = {"count": len(first_matches), "total": len(study.store.pairs())}
-        sentences.append(written("items.names_in_texts", **counts, first=first, what=match_text))
+    if first_names:
+        item, first_name = next(iter(first_names.items()))
+        counts = {"count": len(first_names), "total": len(study.store.pairs())}
+        sentences.append(written("items.names_in_texts", **counts, first=item, what=first_name))
     if headings:
         sentences.append(written("items.names_in_headings", headings=", ".join(headings)))
     if sentences and option:
@@ -351,6 +344,16 @@ def _name_pattern(names: list[str], further: list[str]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{alternatives})(?![\w])")
 
 
+def _first_names(study: Study, pattern: re.Pattern[str]) -> dict[str, str]:
+    """Return by item the first name in its texts with its column, such as "gpt-4o in prompt"."""
+    first_names: dict[str, str] = {}
+    for item, column, cell in shown_texts(study):
+        text = cell if (image := image_of(cell)) is None else image.alt
+        if item not in first_names and (match := pattern.search(text)):
+            first_names[item] = f"{match[0]} in {column}"
+    return first_names
+
+
 def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
     """Yield the item, the column and the text, or image, of every cell that the rubrics show."""
     variables = {name for rubric in study.labelled_rubrics() for name in rubric.variables}
@@ -366,7 +369,7 @@ def shown_texts(study: Study) -> Iterator[tuple[str, str, str]]:
                 yield item, variable, text
 
 
-_MOST_HUMANS = 100  # to compute precision for: more change little, and time grows with the square
+# ---- the study and its preview ------------------------------------------------------------------
 
 
 def check_raters_and_seed(raters: int, seed: int) -> None:
@@ -377,28 +380,7 @@ def check_raters_and_seed(raters: int, seed: int) -> None:
         raise InputError("--seed must be 0 or more")
 
 
-@dataclass(frozen=True)
-class StudyPreview:
-    """A preview of a study: the number of prompts `sampled` and in all (`total`), the noun for
-    them, annotators' work (`load`), and sentences on the precision of the sample, on how responses
-    are displayed ("" if there are none yet), on `names` of models that annotators would see, and on
-    the file of items (`read`). `markup` is the setting `display`.
-    """
-
-    sampled: int
-    total: int
-    noun: str
-    load: tuple[RubricLoad, ...]
-    precision: tuple[str, ...]
-    display: str
-    names: tuple[str, ...]
-    markup: str
-    first: tuple[Rubric, Mapping[str, str]] | None
-    """The first rubric, and the first item's texts by their variables; None if there is none."""
-    read: tuple[str, ...] = ()
-
-
-def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) -> int:
+def make_study(folder: Path, plan: StudyPlan, file_study: ItemStudy | None = None) -> int:
     """Make a study, with the first entries of its log and the labels of its items' judge; it
     appears complete or not at all. Return the number of the judge's labels.
     """
@@ -408,10 +390,44 @@ def make_study(folder: Path, plan: StudyPlan, items: ItemStudy | None = None) ->
         nonlocal n_judged
         note(study, "study", Path(folder).name)
         note_edits(study, operator())
-        n_judged = items.import_judge(study) if items else 0
+        n_judged = file_study.import_judge(study) if file_study else 0
 
     create_study(folder, plan, complete)
     return n_judged
+
+
+def _make_item_study(
+    source: Path | Table, folder: Path, options: LabelOptions
+) -> tuple[ItemStudy, int]:
+    """Make a study of items; return what was read, and the number of the judge's labels."""
+    raters = 1 if options.raters is None else options.raters
+    check_raters_and_seed(raters, options.seed)
+    file_study = item_study(source, options)
+    plan = StudyPlan(
+        items=file_study.items,
+        rubrics=file_study.rubrics,
+        sample=options.sample,
+        stratify=options.stratify,
+        seed=options.seed,
+        raters_per_unit=raters,
+    )
+    return file_study, make_study(folder, plan, file_study)
+
+
+@dataclass(frozen=True)
+class StudyPreview:
+    """A preview of a study."""
+
+    sampled: int  # number of prompts in the sample
+    total: int  # number of all prompts
+    noun: str  # for the prompts
+    load: tuple[RubricLoad, ...]  # annotators' work
+    precision: tuple[str, ...]  # sentences on the precision of the sample
+    display: str  # sentence on how responses are displayed, "" if there are none yet
+    names: tuple[str, ...]  # sentences on names of models that annotators would see
+    markup: str  # the setting `display`
+    first: tuple[Rubric, Mapping[str, str]] | None  # first rubric, first item's texts by variable
+    read: tuple[str, ...] = ()  # sentences on the file of items
 
 
 def preview_of(study: Study) -> StudyPreview:
@@ -421,7 +437,8 @@ def preview_of(study: Study) -> StudyPreview:
     pairs = study.store.pairs()
     sampled = pairs[pairs["sample_position"].notna()]
     cluster = study.config.analysis.cluster
-    noun, first = prompts_noun(pairs), next(iter(SessionDesign(study).questions.values()), None)
+    noun = prompts_noun(pairs)
+    first = next(iter(SessionDesign(study).questions.values()), None)
     n_subjects = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if cluster in sampled else len(sampled),
@@ -442,6 +459,26 @@ def preview_of(study: Study) -> StudyPreview:
         markup=study.config.annotation.display,
         first=None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
+
+
+def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
+    """Make a study and return its preview. Raises InputError, with nothing written."""
+    make_study(folder, plan)
+    with open_study(folder) as study:
+        return preview_of(study)
+
+
+def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
+    """Make a study of items and return its preview. Raises InputError, with nothing written."""
+    file_study, _ = _make_item_study(source, folder, options)
+    with open_study(folder) as study:
+        return replace(preview_of(study), read=tuple(file_study.as_read))
+
+
+def preview_only(create: Callable[..., StudyPreview], *arguments: object) -> StudyPreview:
+    """Return the preview of a temporary study that `create` makes with these arguments."""
+    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as parent:
+        return create(Path(parent) / "study", *arguments)
 
 
 def work_lines(study: Study, usual: int) -> list[str]:
@@ -474,12 +511,6 @@ def display_of(study: Study) -> str:
     is_markdown = study.config.annotation.display == "markdown"
     share = round(100 * markdown_share(texts))
     return written("display.markdown" if is_markdown else "display.text", share=share)
-
-
-def preview_only(create: Callable[..., StudyPreview], *arguments: object) -> StudyPreview:
-    """Return the preview of a temporary study that `create` makes with these arguments."""
-    with tempfile.TemporaryDirectory(prefix="evenhand-new-") as parent:
-        return create(Path(parent) / "study", *arguments)
 
 
 def folder_next_to(present: Path, name: str) -> Path:
@@ -517,11 +548,7 @@ def start_study(folder: Path) -> Path:
     return start
 
 
-def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
-    """Make a study and return its preview. Raises InputError, with nothing written."""
-    make_study(folder, plan)
-    with open_study(folder) as study:
-        return preview_of(study)
+# ---- items to label -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -565,16 +592,15 @@ def label_items(
     source: Path | Table, folder: Path, options: LabelOptions, *, port: int, address: str = ""
 ) -> Labelling:
     """Make a study of the rows of a file or a table, or continue the one in the folder, and make a
-    link for each annotator, valid for a week, to `address` or to this machine's port. Raises
-    InputError if the items are invalid, without a question, or if the present study has other items
-    or asks another question.
+    link for each annotator to `address` or to this machine's port. Raises InputError if the items
+    are invalid or without a question, or if the present study has other items or questions.
     """
     hiding_option = ""
     if (folder / study_toml.FILE_NAME).is_file():
         notes = [written("items.goes_on", folder=folder), *_continue(source, folder, options)]
     else:
-        items, n_judged = _make_item_study(source, folder, options)
-        notes = items.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
+        file_study, n_judged = _make_item_study(source, folder, options)
+        notes = file_study.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
         hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:
         notes += names_shown(study, hiding_option)
@@ -587,35 +613,16 @@ def label_items(
     return Labelling(folder, links, port, notes)
 
 
-_READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "--cluster")
-"""Options on reading the file: with these alone, `evenhand label` continues a present study."""
-
-
 def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
-    """Compare the present study with a file of items, and store the judge's labels that it lacks;
-    return sentences on both. Raises InputError if the options would change the study, and, if they
-    have a question or a rubric, if the items differ.
+    """Compare the present study with a file of items, store the judge's labels that it lacks, and
+    return sentences on both. Raises InputError if options with a question or a rubric do not ask
+    for the present study, or if others would change more than how the file is read.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
-    item_options: ItemOptions = options  # without a question: those of the present study
-    has_question = bool(options.question or options.rubric)
     with open_study(folder) as study:
-        if not has_question:
-            for option in options.given_options:
-                if option not in _READING_OPTIONS:
-                    raise InputError(f"{option} {settled}")
-            rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
-            in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
-            item_options = replace(options, rubric=rubrics, each_turn=in_turns)
-        try:
-            file_study = item_study(source, item_options)
-        except InputError as fault:
-            if has_question or options.judge:
-                raise
-            return [written("items.not_compared", reason=fault)]
-        differences = _differences(study, file_study.items)
-        if has_question:
-            config = study.config
+        if options.question or options.rubric:
+            file_study = item_study(source, options)
+            differences, config = _differences(study, file_study.items), study.config
             hashes = {rubric.hash for rubric in study.rubrics.values()}
             is_same = hashes == {rubric.hash for rubric in file_study.rubrics}
             is_same &= options.sample in (None, config.sample.pairs)
@@ -623,8 +630,21 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
             is_same &= options.raters in (None, config.annotation.raters_per_unit)
             if differences or not is_same:
                 raise InputError(" ".join([f"what is asked for {settled}", *differences]))
-        if differences:
-            return differences
+        else:
+            for option in options.given_options:
+                if option not in _READING_OPTIONS:
+                    raise InputError(f"{option} {settled}")
+            rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
+            in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
+            try:
+                present_options = replace(options, rubric=rubrics, each_turn=in_turns)
+                file_study = item_study(source, present_options)
+            except InputError as fault:
+                if options.judge:
+                    raise
+                return [written("items.not_compared", reason=fault)]
+            if differences := _differences(study, file_study.items):
+                return differences
         n_new = file_study.import_judge(study)
         return [written("items.judged_now", count=n_new, rater=file_study.judge)] if n_new else []
 
@@ -641,35 +661,11 @@ def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     changed_items = [item for item, text in shown if text not in file_texts[item]]
     tables = study.store.responses(), file_items.responses
     old, new = ({(r.pair_id, str(r.side), str(r.response)) for r in t.itertuples()} for t in tables)
-    exchanged = {(item, swap_side(side), text) for item, side, text in new - old} & old
-    changed_items += sorted(str(item) for item, _, _ in exchanged)
+    # Two answers with their sides swapped are the same texts, but another item.
+    swapped = {(item, swap_side(side), text) for item, side, text in new - old} & old
+    changed_items += sorted(str(item) for item, _, _ in swapped)
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])
         for key, items in (("more", new_items), ("changed", changed_items))
         if items
     ]
-
-
-def _make_item_study(
-    source: Path | Table, folder: Path, options: LabelOptions
-) -> tuple[ItemStudy, int]:
-    """Make a study of items; return what was read, and the number of labels of a judge."""
-    raters = 1 if options.raters is None else options.raters
-    check_raters_and_seed(raters, options.seed)
-    items = item_study(source, options)
-    plan = StudyPlan(
-        items=items.items,
-        rubrics=items.rubrics,
-        sample=options.sample,
-        stratify=options.stratify,
-        seed=options.seed,
-        raters_per_unit=raters,
-    )
-    return items, make_study(folder, plan, items)
-
-
-def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
-    """Make a study of items and return its preview. Raises InputError, with nothing written."""
-    items, _ = _make_item_study(source, folder, options)
-    with open_study(folder) as study:
-        return replace(preview_of(study), read=tuple(items.as_read))

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -343,8 +344,10 @@ def _add_grades(rows: Rows, unit: str, grader: str, parts: list[Record]) -> None
     rows.add(unit, grader, "model", label, unscored_reason=reason)
     for part, is_unread in grades if len(parts) > 1 else ():  # a rubric for each assertion
         metric = text_of(get_in(part, "assertion", "metric") or get_in(part, "assertion", "value"))
+        if len(metric) > 80:  # others may begin in the same way
+            metric = f"{metric[:80]}#{sha256(metric.encode()).hexdigest()[:6]}"
         label, reason = (None, "error") if is_unread else (part.get("pass"), "")
-        rows.add(unit, grader, "model", label, rubric=metric[:80], unscored_reason=reason)
+        rows.add(unit, grader, "model", label, rubric=metric, unscored_reason=reason)
 
 
 def _results(source: Source) -> list[Record]:

@@ -358,7 +358,7 @@ def _is_json(source: src.Source) -> bool:
     return any(_answer_keys(item) or _rated_parts_key(item) for item in islice(records, _SAMPLED))
 
 
-def _read_json(rows: Rows, source: src.Source) -> Export | None:
+def _read_json(rows: Rows, source: src.Source) -> Export:
     """Add the answers in each item as ratings; if no item has any, return the items as a table."""
     location, records = _items_in(source)
     records = [part for record in records for part in _rated_parts(record)]
@@ -386,7 +386,7 @@ def _read_json(rows: Rows, source: src.Source) -> Export | None:
         rows.notes.append(written("exchange.json_places"))
     if judges:
         rows.notes.append(written("exchange.json_judges", names=", ".join(judges)))
-    return None
+    return replace(rows.export(written("exchange.json")), guessed_kinds=True)
 
 
 def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:

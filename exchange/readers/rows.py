@@ -38,13 +38,15 @@ _METADATA_COLUMNS = (
 class Export:
     """The ratings of a file as a table of texts: long, with `rater_id`, or wide. `notes` say how
     the file was read and what was left out; `left_out` counts this by reason. With `by_unit`
-    messages name units, as rows are not the file's; with `by_score` raters are called after scores.
+    messages name units, as rows are not the file's; with `by_score` raters are called after scores,
+    and with `guessed_kinds` kinds of raters are what their names suggest.
     """
 
     table: pd.DataFrame
     notes: Sequence[str] = ()
     by_unit: bool = False
     by_score: bool = False
+    guessed_kinds: bool = False
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -70,7 +72,7 @@ class _Collector:
 
 
 class Rows(_Collector):
-    """The ratings of a file, one for each `RATING_KEY`, and `notes` on how it was read."""
+    """The ratings of a file by `RATING_KEY` and kind of rater, and `notes` on how it was read."""
 
     def __init__(self, source: src.Source) -> None:
         super().__init__(source)
@@ -96,7 +98,7 @@ class Rows(_Collector):
                 row["label"] = json.dumps(list(dict.fromkeys(labels)))
         time = row.get("created_at", "")
         row["created_at"] = ratings.stored_instant(time)
-        key = tuple(row.get(name, "") for name in ratings.RATING_KEY)
+        key = tuple(row.get(name, "") for name in (*ratings.RATING_KEY, "rater_kind"))
         if reason := self._fault_of(row, value):
             self.leave_out(reason)
         elif key not in self._rows or self._replaces(key, row, time):
@@ -172,6 +174,10 @@ class Rows(_Collector):
         if not self._rows:
             raise NoRatingError(" ".join([f"{self._name} holds no rating.", how_read, *left_out]))
         rows = list(self._rows.values())
+        people = {row["rater_id"] for row in rows if row["rater_kind"] in ("human", "adjudicator")}
+        for row in rows:
+            if row["rater_kind"] == "model" and row["rater_id"] in people:
+                row["rater_id"] += " (model)"  # two raters of one name
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name, "") for row in rows] for name in names}
         facts_by_column: dict[str, dict[str, str]] = defaultdict(dict)  # a fact by column and unit

@@ -155,9 +155,7 @@ class Source:
         """
         if columns:
             if self.path.stat().st_size > MOST_BYTES:
-                raise InputError(
-                    f"{self.name} is too large; write the columns that count to a CSV file"
-                )
+                raise InputError(f"{self.name} is too large; write the columns you need as CSV")
             with readable(self.name):
                 formats.check_parquet(self.path)
                 typed = pq.read_table(self.path, columns=list(columns)).to_pylist()
@@ -334,9 +332,7 @@ class Archive:
         """Return a member's content. Raises InputError where it is damaged, or too large."""
         member = self._members[name]
         if member.flag_bits & _ENCRYPTED:
-            raise InputError(
-                f"{self._name} is encrypted; unpack it, and pack it without a password"
-            )
+            raise InputError(f"{self._name} is encrypted; pack it again without a password")
         try:
             content = self._unpacked(member)
         except (zlib.error, struct.error, OSError, ValueError):

@@ -294,10 +294,8 @@ def _is_opik(source: Source) -> bool:
 
 def _read_opik(rows: Rows, source: Source) -> None:
     """Read a trace or span as a unit and a score's name as a rubric. Scores given on the page are
-    people's, online scores are models', and the SDK's may be of either kind. A rule for online
-    scores that runs under a person's name, such as admin, becomes the rater online_scoring.
+    people's, online scores are models', and the SDK's may be of either kind.
     """
-    ratings: list[tuple[str, str, Record]] = []  # author, origin, and the rating without its rater
     for record, unit in _opik_records(source.records()):
         for score in objects(record.get("feedback_scores")):
             rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
@@ -306,14 +304,9 @@ def _read_opik(rows: Rows, source: Source) -> None:
                 origin = first_text(get_in(entry, "source"), score.get("source"))
                 value = get_in(entry, "category_name") or get_in(entry, "value")
                 time = first_text(get_in(entry, "last_updated_at"))
-                rating = {"unit": unit, "value": value, "rubric": rubric, "created_at": time}
-                rating["kind"] = _OPIK["kinds"].get(origin, "")
-                ratings.append((author, origin, rating))
-    people = {author for author, _, rating in ratings if rating["kind"] == "human"}
-    for author, origin, rating in ratings:
-        is_rule = author in people and rating["kind"] != "human"
-        has_no_name = not author or origin == "sdk" or is_rule
-        rows.add(rater=origin if has_no_name else author, **rating)
+                rater = origin if not author or origin == "sdk" else author
+                kind = _OPIK["kinds"].get(origin, "")
+                rows.add(unit, rater, kind, value, rubric, created_at=time)
 
 
 def _opik_items(rows: ItemRows, source: Source) -> None:

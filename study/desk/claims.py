@@ -155,7 +155,7 @@ def decisions_table(store: Store) -> pd.DataFrame:
 # Raters who left before they had finished, and quotas by the answer to a background question. A
 # rater's side is that answer (`StudyConfig.side`); the sides a and b of a pair are another matter.
 
-_ENDING_EVENTS = ("released", "readmitted", "consent", "screened_out")
+_ENDING_EVENTS = ("released", "readmitted", "consent", "comprehension", "screened_out")
 
 
 def ends_of(connection: sa.Connection) -> dict[str, str]:
@@ -166,15 +166,28 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
     query = sa.select(schema.session_events).where(schema.session_events.c.kind.in_(_ENDING_EVENTS))
     for row in connection.execute(query.order_by(schema.session_events.c.event_id)):
         logs[row.rater_id].append(Event(row.kind, row.detail, row.created_at))
+    columns = schema.claims.c.rater_id, sa.func.max(schema.claims.c.claimed_at)
+    last_claims = dict(connection.execute(sa.select(*columns).group_by(columns[0])).all())
     ends = dict.fromkeys(Oversight().updated(connection).exclusions, "stopped")  # see `free_again`
-    for rater, events in logs.items():
-        if reason := release_reason(events):
+    for rater, log in logs.items():
+        if reason := release_reason(log) or end_in(log, last_claims.get(rater, "")):
             ends[rater] = reason
-        elif any(event.kind == "consent" and not event.detail["agreed"] for event in events):
-            ends[rater] = "no_consent"
-        elif any(event.kind == "screened_out" for event in events):
-            ends[rater] = "screened_out"
     return ends
+
+
+def end_in(log: Sequence[Event], last_claim: str = "") -> str:
+    """Return "no_consent" or "screened_out" if a rater's session ended so; "" if not, or if they
+    came past it after a change: they agreed, were right, or got a task (the last at `last_claim`).
+    """
+    ends = {"no_consent": "", "screened_out": ""}  # time of each
+    for event in log:
+        if event.kind == "consent":
+            ends["no_consent"] = "" if event.detail["agreed"] else event.created_at
+        elif event.kind == "screened_out":
+            ends["screened_out"] = event.created_at
+        elif event.kind == "comprehension" and all(event.detail["right"]):
+            ends["screened_out"] = ""
+    return next((reason for reason, time in ends.items() if time > last_claim), "")
 
 
 def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
@@ -200,6 +213,24 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
     """Return False if a side has as many raters as its quota; a side without a quota has room."""
     n_raters, quota = side_places(study, connection).get(side, (0, float("inf")))
     return n_raters < quota
+
+
+def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bool:
+    """Return True for a newcomer if others do not hold all `places` of participants, and for a
+    rater who had left if others have not taken theirs either, nor all on their side.
+    """
+    ends = ends_of(connection)  # why raters left; for some reasons their places are free again
+    if rater_id and rater_id not in ends:
+        return True
+    sides = sides_by_rater(study, connection, rater_id).values() if rater_id else ()
+    if not all(has_room(study, connection, side) for side in sides):
+        return False
+    settings, participant = study.config.prolific, schema.participant_entries.c.rater_id
+    raters = set(connection.execute(sa.select(participant).distinct()).scalars())
+    if settings is None or not settings.places or (rater_id and rater_id not in raters):
+        return True
+    n_held = sum(ends.get(rater) not in settings.free_again for rater in raters - {rater_id})
+    return n_held < settings.places
 
 
 # Units with a known answer, from a file of the study: for practice, and for attention checks. A
@@ -240,9 +271,6 @@ class KnownUnits:
         for unit_id, unit in self.units.items():
             self.screens += self._screens_of(unit_id, unit, file)
         self.questions = {question.key: question for screen in self.screens for question in screen}
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.questions
 
     def values(self, key: Key, order: str) -> dict[str, str]:
         """Return the values of a rubric's variables for a unit, with its sides in this `order`."""
@@ -293,9 +321,8 @@ class KnownUnits:
 
 def _read_units(folder: Path, file: str) -> tuple[KnownUnit, ...]:
     """Read the file of units with known answers. Raises InputError where it is not valid."""
-    path = folder / file
     try:
-        content = path.read_bytes()
+        content = (folder / file).read_bytes()
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"study.toml names {file}, which cannot be read: {reason}") from None
@@ -598,8 +625,11 @@ class ClaimIndex:
         changed = sa.select(schema.claims).where(schema.claims.c.version > self.last_version)
         for row in connection.execute(changed.order_by(schema.claims.c.version)):
             self.last_version = row.version
-            if row.rubric_hash in self._hashes:
-                self._enter(Claim(**row._mapping))
+            claim = Claim(**row._mapping)
+            if claim.order and not claim.is_check:  # under any text: a unit keeps its order
+                self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
+            if claim.rubric_hash in self._hashes:
+                self._enter(claim)
 
     def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
         """Return the rater's claims."""
@@ -640,8 +670,6 @@ class ClaimIndex:
         if former and former.state == "labelled" and former.task_id != claim.task_id:
             return  # keep the answer: it is under another text of the rubric that counts as equal
         tasks[task_key] = claim
-        if claim.order and not claim.is_check:
-            self._side_orders[claim.rater_id].setdefault(claim.unit_id, claim.order)
         if claim.is_first:
             self._enter_holder(claim)
 
@@ -681,7 +709,7 @@ def asked_together(claim: Claim, other: Claim, one_screen_per_unit: bool) -> boo
 
 def in_design(claim: Claim, design: SessionDesign) -> bool:
     """Return True if the task's question is still asked: the study's settings may have changed."""
-    return claim.key in design.questions or claim.key in design.checks
+    return claim.key in design.questions or claim.key in design.checks.questions
 
 
 class Progress(NamedTuple):

@@ -37,7 +37,6 @@ SKIP_REASONS = (
 """Values of `unscored_reason` for a unit that a person skipped."""
 FLAG_REASONS = ("harmful", "personal_data", "broken_text", "unclear_rubric", "other")
 CONFIDENCE_LEVELS = (1, 2, 3)
-_TASK_KEY = ("rater_id", "unit_id", "rubric", "draw")  # columns that identify an answer's task
 DISPLAYS = ("text", "markdown", "opened")
 """Displays: as written, with Markdown rendered, or JSON with every part unfolded."""
 
@@ -108,7 +107,7 @@ def store_submission(
     if refusal := _refusal(submission, rubric, texts):
         return refusal
     if claim.state == "labelled":
-        same_task = (table.c[name] == getattr(claim, name) for name in _TASK_KEY)
+        same_task = (table.c[name] == getattr(claim, name) for name in ratings.LABEL_KEY)
         stored = sa.select(table.c.event_id).where(table.c.submit_id == submit_id, *same_task)
         if connection.execute(stored).first():
             return "duplicate"
@@ -287,7 +286,7 @@ class WorkLog:
             query = query.where(table.c.rater_kind == "human").order_by(table.c.event_id)
             for event_id, rater, answered_at, seconds in connection.execute(query):
                 self._last_events[table] = event_id
-                new_rows.append((answered_at, rater, seconds or 0.0))
+                new_rows.append((ratings.stored_instant(answered_at), rater, seconds or 0.0))
         for answered_at, rater, seconds in sorted(new_rows, key=lambda row: row[0]):
             self._by_rater.setdefault(rater, []).append(TimedAnswer(answered_at, seconds))
 
@@ -465,18 +464,16 @@ class AnnotationDesk(Desk):
 
     # The next tasks
 
-    def next_sheet(self, rater_id: str) -> Sheet | None:
-        """Return the rater's open sheet, or else the next one; None when nothing is left."""
-        return self._next_sheet(rater_id)
-
     def sheet_ahead(self, rater_id: str, sheet: Sheet) -> Sheet | None:
         """Return the sheet after this one, without `minutes`, reserved for the rater, so that their
         page can have it before they ask for it; None where nothing is left, or the day may be over.
         """
-        return self._next_sheet(rater_id, sheet)
+        return self.next_sheet(rater_id, sheet)
 
-    def _next_sheet(self, rater_id: str, current: Sheet | None = None) -> Sheet | None:
-        """Return the rater's next sheet; the `current` one, if given, counts as answered."""
+    def next_sheet(self, rater_id: str, current: Sheet | None = None) -> Sheet | None:
+        """Return the rater's open sheet, or else the next one; None when nothing is left. A
+        `current` sheet counts as answered.
+        """
         design = self._design()
         assumed = {task.task_id for task in current.tasks} if current else set()
         with self.study.store.write() as connection:
@@ -690,5 +687,5 @@ class AnnotationDesk(Desk):
             # Texts of some unit are read, or else a check would be recognised by its quick reply.
             if first_question := next(iter(design.questions), None):
                 self.study.store.texts_of([parse_unit_id(first_question[0])[:2]])  # pair, subject
-            return design.checks.values(key, claim.order) if key in design.checks else {}
+            return design.checks.values(key, claim.order) if key in design.checks.questions else {}
         return self.study.values(rubric, claim.unit_id, claim.order)

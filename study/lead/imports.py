@@ -20,7 +20,7 @@ from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
 from evenhand.study.tables.columns import folded, loose, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import RATING_KEY, RATINGS_COLUMNS
+from evenhand.study.tables.ratings import LABEL_KEY, RATINGS_COLUMNS, refuse_repeats, stored_instant
 from evenhand.study.workspace import Study
 
 
@@ -46,13 +46,13 @@ def import_ratings(
                 )
         stored_prints = {_fingerprint(row) for row in _event_rows(study.ratings())}
         # A label that its rater revised here stays when the older one is imported again.
-        key = itemgetter(*RATING_KEY)
+        key = itemgetter(*LABEL_KEY)
         events = connection.execute(sa.select(labels).order_by(labels.c.event_id)).mappings().all()
         imported = {key(event): event["submit_id"].startswith("import-") for event in events}
         stored_prints |= {_fingerprint(event) for event in events if not imported[key(event)]}
         new_rows = [row for row in _event_rows(ratings) if _fingerprint(row) not in stored_prints]
         people_rows = (row for row in new_rows if row["rater_kind"] != "model")
-        label_rows = [row | {"submit_id": _new_id()} for row in people_rows]
+        label_rows = [row | {"submit_id": f"import-{uuid.uuid4().hex}"} for row in people_rows]
         grade_rows = [row for row in new_rows if row["rater_kind"] == "model"]
         if label_rows:
             connection.execute(sa.insert(labels), label_rows)
@@ -93,7 +93,7 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
     rater_by_form = {loose(rater): rater for rater in kinds}
-    renamed = {}
+    renamed: dict[str, str] = {}
     for rater in ratings["rater_id"].unique():
         study_rater = rater_by_form.get(loose(rater), rater)
         if rater in kinds or study_rater == rater or unify is False:
@@ -103,6 +103,9 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
                 f"the rater {spelled_out(rater)} looks like {spelled_out(study_rater)} of the "
                 "study; say --normalise if they are the same, or --no-normalise if not"
             )
+        if study_rater in {*renamed.values(), *ratings["rater_id"]}:
+            study_rater = spelled_out(study_rater)
+            raise InputError(f"two raters look like {study_rater} of the study; rename one of them")
         renamed[rater] = study_rater
     return ratings.assign(
         unit_id=ratings["unit_id"].map(lambda unit: unit_by_form.get(unit, unit)),
@@ -115,8 +118,8 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     tasks = {}  # by their `TASK_COLUMNS`: of several labels of a task the last one counts
     for row in rows:
         task = {name: row[name] for name in TASK_COLUMNS}
-        columns = {"order": row["order"], "claimed_at": row["created_at"]}
-        tasks[tuple(task.values())] = task | columns | {"task_id": _new_id(), "state": "labelled"}
+        columns = {"order": row["order"], "claimed_at": row["created_at"], "state": "labelled"}
+        tasks[tuple(task.values())] = task | columns | {"task_id": f"import-{uuid.uuid4().hex}"}
     if tasks:
         versions = enumerate(tasks.values(), start=last_version(connection) + 1)
         insert = conflict_free_insert(connection, claims)
@@ -129,10 +132,12 @@ def _add_claims(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
 
 def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
     """Raise InputError for the first row that does not fit the study."""
+    refuse_repeats(ratings[ratings["rater_kind"] != "model"], LABEL_KEY, source)
     units = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}
     # A row has a label, a reason for having none, or (by a model) a probability.
     has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
     has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
+    has_time = (ratings["created_at"] == "") | (ratings["created_at"].map(stored_instant) != "")
     is_valid = pd.Series(data=False, index=ratings.index)
     for name, rows in ratings.groupby("rubric"):
         if rubric := study.rubrics.get(str(name)):
@@ -140,7 +145,7 @@ def _check_rows(study: Study, ratings: pd.DataFrame, source: str) -> None:
             options = rows["label"].unique()
             permitted = {label: not label or rubric.kind.takes(label) for label in options}
             has_option = rows["label"].map(permitted).astype(bool)
-            is_valid[rows.index] = has_unit & has_option & has_result[rows.index]
+            is_valid[rows.index] = has_unit & has_option & (has_result & has_time)[rows.index]
     if is_valid.all():
         return
     index = int((~is_valid).to_numpy().argmax())
@@ -159,6 +164,8 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
         )
     if row["label"] and not rubric.kind.takes(row["label"]):
         return f"label {shortened(row['label'])!r} is {rubric.kind.none_of}; correct the label"
+    if (time := row["created_at"]) and not stored_instant(time):
+        return f"created_at is {shortened(time)!r}; write a time as 2026-05-01T10:30, or nothing"
     probability = ", nor a p_positive" if row["rater_kind"] == "model" else ""
     return f"neither a label nor an unscored_reason{probability}; give one of them"
 
@@ -179,7 +186,3 @@ def _fingerprint(row: Mapping[Any, Any]) -> str:
     """Return a text that is equal for rows with the same content; times do not count."""
     content = {key: row[key] for key in RATINGS_COLUMNS if key not in ("created_at", "seconds")}
     return json.dumps(content, sort_keys=True)
-
-
-def _new_id() -> str:
-    return f"import-{uuid.uuid4().hex}"

@@ -261,11 +261,11 @@ def forecast(study: Study, now: datetime | None = None) -> Forecast:
     hours = float(progress["hours_left"].sum(min_count=len(progress)))  # NaN if any is not known
     people = _human_labels(study)
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
-    people = people[(people["draw"] == 0) & (people["created_at"] != "") & ~is_excluded]
-    times = pd.to_datetime(people["created_at"], utc=True, format="ISO8601")
-    hours_ago = (now - times).dt.total_seconds() / 3600
+    people = people[(people["draw"] == 0) & ~is_excluded]
+    times = pd.to_datetime(people["created_at"], utc=True, format="ISO8601", errors="coerce")
+    hours_ago = (now - times).dt.total_seconds() / 3600  # NaN where a label has no time
     recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
-    idle_days = max(1, int(hours_ago.min() // 24)) if len(times) else 1
+    idle_days = max(1, int(hours_ago.min() // 24)) if hours_ago.notna().any() else 1
     without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique(), idle_days=idle_days)
     window_hours = min(hours_ago.max(), WINDOW_HOURS)
     if without_end.labels_left <= 0 or window_hours < _MIN_HOURS or len(recent) < _MIN_LABELS:

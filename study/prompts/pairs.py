@@ -189,10 +189,7 @@ def _image_bytes(cell: str, folder: Path) -> bytes:
             raise ValueError("the image is damaged: what it holds is no base64") from None
     else:
         if re.match("[a-z][a-z0-9+.-]+://", cell, re.IGNORECASE):
-            raise ValueError(
-                "the image is an address, and nothing is fetched; save it beside the file and name "
-                "it"
-            )
+            raise ValueError("the image is an address, and nothing is fetched; save it as a file")
         path = (folder / cell).resolve()
         # A cell may come from anyone: it must not name a file outside the folder.
         if not path.is_relative_to(folder.resolve()) or not path.is_file():
@@ -302,9 +299,7 @@ def _check_pairs(frame: pd.DataFrame, name: str) -> None:
                 f"{where}: pair_id {pair_id!r} stands in row {first_row} too; give it another"
             )
         if first_row := row_of_prompts.get((prompt_a, prompt_b)):
-            raise InputError(
-                f"{where}: the same pair stands in row {first_row}; take one of the two out"
-            )
+            raise InputError(f"{where}: the same pair stands in row {first_row}; take one out")
         row_of_id[pair_id] = row_of_prompts[prompt_a, prompt_b] = row
 
 
@@ -421,9 +416,7 @@ def read_responses(path: Path, pairs: pd.DataFrame, rubrics: Iterable[Rubric] = 
     if sides_of(pairs) == ("a",) and "pair_id" in frame and "side" not in frame:
         frame = frame.assign(side="a")
     if not {"pair_id", "side"} <= set(frame) and "prompt" not in frame:
-        raise InputError(
-            f"{name}: say what was answered: a column 'prompt', or 'pair_id' and 'side'"
-        )
+        raise InputError(f"{name}: say what was answered: column 'prompt', or 'pair_id' and 'side'")
     if frame.empty:
         raise InputError(f"{name} holds no responses")
     frame = with_images(frame, images_shown(rubrics, frame[["response"]]), name, path.parent)

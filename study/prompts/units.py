@@ -123,8 +123,7 @@ def swap_side(name: str) -> str:
     >>> swap_side("prompt_a_group"), swap_side("response_b"), swap_side("topic_name")
     ('prompt_b_group', 'response_a', 'topic_name')
     """
-    swapped = {"a": "b", "b": "a"}
-    return "_".join(swapped.get(part, part) for part in name.split("_"))
+    return "_".join({"a": "b", "b": "a"}.get(part, part) for part in name.split("_"))
 
 
 # ---- questions, for annotators and graders ------------------------------------------------------

@@ -32,6 +32,7 @@ from evenhand.study.store import schema, store
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import background_answers, labels, practice_labels
 from evenhand.study.tables.formats import read_table, row_number
+from evenhand.study.tables.ratings import stored_instant
 from evenhand.study.trust import inside
 from evenhand.study.workspace import Study
 from evenhand.texts import written
@@ -115,7 +116,7 @@ class PracticeDesk(desk.Desk):
             for screen in self.units.screens:
                 if any((*question.key, attempt) not in answers for question in screen):
                     return Step("practice", attempt=attempt, screen=screen)
-                if (*screen[0].key, attempt) not in feedback_read:  # see `read_feedback`
+                if (*screen[0].key, attempt) not in feedback_read:  # see `record_feedback_read`
                     return Step("feedback", attempt=attempt, screen=screen)
             accepted = {key: self.units.accepted(key) for key in self.units.questions}
             # A question without accepted answers counts neither way.
@@ -310,10 +311,13 @@ class Sessions:
             log = store.events_of(connection, rater_id)
             if reason := store.release_reason(log):
                 return Step("ended", reason=reason)
-            for name in self.steps:
-                if step := self._pending_step(name, connection, rater_id, log):
-                    return step
-        return Step("labelling")
+            steps = (self._pending_step(name, connection, rater_id, log) for name in self.steps)
+            step = next(filter(None, steps), Step("labelling"))
+            if step.name == "ended" or not (end := claims.end_in(log)):
+                return step
+            # A changed text or question lets the rater go on, unless another has their place.
+            has_place = claims.has_place(self.study, connection, rater_id)
+            return step if has_place else Step("ended", reason=end)
 
     def _pending_step(
         self, name: StepName, connection: sa.Connection, rater_id: str, log: Log
@@ -360,7 +364,7 @@ class Sessions:
     # further on in another window. `next_step` reads within the open `write()`, and so sees the
     # events that this has added. `language` is that of the text read, "" for the main one.
 
-    def read_welcome(self, rater_id: str, language: str = "") -> None:
+    def record_welcome_read(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
         text = _hash_in(self._welcome_hashes, language)
         self._record_step(rater_id, "welcome", "welcome_read", text=text)
@@ -397,14 +401,14 @@ class Sessions:
         with self.study.store.read() as connection:
             return claims.side_places(self.study, connection)
 
-    def read_rubric(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
+    def record_rubric_read(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
         pending = self.next_step(rater_id).rubric
         if pending is not None and pending.name == rubric.name:
             text = rubric.in_language(language).hash
             self._record_step(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
 
-    def read_feedback(self, rater_id: str, step: Step) -> None:
+    def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
         detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
@@ -431,9 +435,11 @@ class Sessions:
             store.add_event(connection, rater_id, "background_done")
 
     def complete(self, rater_id: str) -> None:
-        """Record, once, that nothing was left to label."""
+        """Record that nothing was left to label: once, and once more after the first answer."""
         with self.study.store.read() as connection:
-            if _events_like(store.events_of(connection, rater_id), "completed"):
+            begun = _begun_by_rater(connection, labels.c.rater_id == rater_id).get(rater_id, "")
+            completions = _events_like(store.events_of(connection, rater_id), "completed")
+            if any(event.created_at >= begun for event in completions):
                 return
         self._record_step(rater_id, "labelling", "completed")
 
@@ -610,7 +616,8 @@ _LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not th
 class _Work:
     """The work of one rater. `acts` are (time, seconds) of each thing that they did: when it ended
     and how long it took, 0 for a step; `units` are those with a label or a skip; `answers` counts
-    labels and skips; `completed` is the time at which nothing was left to label, or "".
+    labels and skips; `completed` is the time at which nothing was left to label, after the first
+    answer if there is one, or "".
     """
 
     acts: list[tuple[datetime, float]] = field(default_factory=list)
@@ -632,16 +639,16 @@ def session_times(study: Study, sessions: Sessions) -> pd.DataFrame:
     idle_seconds = study.config.session.idle_minutes * 60
     rows: list[dict[str, Any]] = []
     for rater, work in sorted(_work_by_rater(study).items()):
-        first_time, first_seconds = min(work.acts)
-        first_began = first_time - timedelta(seconds=first_seconds)
-        times = [first_began, *sorted(time for time, _ in work.acts)]
+        acts = sorted(work.acts)
+        began = [time - timedelta(seconds=seconds) for time, seconds in acts[:1]]
+        times = [*began, *(time for time, _ in acts)]  # none if the times of labels are not known
         gaps = ((later - earlier).total_seconds() for earlier, later in pairwise(times))
         rows.append(
             {
                 "rater_id": rater,
                 "state": _session_state(work, sessions.next_step(rater), exclusions.get(rater)),
-                "start": times[0].isoformat(timespec="seconds"),
-                "end": times[-1].isoformat(timespec="seconds"),
+                "start": times[0].isoformat(timespec="seconds") if times else "",
+                "end": times[-1].isoformat(timespec="seconds") if times else "",
                 "active_seconds": round(sum(min(gap, idle_seconds) for gap in gaps), 1),
                 "units": len(work.units),
                 "answers": work.answers,
@@ -661,21 +668,30 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     """Return the work of each rater who did anything."""
     work_by_rater: dict[str, _Work] = defaultdict(_Work)
     with study.store.read() as connection:
+        begun = _begun_by_rater(connection)
         for event in connection.execute(sa.select(schema.session_events)):
             if event.kind in _LEAD_EVENTS:
                 continue
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
-            if event.kind == "completed":
+            if event.kind == "completed" and event.created_at >= begun.get(event.rater_id, ""):
                 work.completed = work.completed or event.created_at  # the first time
         for table in (practice_labels, schema.attention_labels, labels):
             for row in connection.execute(sa.select(table).where(table.c.rater_kind == "human")):
                 work = work_by_rater[row.rater_id]
-                work.acts.append((datetime.fromisoformat(row.created_at), row.seconds or 0.0))
+                if time := stored_instant(row.created_at):  # "": imported by an earlier version
+                    work.acts.append((datetime.fromisoformat(time), row.seconds or 0.0))
                 if table is labels:
                     work.units.add(row.unit_id)
                     work.answers += 1
     return work_by_rater
+
+
+def _begun_by_rater(connection: sa.Connection, *of: sa.ColumnElement[bool]) -> dict[str, str]:
+    """Return the time of the first answer of each rater, in ISO 8601, so as to compare as text."""
+    first = sa.select(labels.c.rater_id, sa.func.min(labels.c.created_at)).where(*of)
+    rows = connection.execute(first.group_by(labels.c.rater_id))
+    return {rater: stored_instant(time) for rater, time in rows}
 
 
 def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:

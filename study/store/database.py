@@ -44,13 +44,8 @@ _HANG_FACTOR = 8  # multiple of a short patience after which the server counts a
 SILENT = 60.0  # seconds within which a server must answer in long work: see `report_answer`
 _IDLE = 10.0  # seconds after which PostgreSQL ends an idle writer: others wait for its lock
 _ALONE_PATIENCE = 2.0  # seconds to wait for exclusive use
-_IN_USE = (
-    "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
-    "this again"
-)
-_LOCKED = (
-    "another run has the study to itself, such as `evenhand store`; run this when it has ended"
-)
+_IN_USE = "the study is open elsewhere; stop `evenhand annotate` and other runs on it first"
+_LOCKED = "another run has the study to itself, such as `evenhand store`; run this after it"
 _NO_ANSWER = "the store does not answer: {reason}"
 _OTHER_SESSIONS = sa.text(
     "SELECT count(*) FROM pg_stat_activity "
@@ -116,7 +111,7 @@ class Database:
         else:
             check_store(location, folder)
         location = resolved(location)
-        if is_url(location):
+        if "://" in location:
             return cls(_url_engine(location, patience), patience, silent)
         file = folder / location
         if not create and not file.is_file():
@@ -391,11 +386,10 @@ def _url_engine(url: str, patience: float) -> sa.Engine:
 def _limit_waits(engine: sa.Engine, patience: float) -> None:
     """Limit on PostgreSQL each wait for a lock, and how long a lost client keeps its locks."""
     limits = {"lock_timeout": round(patience * 1000), **_SERVER_LIMITS}
-    commands = "; ".join(f"SET {name} = {value}" for name, value in limits.items())
 
     @sa.event.listens_for(engine, "connect")
     def _configure(connection: Any, _record: Any) -> None:
-        connection.execute(commands)
+        connection.execute("; ".join(f"SET {name} = {value}" for name, value in limits.items()))
         connection.commit()
 
 
@@ -467,8 +461,7 @@ def check_store(location: str, folder: Path) -> None:
     if is_address:
         login = re.split(r"[/?#]", after_scheme, maxsplit=1)[0].rpartition("@")[0]
         parameters = parse_qs(after_scheme.partition("?")[2])
-        has_password = login.partition(":")[2] or "password" in parameters
-        if not has_password:
+        if not (login.partition(":")[2] or "password" in parameters):
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())
     elif not secrets_sent:  # a file's name; with ${NAME} alone it may be an address
@@ -485,18 +478,10 @@ def resolved(location: str) -> str:
 
     def from_environment(match: re.Match[str]) -> str:
         if (setting := os.environ.get(match[1])) is None:
-            raise InputError(
-                f"study.toml: store names the environment variable {match[1]}, which is not set; "
-                "set it"
-            )
+            raise InputError(f"study.toml: store names the variable {match[1]}, which is not set")
         return setting if match[0] == location else quote(setting, safe="")
 
     return _DRIVER.sub("postgresql+psycopg://", _VARIABLE.sub(from_environment, location))
-
-
-def is_url(location: str) -> bool:
-    """Return True if a resolved location is a database's URL, not a file."""
-    return "://" in location
 
 
 # ---- logs of events -----------------------------------------------------------------------------

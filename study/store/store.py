@@ -39,6 +39,7 @@ from evenhand.study.store.schema import (
     session_events,
 )
 from evenhand.study.tables.ratings import (
+    LABEL_KEY,
     RATING_KEY,
     RATINGS_COLUMNS,
     Mark,
@@ -171,7 +172,7 @@ class Store(Database):
         """Return (unit_id, order, draw) of every grade that need not be requested again. A grade
         counts under any of these texts of the rubric (see `Study.accepted_hashes`). With
         `labelled_only` a result without a label is requested again, and so is a label without
-        probabilities of a grader that gave some elsewhere.
+        probabilities of a grader that gave some on this rubric.
         """
         query = sa.select(grades.c.unit_id, grades.c.order, grades.c.draw).where(
             grades.c.rater_id == rater_id,
@@ -182,7 +183,8 @@ class Store(Database):
         )
         if labelled_only:
             other = grades.alias()
-            gives_some = sa.exists().where(other.c.rater_id == rater_id, other.c.prob_method != "")
+            is_same = (other.c.rater_id == rater_id) & (other.c.rubric == rubric)
+            gives_some = sa.exists().where(is_same, other.c.prob_method != "")
             query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
         return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
@@ -193,11 +195,11 @@ class Store(Database):
         """
         rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
-            for table in (labels, grades):
+            for table, key in ((labels, LABEL_KEY), (grades, RATING_KEY)):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
                 # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
-                is_current = is_latest(table, *RATING_KEY, "rubric_hash", "unscored_reason")
+                is_current = is_latest(table, *key, "rubric_hash", "unscored_reason")
                 query = sa.select(*(columns | as_text).values()).where(is_current)
                 # All at once: row by row SQLAlchemy takes four times as long.
                 events = connection.execute(query.order_by(table.c.event_id)).all()
@@ -210,7 +212,9 @@ class Store(Database):
         # The last row of a key counts: if possible of an accepted text, and no failed request.
         rank = 2 * is_accepted + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
         frame = frame.loc[rank.sort_values(kind="stable").index]
-        frame = frame.drop_duplicates(list(RATING_KEY), keep="last").sort_index()
+        orders = frame["order"].where(frame["rater_kind"] == "model", "")  # only models have two
+        is_past = frame.assign(order=orders).duplicated(list(RATING_KEY), keep="last")
+        frame = frame[~is_past].sort_index()
         return validate_ratings(frame.reset_index(drop=True), "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
@@ -385,7 +389,7 @@ def answers_table(store: Store) -> pd.DataFrame:
     table = store.table(
         sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(labels.c.rater_kind == "human", is_latest(labels, *RATING_KEY, "rubric_hash"))
+        .where(labels.c.rater_kind == "human", is_latest(labels, *LABEL_KEY, "rubric_hash"))
         .order_by(labels.c.event_id)
     )
     evidence = [json.dumps(marks or []) for marks in table["evidence"]]

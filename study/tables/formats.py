@@ -166,7 +166,7 @@ def read_table(path: str | Path, *, headed: bool = True) -> pd.DataFrame:
     if suffix in DELIMITED:
         table = _read_csv(path, headed=headed)
         if _GUARDED_BYTES.search(path.read_bytes()):  # an apostrophe before = + - @: see `guarded`
-            table = unguarded_frame(table)
+            table = unguarded_frame(table).set_axis(unguarded_frame(table.columns), axis=1)
         if headed:
             refuse_headless(table, path.name)
         return table
@@ -458,6 +458,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
         raise InputError(f"{path.name} cannot be read as Parquet: {error}") from None
+    frame = as_written(frame)
     cells = {column: frame[column].map(cell_text).to_numpy() for column in frame}
     first_index = 1 - FIRST_ROW  # there is no header: records are counted from 1
     return pd.DataFrame(cells, index=range(first_index, first_index + len(frame)), dtype=str)
@@ -493,6 +494,14 @@ def cell_text(value: object) -> str:
         value = sorted(value, key=str)
     is_nested = isinstance(value, (dict, list, tuple))
     return json.dumps(value, ensure_ascii=False) if is_nested else str(value)
+
+
+def as_written(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose numbers of 32 bits are those that people see: 0.1, not 0.10000000149."""
+    kinds = ("float32", "Float32", "float[pyarrow]")
+    short = [name for name, dtype in frame.dtypes.items() if str(dtype) in kinds]
+    texts = frame.astype(dict.fromkeys(short, "float32")).astype(dict.fromkeys(short, "str"))
+    return texts.astype(dict.fromkeys(short, float)) if short else frame
 
 
 # ---- files that are not what their extension says -----------------------------------------------
@@ -568,8 +577,8 @@ def guarded(text: str) -> str:
     return f"'{text}" if _RISKY.match(text) and not _PLAIN_NUMBER.fullmatch(text) else text
 
 
-def unguarded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of cells with the texts that were `guarded`."""
+def unguarded_frame(frame: Any) -> Any:
+    """Return a table of cells, or its columns, with the texts that were `guarded`."""
     return frame.map(lambda cell: cell[1:] if _GUARDED.match(cell) else cell)
 
 
@@ -777,6 +786,8 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    if types.is_float32(kind):  # 0.1, as in `as_written`
+        column = column.cast(pa.string()).cast(pa.float64())
     is_plain = types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind)
     if not is_plain:  # convert each different value once
         encoded = column.combine_chunks().dictionary_encode()

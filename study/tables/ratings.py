@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -28,6 +28,7 @@ RATINGS_COLUMNS = (
     "prob_method", "draw", "order", "unscored_reason", "seconds", "rubric_hash", "created_at",
 )  # fmt: skip
 RATING_KEY = ("unit_id", "rubric", "rater_id", "order", "draw")
+LABEL_KEY = ("unit_id", "rubric", "rater_id", "draw")  # of a person, in any order of sides
 RATER_KINDS = ("human", "model", "adjudicator")
 PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts
@@ -205,13 +206,7 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
             return False
 
     _refuse(~filled.map(is_object).astype(bool), filled, "probabilities", source, "a JSON object")
-    if repeat := first_repeat(table, RATING_KEY):
-        row, first = repeat
-        raise InputError(
-            f"{source}, row {row_number(table, row)}: rater {table['rater_id'].iloc[row]!r} has "
-            f"already rated item {table['unit_id'].iloc[row]!r} in row {row_number(table, first)}; "
-            "keep one of the two, or number repeats in a column 'draw'"
-        )
+    refuse_repeats(table, RATING_KEY, source)
     kinds = table[["rater_id", "rater_kind"]].drop_duplicates()
     if repeat := first_repeat(kinds, ["rater_id"]):
         row, first = repeat
@@ -220,6 +215,17 @@ def _check_rows(table: pd.DataFrame, source: str) -> None:
             f"{source}, row {row_number(kinds, row)}: rater {rater!r} is {kind} here and "
             f"{kinds['rater_kind'].iloc[first]} in row {row_number(kinds, first)}; give the two "
             "raters different ids"
+        )
+
+
+def refuse_repeats(table: pd.DataFrame, key: Sequence[str], source: str) -> None:
+    """Raise InputError for the first row that has the key of a row further up."""
+    if repeat := first_repeat(table, key):
+        row, first = repeat
+        raise InputError(
+            f"{source}, row {row_number(table, row)}: rater {table['rater_id'].iloc[row]!r} has "
+            f"already rated item {table['unit_id'].iloc[row]!r} in row {row_number(table, first)}; "
+            "keep one of the two, or number repeats in a column 'draw'"
         )
 
 
@@ -248,8 +254,7 @@ def instant_of(text: str) -> datetime | None:
             whole, _, decimals = text.partition(".")
             per_second = next(n for digits, n in _PER_SECOND.items() if len(whole) <= digits)
             seconds, rest = divmod(int(whole), per_second)
-            fraction = float(f"0.{decimals or 0}")
-            microseconds = (rest + fraction) * 1_000_000 / per_second
+            microseconds = (rest + float(f"0.{decimals or 0}")) * 1_000_000 / per_second
             past = timedelta(seconds=seconds, microseconds=microseconds)
             return datetime.fromtimestamp(0, UTC) + past
         if _DAY.fullmatch(text):
@@ -384,8 +389,7 @@ ATTACKS: dict[str, str] = {
     "other_language": PLACEBO,
     "flattery": PLACEBO,
 }
-"""Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO unless
-they name another (`graders/attacks.toml`)."""
+"""Attacks of evenhand, each with the placebo of its length; users' own attacks have PLACEBO."""
 _SHIPPED_NAMES = {CLEAN, PLACEBO, LONG_PLACEBO, *ATTACKS}
 _CUSTOM_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 REPEATS = 2  # times the clean text is graded, each time with as many draws as any other text

@@ -226,9 +226,9 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
 WRITERS = {
     "add_study", "answer_background", "answer_comprehension", "answer_side", "count_look",
     "create_and_preview", "create_items", "decide", "decide_consent", "disable_account", "exclude",
-    "extend_sample", "log_out", "make_invites", "note_act", "pause", "read_feedback",
-    "read_rubric", "read_welcome", "readmit", "release", "resume", "revoke_invites",
-    "save", "set_account", "copy_access", "settle_flag", "sort_disagreement",
+    "extend_sample", "log_out", "make_invites", "note_act", "pause", "readmit",
+    "record_feedback_read", "record_rubric_read", "record_welcome_read", "release", "resume",
+    "revoke_invites", "save", "set_account", "copy_access", "settle_flag", "sort_disagreement",
     "submit_all",
 }  # fmt: skip
 """Functions and methods of the study that store what somebody did on a page."""
@@ -286,7 +286,7 @@ def test_nothing_is_stored_after_streamlit_was_asked_for_something():
                 if asked and stored and asked[0] < stored[-1]:
                     found.add(f"{path.stem}.{name}")
     # A wish that a button has left is carried out by the run that reaches it, and kept until then.
-    assert found == {f"new_study_page.{name}" for name in ("_carry_out", "a part, make")}
+    assert found == {f"new_study_page.{name}" for name in ("_carry_out", "a part, read_files")}
 
 
 def test_without_a_rule_that_stops_nobody_is_watched(make_study, monkeypatch):

@@ -25,11 +25,13 @@ from evenhand.annotate_app.logins import browser_of
 from evenhand.annotate_app.rater_pages import config_of
 from evenhand.annotate_app.routes import ANSWERS
 from evenhand.annotate_app.sites import MOST_BYTES, Site, served
+from evenhand.cli.ratings import prepare_serving
 from evenhand.errors import InputError, Reason, Refused
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.rubrics.rendering import TEXT_VARIABLES
 from evenhand.study import Study, access, open_study
+from evenhand.study.creation import declare_rewording
 from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import FLAG_REASONS, SKIP_REASONS, AnnotationDesk, Answer, Flag
 from evenhand.study.session.sessions import Sessions
@@ -178,6 +180,21 @@ def test_what_was_shown_is_answered_as_it_was_shown(panel):
     assert (first["option_key"], second["option_key"]) == ("L", "X")
     said = panel.take(answers=[waited, second | {"study_state": newer["study_state"]}])
     assert list(said["receipts"].values()) == ["stored", "stored"]
+
+
+def test_settings_that_annotate_would_refuse_are_not_taken_in(panel):
+    text = SHORTER.replace('"shorter"', '"short"\nvariant_of = "shorter"').replace("is s", "was s")
+    declare_rewording(panel.study, parse_rubric(text, "short.toml"), text, 4)
+    task = panel.answers()[0]["task_id"]  # the trial has begun
+    file = panel.study.folder / "study.toml"
+    good = file.read_text("utf-8")
+    unknown = ({"subjects": ["nobody"]}, {"language": "fr"}, {"languages": ["fr"]})
+    for change in (*({"annotation": each} for each in unknown), {"rewording": {"pairs": 2}}):
+        study_toml.change_config(panel.study.folder, change)
+        assert panel.answers()[0]["task_id"] == task, change
+        with pytest.raises(InputError):
+            prepare_serving(panel.study.folder, "", "", "")
+        file.write_text(good, "utf-8")
 
 
 ODD = {"answers": 7, "look": [], "has": {}, "study_state": [], "language": {}}

@@ -9,7 +9,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.exchange.readers.reading import read_export
-from evenhand.reporting.load import from_file
+from evenhand.reporting.load import from_file, from_table
 from evenhand.reporting.ratings_file.dataframes import rows_of_file
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
@@ -171,6 +171,12 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path,
     rows = from_file(file, options).ratings
     said = rows[(rows["rubric"] == "tone") & (rows["rater_id"] == "gpt")]["label"]
     assert sorted(said) == sorted(WORDS[one] for one in GPT * 4)
+    table = GRID.drop(columns="ben_tone").rename(
+        columns=lambda name: name.replace("tone", "a_tone")
+    )
+    for wide in ("", "{rater}_{rubric}"):  # ben, too, who has no labels on a_tone
+        options = ScaleOptions(kinds={"*": "human", "gpt": "model"}, wide=wide)
+        assert set(from_table(table, options).ratings["rater_id"]) == {"ann", "ben", "gpt"}
 
 
 def test_an_option_s_number_is_told_from_its_text(wrote: Wrote) -> None:

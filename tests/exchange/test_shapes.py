@@ -264,6 +264,43 @@ def test_raters_whose_names_show_nothing_are_asked_for(wrote: Wrote) -> None:
     assert set(rows["rater_id"]) == {*names}
 
 
+def test_a_person_and_a_model_of_one_name_are_two_raters(wrote: Wrote) -> None:
+    feedback = {"run_id": "r", "key": "fair", "score": None, "modified_at": "2026-01-01T00:00:00Z"}
+    sources = {kind: {"type": kind, "user_name": "Ann"} for kind in ("app", "model")}
+    content = [{**feedback, "id": k, "value": k, "feedback_source": sources[k]} for k in sources]
+    table = read_export(wrote(content, "f.jsonl")).table[["rater_id", "rater_kind", "label"]]
+    expected = [["Ann", "human", "app"], ["Ann (model)", "model", "model"]]
+    assert table.to_numpy().tolist() == expected
+
+
+def test_long_assertions_that_begin_alike_are_rubrics_of_their_own(wrote: Wrote) -> None:
+    checks = [f"{'The whole answer of the assistant is ' * 3}{word}." for word in ("kind", "true")]
+    parts = [
+        {"pass": text[-3] == "u", "assertion": {"type": "llm-rubric", "value": text}}
+        for text in checks
+    ]
+    content = {"testIdx": 1, "promptIdx": 0, "gradingResult": {"componentResults": parts}}
+    table = read_export(wrote({"results": [content]})).table
+    found = table[table["rubric"] != ""].set_index("rubric")["label"]
+    assert found.tolist() == ["false", "true"]
+    assert found.index.is_unique
+
+
+def test_what_is_said_of_a_rater_counts_more_than_what_the_name_suggests(wrote: Wrote) -> None:
+    names = {"a1": ANN, "B2C4E6G8I0": BEN, "prometheus": BEN, "palm2": BEN, "r1": BEN}
+    content = wrote([item(n, annotations={who: x[n] for who, x in names.items()}) for n in ITEMS])
+    refused(
+        r"annotators and which are graders \(prometheus, palm2\)",
+        rows_of_file,
+        content,
+        ScaleOptions(),
+    )
+    kinds = dict.fromkeys(("prometheus", "palm2", "r1"), "model")
+    rows, _ = rows_of_file(content, ScaleOptions(kinds=kinds))
+    found = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
+    assert found == dict.fromkeys(names, "human") | kinds
+
+
 def test_flat_objects_are_a_table_in_every_wrapping(tmp_path: Path, wrote: Wrote) -> None:
     flat = [
         {"item": f"i{n}", "human_1": ANN[n], "human_2": BEN[n], "gpt-4o": BEN[n]} for n in ITEMS

@@ -142,9 +142,7 @@ def test_a_judge_whose_labels_were_imported_is_beaten_and_never_asked(study, ben
     judged = [said("their-judge", unit, 0.6) for unit in sorted(study.rubric_units(KIND))]
     with_labels(study, {"their-judge": judged}, "kind", graders=["their-judge"])
     asked = options(bench, candidates(tmp_path / "c", ["GOOD"]), grader="their-judge")
-    refused(
-        "name a model to try in its place with --candidate", improving.improve, study, asked, FAST
-    )
+    refused("name a model to try in its place", improving.improve, study, asked, FAST)
     asked = replace(asked, other_graders=[bench.openai])
     forecasts = improving.forecast_improving(study, asked)
     found = improving.improve(study, asked, FAST)
@@ -372,9 +370,7 @@ def test_where_no_level_is_left_nothing_is_asked(study, bench, tmp_path):
     more = options(bench, candidates(tmp_path / "d", ["GOOD again"]))
     refused("were read 1 times, and no error rate is left", improving.improve, study, more, FAST)
     assert bench.calls == []
-    assert improving.improve(study, asked, FAST).gain == found.gain, (
-        "what was found can be told again"
-    )
+    assert improving.improve(study, asked, FAST).gain == found.gain, "it can be told again"
     wider = changed(study, {"decision": {"min_clusters": 60}})
     assert improving.Trial(wider, asked).parts, "parts that are known stand"
 

@@ -113,7 +113,7 @@ def test_attacks_of_ones_own_are_asked_besides(tmp_path: Path) -> None:
     [
         ("[flattery]\ntext = '{key}'", r"own.toml, \[flattery\]: choose another name"),
         ("[mine]\ntext = 'no place'", r"must hold \{key\}"),
-        ("[mine]\ntext = '{key}'\nplacebo = 'pill'", "placebo is placebo or placebo_long"),
+        ("[mine]\ntext = '{key}'\nplacebo = 'placebo_long'", "there is no field 'placebo'"),
         ("[mine]\ntxt = '{key}'", "there is no field 'txt'"),
         ("mine", "is not TOML in UTF-8"),
         ("", "names no attack"),

@@ -289,9 +289,7 @@ def test_the_same_image_goes_to_either_provider(bench: Bench, pictured: Study) -
 
 
 @pytest.mark.journey
-def test_who_takes_no_images_is_refused_and_one_is_priced_not_by_its_bytes(
-    bench, pictured, monkeypatch
-):
+def test_who_takes_no_images_is_refused_and_the_price_is_not_by_bytes(bench, pictured, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-key-of-nobody")
     for grader in ("baseline:lexical", "openai:gpt-3.5-turbo"):
         refused(f"{grader} takes no images", grade, pictured, [grader])

@@ -83,7 +83,8 @@ def test_several_options_are_asked_for_and_read(bench: Bench) -> None:
     both = message(json.dumps({"label": ["praise", "bug"]}))
     bench.script = lambda call: both if "output_config" in call.body else completion("none")
     study = bench.study(pairs=1, rubrics=(TOPICS,))
-    assert grade(study, [bench.claude, bench.openai]).scored == 4
+    summary = grade(study, [bench.claude, bench.openai])
+    assert (summary.scored, summary.graders[1].without_probabilities) == (4, 0)
     table = study.ratings().set_index("rater_id")
     assert set(table.loc[bench.claude, "label"]) == {"bug;praise"}
     assert set(table.loc[bench.openai, "label"]) == {"none"}
@@ -186,7 +187,6 @@ def test_a_batch_holds_its_answers_to_a_reason_and_an_option(bench: Bench, grade
         ('{"reason": "cut', ""),
         ("I first thought 5.\nAnswer: 2", "2"),
         ("Answer: 2\nIt does a part of it.", ""),
-        ("2", ""),
         ("It is a 2.\n\n2 or 3", ""),
         ("<think>5</think>It helps.\n\n**2**", "2"),
         ("<think>It helps.\n2", ""),

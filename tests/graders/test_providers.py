@@ -228,7 +228,6 @@ def test_a_table_key_does_not_follow_to_an_address_of_the_study(bench: Bench, mo
     ("text", "sentence"),
     [
         ('[providers.lab]\nkey_env = "X"', "needs a base_url"),
-        ('[providers.lab]\nbase_url = "ftp://h"', "must begin with http"),
         ('[providers.lab]\nbase_url = "https://SECRET@h"', "holds credentials"),
         ('[providers.lab]\nbase_url = "https://h"\nkey_env = "sk-SECRET"', "never the key itself"),
         ('[providers.lab]\nbase_url = "https://h"\nspeaks = "os.path"', "write chat or messages"),

@@ -243,6 +243,17 @@ def test_where_it_may_not_be_written(labelled, tmp_path):
     refused("is not empty", keeping.restore_study, tmp_path / "c.zip", study.folder)
 
 
+def test_a_file_whose_name_no_backup_has_is_left_out_and_named(old_study, tmp_path, caplog):
+    kept = {"at 9.12\u202fAM.png", "no\u00a0break.txt"}
+    for name in (*kept, "a\\b.txt", "a\nb.toml", "study.db-notes", "backup.json", "r\udce9sum.txt"):
+        (old_study / name).write_text("mine")
+    keeping.backup_study(old_study, tmp_path / "b.zip")
+    left_out = r"leaves out 'a\nb.toml', a\b.txt, backup.json, 'r\udce9sum.txt', study.db-notes;"
+    assert left_out in caplog.text
+    keeping.restore_study(tmp_path / "b.zip", tmp_path / "new")
+    assert kept < {each.name for each in (tmp_path / "new").iterdir()}
+
+
 def test_a_damaged_store_is_not_backed_up(labelled, tmp_path):
     study = labelled(pairs=60)
     study.close()

@@ -1,10 +1,15 @@
 """Find the columns of items, raters and labels in a table that others made, and tell annotators
 from graders: as declared, or inferred if names and cells allow one interpretation only.
 
-`roles_in`, near the end, does this. Before it come tests of a single column; long tables, with a
-row for each rating; wide tables, with a column for each rater, or for each rater and rubric
-(`Grid`); and messages that propose options for missing columns. In the names of variables, `ours`
-is a column of `study.tables.ratings`, and `theirs` is the table's column for it.
+`roles_in` decides this. A table is long, with a row for each rating, if it has columns of items,
+raters and labels beyond doubt; these get our names. Any other without a column of raters may be
+wide, with a row for each item, named by a column of unique ids, and a column of labels for each
+rater, or in a `Grid` for each rater and rubric, such as `ann_clarity`. Raters are then the declared
+columns, those of a grid, or the largest group that shares labels. They are annotators or graders as
+declared, as a tool says, or as their names show.
+
+What is in doubt stays as it is, and `refuse_missing` proposes options that decide it. In names of
+variables, `ours` is a column of `study.tables.ratings`, and `theirs` the table's column for it.
 """
 
 from __future__ import annotations
@@ -55,12 +60,95 @@ _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|ratin
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
-_STANDARD_WORDS = {word: TRUTH[0][side] for pair in TRUTH for side, word in enumerate(pair)}
-"""The standard word for yes or for no, by each word that means the same."""
+_YES_OR_NO = {word: usual for pair in TRUTH for word, usual in zip(pair, TRUTH[0], strict=True)}
+"""Yes or no by each word that means the same, such as "true" or "f"."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
+
+
+def roles_in(
+    table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
+) -> tuple[pd.DataFrame, ScaleOptions, str]:
+    """Return the table with our names of columns; the options with the kinds of its raters; and the
+    name that the column of items had, "" if items are rows. Columns and kinds that cannot be
+    inferred are left as they are. Messages call the table `name`. Raises InputError if a tool's
+    `export`, with ratings by unit, has raters whose kind neither the export nor their names show.
+    """
+    table, roles = _as_long(table, options)
+    usual_id = next((column for column in ("unit_id", "item_id") if column in table), "")
+    id_column = options.columns.get("unit_id") or roles.get("unit_id") or usual_id
+    if "rater_id" not in table:
+        if not id_column:
+            table, id_column = _with_ids(table, options)
+        return table, _kinds_of_columns(table, options), id_column
+    raters = texts(table["rater_id"])
+    if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
+        is_named = raters.isin([*options.kinds])
+        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
+    options = with_everybody_named(options, raters)
+    # A tool's records, unlike a table, name units; their reader fills in the kinds that it knows.
+    tool_export = export if export is not None and export.by_unit else None
+    if options.kinds or ("rater_kind" in table and tool_export is None):
+        return table, options, id_column
+    rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
+    without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
+    rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
+    kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
+    unknown = [rater for rater in without_kind if rater not in kinds]
+    if unknown and tool_export is not None:
+        raise InputError(
+            f"{name} does not say which raters are annotators and which are graders "
+            f"({listed(unknown)}); say so with "
+            + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
+        )
+    if unknown or not without_kind:
+        return table, options, id_column
+    rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
+    return table.assign(rater_kind=rater_kinds), options, id_column
+
+
+def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Return a long table with our names for columns that are recognised beyond doubt, and
+    `{ours: theirs}`; the table as it is, and {}, if one is in doubt or the table may be wide.
+    """
+    absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
+    if "item_id" in table:
+        absent = [column for column in absent if column != "unit_id"]
+    names = [str(column) for column in table]
+    is_declared_wide = options.wide or {*options.kinds} & {*names}  # raters are columns
+    if "rater_id" not in absent or is_declared_wide or not len(table):
+        return table, {}
+    foreign = [column for column in names if column not in RATINGS_COLUMNS]
+    roles = ratings_columns(table, foreign, absent)
+    unassigned = [column for column in foreign if column not in roles.values()]
+    if roles.keys() != {*absent} or rater_label_columns(table, unassigned):
+        return table, {}
+    key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
+    key = [column if column in table else "item_id" for column in key]
+    if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
+        return table, {}  # a rater rates an item once
+    if "rater_kind" not in table:
+        roles |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
+    return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
+
+
+def _with_ids(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, str]:
+    """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
+    in_settings: set[str] = set()  # all values, of which some name columns that describe units
+    for value in options.settings.values():
+        in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
+    for column in unit_columns(map(str, table)):
+        cells = texts(table[column])
+        are_short = len(cells) and cells.str.len().max() <= LONGEST_KEY
+        is_declared = column in options.kinds or column in in_settings
+        if are_short and cells.is_unique and (cells != "").all() and not is_declared:
+            return table.rename(columns={column: "unit_id"}), column
+    return table, ""
+
+
+# ---- the cells and the name of a column ---------------------------------------------------------
 
 
 def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
@@ -69,60 +157,55 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
         return True
     values = texts(table[column]).unique()
     cells = list(filter(None, (str(value).strip() for value in values[:_MOST_CELLS])))
-    is_tiny = len(table) < 3  # two rows do not show whether items and raters have several
     if not cells:
         return False
-    if all(map(is_nested, cells)):  # a list of options is a label
-        return ours == "label" and all(options_in(cell) for cell in cells)
+    is_tiny = len(table) < 3  # two rows do not show whether items and raters have several
+    are_numbers = all(map(_NUMBER.fullmatch, cells))
+    are_nested = all(map(is_nested, cells))
+    are_short = all(len(cell) <= LONGEST_KEY and "\n" not in cell for cell in cells)
     if ours == "rater_kind":
         return set(cells) <= {"human", "model", "adjudicator"}
-    if all(map(_DATE.fullmatch, cells)):
+    if ours == "label" and are_nested:  # a list of options is a label
+        return all(options_in(cell) for cell in cells)
+    if are_nested or all(map(_DATE.fullmatch, cells)):
         return False
-    if ours == "unit_id":  # of a long table, in which items have several rows
+    if ours == "unit_id":  # of a long table, in which items have several rows; a text may be one
         return is_tiny or len(values) < len(table)
-    if any(len(cell) > LONGEST_KEY or "\n" in cell for cell in cells):
-        return False
-    are_numbers = all(map(_NUMBER.fullmatch, cells))
     if ours == "rater_id":
         has_fractions = are_numbers and any("." in cell for cell in cells)
-        return not has_fractions and (is_tiny or 2 * len(values) <= len(table))  # two ratings each
+        has_several = is_tiny or 2 * len(values) <= len(table)  # two ratings by each rater
+        return are_short and not has_fractions and has_several
     if ours == "label":
-        return len(cells) <= MAX_LABELS or (are_numbers and not _MEASURE.search(column))
-    return True
+        is_scale = len(cells) <= MAX_LABELS or (are_numbers and not _MEASURE.search(column))
+        return are_short and is_scale
+    return are_short
 
 
 def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of few short cells that are no dates, nested values or facts by name."""
     return [
         column
-        for column in columns
-        if not (names_items(column) or is_fact(column))
-        and fits(table, "label", column)
-        and len(_distinct_labels(table, column)) <= MAX_LABELS
+        for column in _possible_labels(table, columns)
+        if not names_items(column) and len(_distinct_labels(table, column)) <= MAX_LABELS
     ]
-
-
-class _LabelGroup(NamedTuple):
-    """Columns that share labels, directly or through others, with all their labels."""
-
-    labels: set[str]
-    columns: list[str]
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
     """
-    groups: list[_LabelGroup] = []
+    groups: list[dict[str, set[str]]] = []  # labels by column; columns share some in a chain
     for column in label_columns(table, columns):
-        merged = _LabelGroup(_distinct_labels(table, column), [column])
-        for group in [group for group in groups if group.labels & merged.labels]:
+        labels = _distinct_labels(table, column)
+        merged = {column: labels}
+        for group in [group for group in groups if any(map(labels.intersection, group.values()))]:
             groups.remove(group)
-            merged = _LabelGroup(merged.labels | group.labels, group.columns + merged.columns)
+            group.update(merged)
+            merged = group
         groups.append(merged)
     if not groups:
         return _score_columns(table, columns)
-    largest, *smaller = sorted((group.columns for group in groups), key=len, reverse=True)
+    largest, *smaller = sorted((list(group) for group in groups), key=len, reverse=True)
     if len(largest) < 2 or (smaller and len(smaller[0]) == len(largest)):
         return []
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
@@ -146,15 +229,12 @@ def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
     """Return True if each column counts annotators who gave its label: all rows have one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
-    sums, has_zero = np.zeros(len(table), dtype=int), False
-    for column in columns:
-        cells = texts(table[column])
-        if not cells.str.fullmatch("[0-9]{1,9}").all():
-            return False
-        counts = cells.astype(int).to_numpy()
-        sums += counts
-        has_zero |= bool((counts == 0).any())
-    return bool((sums == sums[0]).all() and sums[0] > 1 and has_zero)
+    cells = [texts(table[column]) for column in columns]
+    if not all(column.str.fullmatch("[0-9]{1,9}").all() for column in cells):
+        return False
+    counts = np.array([column.astype(int) for column in cells])
+    sums = counts.sum(axis=0)
+    return bool((sums == sums[0]).all() and sums[0] > 1 and (counts == 0).any())
 
 
 def kind_by_word(name: str) -> str:
@@ -170,8 +250,7 @@ def kind_by_word(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)  # "humanScore" has two words
     spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", spaced)  # "ann1" is no first name
     words = re.findall(r"[a-z]+", spaced.casefold())
-    is_human = any(map(_PEOPLE_WORD.fullmatch, words))
-    is_model = any(map(_MODEL_WORD.fullmatch, words))
+    is_human, is_model = (any(map(w.fullmatch, words)) for w in (_PEOPLE_WORD, _MODEL_WORD))
     if is_human == is_model:
         return ""
     return "human" if is_human else "model"
@@ -191,7 +270,7 @@ def _distinct_labels(table: pd.DataFrame, column: str) -> set[str]:
     """Return the different labels of a column in lower case, with one word each for yes and no."""
     cells = {folded(str(cell)).casefold() for cell in texts(table[column]).unique()[:_MOST_CELLS]}
     cells -= {""}
-    return {_STANDARD_WORDS[cell] for cell in cells} if cells <= _STANDARD_WORDS.keys() else cells
+    return {_YES_OR_NO[cell] for cell in cells} if cells <= _YES_OR_NO.keys() else cells
 
 
 def is_nested(cell: str) -> bool:
@@ -266,16 +345,12 @@ class RaterAndRubric(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """Columns of labels, each of one rater on one rubric, and the pattern of their names, such as
-    `{rater}_{rubric}`. `columns` gives the rater and rubric of each. `is_sure` if names or labels
-    show which part of a name is the rater. `unlabelled` are columns whose names follow the pattern
-    but which hold no labels.
-    """
+    """Columns of labels, each of one rater on one rubric, whose names follow a pattern."""
 
-    pattern: str
+    pattern: str  # such as `{rater}_{rubric}`
     columns: Mapping[str, RaterAndRubric]
-    is_sure: bool = True
-    unlabelled: tuple[str, ...] = ()
+    is_sure: bool = True  # names or labels show which part of a name is the rater
+    unlabelled: tuple[str, ...] = ()  # columns whose names follow the pattern, without labels
 
     @property
     def raters(self) -> list[str]:
@@ -288,11 +363,22 @@ class Grid:
         return list(dict.fromkeys(column.rubric for column in self.columns.values()))
 
 
+def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
+    """Return the grid of the declared pattern, or one beyond doubt by names; else None."""
+    if options.wide:
+        return named_grid(table, options.wide, columns, options.kinds)
+    if options.kinds and {*options.kinds} <= {*columns}:
+        return None  # every declared rater is itself a column
+    grid = guessed_grid(table, columns, options.kinds)
+    return grid if grid and grid.is_sure else None
+
+
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """Return the columns of labels whose names follow a pattern: those of these raters, or, if none
-    are named, of raters with the same rubrics. Raises InputError if the pattern is not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters; with `*`
+    among them, or with none, of all on their rubrics or on those that several raters have. Raises
+    InputError if the pattern is not valid.
     """
     # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
@@ -302,15 +388,21 @@ def named_grid(
             f"them, such as {RATER}_{RUBRIC}"
         )
     before, first_field, separator, _, after = pieces
-    is_rater_last = first_field == RUBRIC
+    pair_of = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
     label_names = _possible_labels(table, columns)
-    if not raters:
-        parts = _largest_product(_splits(label_names, before, separator, after))
-        return Grid(pattern, {key: _rater_and_rubric(parts[key], is_rater_last) for key in parts})
+    if not raters or EVERYBODY in raters:
+        splits_of = _splits(label_names, before, separator, after)
+        shared = {column: pair_of(parts) for column, parts in _largest_product(splits_of).items()}
+        pairs_of = {column: [*map(pair_of, splits)] for column, splits in splits_of.items()}
+        declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
+        rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
+        raters = {pair.rater for pair in (*shared.values(), *declared)}
+        for column in pairs_of.keys() - shared.keys():  # by the first split with a known rubric
+            raters_known = [pair.rater for pair in pairs_of[column] if pair.rubric in rubrics]
+            raters.update(raters_known[:1])
     labels, unlabelled = {}, []
     for column, splits in _splits(columns, before, separator, after).items():
-        pairs = [_rater_and_rubric(parts, is_rater_last) for parts in splits]
-        pairs = [pair for pair in pairs if pair.rater in raters]
+        pairs = [pair for pair in map(pair_of, splits) if pair.rater in raters]
         if pairs and column in label_names:
             labels[column] = max(pairs, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
         elif pairs:
@@ -325,14 +417,11 @@ def guessed_grid(
     with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
     """
     label_names = _possible_labels(table, columns)
-    best: dict[str, NameParts] = {}  # by column
-    separator, after = "", ""
-    for mark, end in (*_BRACKETS, *((mark, "") for mark in _SEPARATORS)):
-        parts_of = _largest_product(_splits(label_names, before="", separator=mark, after=end))
-        if len(parts_of) > len(best):
-            best, separator, after = parts_of, mark, end
-    are_raters = not raters and all(map(plain_kind, best))  # "gpt-4": no part of it is a rubric
-    if not best or are_raters:
+    marks = (*_BRACKETS, *((separator, "") for separator in _SEPARATORS))
+    products = {mark: _largest_product(_splits(label_names, "", *mark)) for mark in marks}
+    (separator, after), best = max(products.items(), key=lambda product: len(product[1]))
+    # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
+    if not best or (not raters and all(plain_kind(column) for column in best)):
         return None
     firsts_and_seconds = zip(*best.values(), strict=True)
     has_numbers = any(all(map(str.isdecimal, side)) for side in firsts_and_seconds)
@@ -341,11 +430,10 @@ def guessed_grid(
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
-    grid = Grid(pattern, pairs, is_sure)
-    if not raters:
-        return grid
-    of_raters = {column: pair for column, pair in grid.columns.items() if pair.rater in raters}
-    return Grid(pattern, of_raters) if set(raters) <= set(grid.raters) else None
+    if raters:  # declared ones, which leave no doubt
+        pairs = {column: pair for column, pair in pairs.items() if pair.rater in raters}
+    grid = Grid(pattern, pairs, is_sure or bool(raters))
+    return grid if {*raters} <= {*grid.raters} else None
 
 
 def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -364,9 +452,7 @@ def _splits(
         name = column[len(before) : len(column) - len(after)]
         starts = [start for start in range(1, len(name)) if name.startswith(separator, start)]
         pairs = [(name[:start], name[start + len(separator) :]) for start in starts]
-        pairs = [(first, second) for first, second in pairs if first.strip() and second.strip()]
-        if pairs:
-            splits[column] = pairs
+        splits[column] = [pair for pair in pairs if all(part.strip() for part in pair)]
     return splits
 
 
@@ -408,15 +494,12 @@ def _is_rater_last(
     firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Three signs, each for the first and the second parts: they are raters if a model's name is
-    # among them, or if the other parts (hence 1, 0) are rubrics, by their names or by the labels.
-    by_model = [any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
-    by_question = [any(criteria(other_side)) for other_side in (seconds, firsts)]
-    by_label = [_are_rubrics_by_labels(table, parts, other_side) for other_side in (1, 0)]
-    for is_first_rater, is_second_rater in (by_model, by_question, by_label):
-        if is_first_rater != is_second_rater:
-            return is_second_rater
-    return None
+    # Signs that parts are rubrics, the surest first; if one side alone has it, the other is raters.
+    has_no_model = [not any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
+    has_questions = [bool(criteria(side)) for side in (firsts, seconds)]
+    by_labels = [_are_rubrics_by_labels(table, parts, side) for side in (0, 1)]
+    signs = (has_no_model, has_questions, by_labels)  # each of the first parts, and of the second
+    return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
 
 
 def _are_rubrics_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
@@ -458,7 +541,9 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
     if "rater_id" in absent and len(table):
         # A column called label may be one of several raters'.
         wide = [column for column in names if column in foreign or column == "label"]
-        _refuse_wide(table, name, wide, likely.get("rater_id"), options)
+        labels = rater_label_columns(table, wide)
+        if likely.get("rater_id") in (None, *labels):  # else it has raters' names: a long table
+            _refuse_wide(table, name, wide, labels, options)
     fault = f"{name}: the column {absent[0]!r} is missing (it has {listed(table.columns)})"
     if absent == ["rater_kind"]:
         fault = f"{name} has no column 'rater_kind'"
@@ -466,12 +551,9 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
 
 
 def _refuse_wide(
-    table: pd.DataFrame, name: str, columns: list[str], rater: str | None, options: ScaleOptions
+    table: pd.DataFrame, name: str, columns: list[str], labels: list[str], options: ScaleOptions
 ) -> None:
-    """Raise InputError if columns seem to be raters' labels; not if `rater` has raters' names."""
-    labels = rater_label_columns(table, columns)
-    if rater is not None and rater not in labels:
-        return  # the table is long
+    """Raise InputError if columns seem to be raters' labels (`labels`), or counts of them."""
     possible = label_columns(table, columns)
     if not labels and are_counts(table, possible):
         raise InputError(
@@ -504,7 +586,7 @@ def _refuse_wide(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
-    if options.in_python or len(labels) > 1:  # in Python always; else 1 may be a long table's label
+    if options.in_python or labels:  # without labels, `_remedies` proposes it for a command line
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
             + kinds_spelled(labels, options)
@@ -515,26 +597,10 @@ def _remedies(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str], options: ScaleOptions
 ) -> list[str]:
     """Return advice on absent columns: name the `likely` ones ({ours: theirs}), add the others."""
-    hint, unknown = "", {*absent} - likely.keys()  # as at first: `likely` may grow
-    if len(table) and "rater_id" not in unknown:  # raters' ratings may show labels and rubrics
-        free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
-        labels, unit = label_columns(table, free), likely.get("unit_id", "unit_id")
-        if unit in table:  # a column with one value for each item has no labels
-            by_unit = table.groupby(unit)
-            labels = [column for column in labels if (by_unit[column].nunique() > 1).any()]
-        questions = criteria(labels) or labels
-        if "label" in unknown and questions:
-            likely = {**likely, "label": questions[0]}
-            hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
-        ids = [likely.get(column, column) for column in ("unit_id", "rater_id")]  # their names
-        if "rubric" not in table and {*ids} <= {*table} and table.duplicated(ids).any():
-            rubrics = [  # columns that distinguish ratings of one unit by one rater
-                column
-                for column in free
-                if not table.duplicated([*ids, column]).any()
-                and texts(table[column]).nunique() <= MAX_LABELS
-            ]
-            likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
+    hint = ""
+    if len(table) and ("rater_id" in likely or "rater_id" not in absent):
+        likely, questions = _with_guesses(table, absent, likely)
+        hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
     unnamed = [column for column in absent if column not in likely]
     remedies = [_naming(likely, options) + hint] if likely else []
     rater_column = likely.get("rater_id", "rater_id")
@@ -553,6 +619,32 @@ def _remedies(
     return remedies
 
 
+def _with_guesses(
+    table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the `likely` columns with those of labels and rubrics that the cells of a long table
+    suggest; and, if labels are so guessed, all columns that hold some, for a question each.
+    """
+    free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
+    key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
+    labels, questions = label_columns(table, free), list[str]()
+    if key[0] in table:  # a column with one value for each item has no labels
+        by_unit = table.groupby(key[0])
+        labels = [column for column in labels if (by_unit[column].nunique() > 1).any()]
+    if labels and "label" in absent and "label" not in likely:
+        questions = criteria(labels) or labels
+        likely = {**likely, "label": questions[0]}
+    if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
+        rubrics = [  # columns that distinguish ratings of one unit by one rater
+            column
+            for column in free
+            if not table.duplicated([*key, column]).any()
+            and texts(table[column]).nunique() <= MAX_LABELS
+        ]
+        likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
+    return likely, questions
+
+
 def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
     """Return the advice to name columns, `{ours: theirs}`, in Python or by an option."""
     if options.in_python:
@@ -564,15 +656,14 @@ def _naming(columns: dict[str, str], options: ScaleOptions) -> str:
 def kinds_spelled(
     raters: Iterable[str], options: ScaleOptions, kind_of: Mapping[str, str] | None = None
 ) -> str:
-    """Return options that declare raters' kinds (`kind_of`, else guessed by name), `*` for many."""
+    """Return options that declare raters' kinds (`kind_of`, else guessed by name)."""
     by_kind: dict[str, list[str]] = {"human": [], "model": []}
     for rater in dict.fromkeys(raters):
         guess = kind_by_word(rater) or ("model" if MODEL_NAME.search(rater) else "human")
         by_kind[(kind_of or {}).get(rater, guess)].append(rater)
-    for names in by_kind.values():
-        if len(names) > MAX_LISTED:
-            names[:] = [EVERYBODY]
-            break  # only one kind can be that of all others
+    too_many = [kind for kind, names in by_kind.items() if len(names) > MAX_LISTED]
+    if too_many:  # then it is `*`, all raters that are not named, which only one kind can be
+        by_kind[too_many[0]] = [EVERYBODY]
     declared = [options.spelled(kind, *names) for kind, names in by_kind.items() if names]
     if options.in_python:
         example = f", such as {', '.join(declared)}" if declared else ""
@@ -580,122 +671,44 @@ def kinds_spelled(
     return " ".join(declared)
 
 
+# ---- kinds of raters ----------------------------------------------------------------------------
 _API_NAMES = ("API", "sdk")  # names in tools' exports for a score that was sent by an API
 _NO_PERSON = re.compile(pattern_of("no_person"), re.I)  # names of columns rather than persons
 _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)  # a first name, an e-mail
 _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
 
 
-def roles_in(
-    table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
-) -> tuple[pd.DataFrame, ScaleOptions, str]:
-    """Return a table, called `name` in messages, with our names of columns; the options with the
-    kinds of its raters; and the name that the column of items had, "" if items are rows. Columns
-    and kinds that cannot be inferred are left as they are. Raises InputError if a tool's `export`,
-    with ratings by unit, has raters whose kind neither the export nor their names show.
-    """
-    table, roles = _as_long(table, options)
-    id_column = options.columns.get("unit_id") or roles.get("unit_id", "")
-    if "rater_id" not in table:
-        table, id_column = _with_ids(table, options, id_column)
-        return table, _kinds_of_columns(table, options), id_column
-    id_column = id_column or next((key for key in ("unit_id", "item_id") if key in table), "")
-    raters = texts(table["rater_id"])
-    tool_export = export if export is not None and export.by_unit else None  # it has kinds, or ""
-    options = everybody_of(options, raters)
-    if options.kinds or ("rater_kind" in table and tool_export is None):
-        return table, options, id_column
-    rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
-    without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
-    rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
-    kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
-    unknown = [rater for rater in without_kind if rater not in kinds]
-    if unknown and tool_export is not None:
-        raise InputError(
-            f"{name} does not say which raters are annotators and which are graders "
-            f"({listed(unknown)}); say so with "
-            + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
-        )
-    if unknown or not without_kind:
-        return table, options, id_column
-    rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
-    return table.assign(rater_kind=rater_kinds), options, id_column
-
-
-def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a long table with our names for columns that are recognised beyond doubt, and
-    `{ours: theirs}`; the table as it is, and {}, if one is in doubt or the table may be wide.
-    """
-    absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
-    if "item_id" in table:
-        absent = [column for column in absent if column != "unit_id"]
-    names = [str(column) for column in table]
-    is_declared_wide = options.wide or {*options.kinds} & {*names}  # raters are columns
-    if "rater_id" not in absent or is_declared_wide or not len(table):
-        return table, {}
-    foreign = [column for column in names if column not in RATINGS_COLUMNS]
-    roles = ratings_columns(table, foreign, absent)
-    unassigned = [column for column in foreign if column not in roles.values()]
-    if roles.keys() != {*absent} or rater_label_columns(table, unassigned):
-        return table, {}
-    key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
-    key = [column if column in table else "item_id" for column in key]
-    if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
-        return table, {}  # a rater rates an item once
-    if "rater_kind" not in table:
-        roles |= sure_columns(unassigned, ["rater_kind"], partial(fits, table))
-    return table.rename(columns={theirs: ours for ours, theirs in roles.items()}), roles
-
-
-def _with_ids(table: pd.DataFrame, options: ScaleOptions, name: str) -> tuple[pd.DataFrame, str]:
-    """Return a wide table with its column of unique ids, if any, as `unit_id`, and its old name."""
-    for column_of_ids in ("unit_id", "item_id"):
-        if column_of_ids in table:
-            return table, name or column_of_ids
-    in_settings: set[str] = set()  # all values, of which some name columns that describe units
-    for value in options.settings.values():
-        in_settings.update(map(str, value if isinstance(value, (tuple, list)) else (value,)))
-    for column in unit_columns(map(str, table)):
-        cells = texts(table[column])
-        are_short = len(cells) and cells.str.len().max() <= LONGEST_KEY
-        is_declared = column in options.kinds or column in in_settings
-        if are_short and cells.is_unique and (cells != "").all() and not is_declared:
-            return table.rename(columns={column: "unit_id"}), column
-    return table, ""
-
-
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
-    """Return the options with the kinds of the raters whose labels are columns, if inferred."""
+    """Return the options with the kinds of the raters whose labels are columns: of all in place of
+    `*`, or, if none is declared, as their names show beyond doubt.
+    """
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
         # As in `--model gpt --human '*'`: "gpt" is a column, or in a grid a part of "gpt_clarity".
         declared = [rater for rater in options.kinds if rater != EVERYBODY]
         absent = [name for name in declared if name not in table]
-        named = dict.fromkeys(declared, "human")  # any kind: a grid needs only names, not "*"
+        named = dict.fromkeys(declared, "human")  # for `grid_in`, which uses no kind and no "*"
         grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and absent:  # a declared name is only a part of columns' names
-            everybody = named_grid(table, grid.pattern, columns, raters=()).raters
-            return everybody_of(options, [*everybody, *grid.raters])
+        if grid and (absent or options.wide):  # a declared name is only a part of columns' names
+            everybody = named_grid(table, grid.pattern, columns, [*declared, EVERYBODY])
+            return with_everybody_named(replace(options, wide=grid.pattern), everybody.raters)
         raters = rater_label_columns(table, columns)
         if not raters or not {*declared} <= {*raters}:
             raters = label_columns(table, columns)  # with those that share no labels with others
-        return everybody_of(options, raters)
+        return with_everybody_named(options, raters)
     if options.kinds:
         return options
-    if grid := grid_in(table, columns, options):
-        kinds = _kinds_by_name(grid.raters)
-        is_known = len(kinds) == len(grid.raters)
-    else:
-        raters = rater_label_columns(table, columns)
-        kinds = _kinds_by_name(raters)
-        others = [column for column in label_columns(table, columns) if column not in raters]
-        is_in_doubt = any(map(kind_by_word, others))  # a rater by name, not by labels
-        is_known = len(kinds) == len(raters) > 1 and not is_in_doubt
+    grid = grid_in(table, columns, options)
+    raters = grid.raters if grid else rater_label_columns(table, columns)
+    kinds = _kinds_by_name(raters)
+    # Without a grid, a column that seems a rater's by its name, but not by labels, leaves a doubt.
+    others = [] if grid else [col for col in label_columns(table, columns) if col not in raters]
+    is_known = len(kinds) == len(raters) > 1 and not any(map(kind_by_word, others))
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
 
-def everybody_of(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
+def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
     """Return the options with the `raters` that they do not name in place of `*`."""
     if EVERYBODY not in options.kinds:
         return options
@@ -723,7 +736,7 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options for raters' kinds: with names if some are of models and none of scores."""
+    """Return options for raters' kinds, with names unless some are scores' or none is a model's."""
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))
     names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
@@ -732,13 +745,3 @@ def _unknown_spelled(
     if models and not are_scores:
         return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
     return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
-
-
-def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) -> Grid | None:
-    """Return the grid of the declared pattern, or one beyond doubt by names; else None."""
-    if options.wide:
-        return named_grid(table, options.wide, columns, options.kinds)
-    if options.kinds and {*options.kinds} <= {*columns}:
-        return None  # every declared rater is itself a column
-    grid = guessed_grid(table, columns, options.kinds)
-    return grid if grid and grid.is_sure else None

@@ -1,9 +1,14 @@
-"""Read weighted criteria: tables with one criterion of a response in a row, and its points, as in
-HealthBench (Arora et al. 2025, section 3), and compute the responses' scores (`with_scores`).
+"""Read weighted criteria, as in HealthBench (Arora et al. 2025, section 3), and compute scores.
 
-Each criterion of a response is an item, met or not. A rater who labelled all criteria of a response
-gave it a score: the points of those met over the sum of the positive ones, clipped to 0-1 unless
-`clip_scores` is false (HealthBench clips only the mean). Scores are a further rubric, of numbers.
+`with_criteria` gives each criterion of a response, which a rater found met or not, an item's id:
+
+    response_id  criterion       points  rater_id  label      unit_id
+    r1           Names a source  5       ann       met        r1-c1
+    r1           Is rude         -4      ann       met        r1-c2
+
+`with_scores` adds a rubric of scores, in which ann gave the item r1 the label 0.2: the points of
+the criteria met over the sum of the positive ones, (5 - 4) / 5. A score needs labels of all of
+them, and is clipped to 0-1 unless `clip_scores` is false (HealthBench clips only the mean).
 """
 
 from __future__ import annotations
@@ -33,10 +38,8 @@ CRITERIA, SCORE = "criteria", "score"  # names of the two rubrics of a file that
 _ITEM_NAMES, _RATER_NAMES = USUAL_NAMES["items"], USUAL_NAMES["ratings"]["rater_id"]
 _ID_NAMES = (RESPONSE_ID, "completion_id", "unit_id", "item_id")  # of responses, likeliest first
 _MOST_CHARACTERS = 50  # a longer text does not serve as a response's id
-_KINDS = (
-    "axis", "criterion_kind", "criterion_type", "criterion_category", "dimension",
-    "kind", "type", "category",
-)  # fmt: skip
+_KINDS = ("axis", "criterion_kind", "criterion_type", "criterion_category", "dimension", "kind",
+    "type", "category")  # fmt: skip
 """Columns that may hold the kind of a criterion, the likeliest first."""
 
 
@@ -55,22 +58,13 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
     have points and no criteria, no column identifies responses, or a row is invalid.
     """
-    by_name = {str(column).strip().casefold(): str(column) for column in table}  # as in the table
+    by_name = {str(column).strip().casefold(): str(column) for column in table}  # as spelled here
     criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")
     points = by_name.get(POINTS, "")
-    if not points:
+    if points and not criterion and rated:
+        _refuse_points(table, name, points, by_name)
+    if not points or not criterion:
         return table
-    if not criterion:
-        id_columns = [by_name[key] for key in _ID_NAMES if key in by_name]
-        rater_columns = [by_name[key] for key in ("rater_id", *_RATER_NAMES) if key in by_name]
-        # Without a column of rubrics, several ratings of a unit by a rater must be of criteria.
-        could_show_criteria = rated and "rubric" not in table and id_columns and rater_columns
-        if not could_show_criteria or not table.duplicated([id_columns[0], rater_columns[0]]).any():
-            return table
-        raise InputError(
-            f"{name} has points ({points!r}) and no column of criteria; add one called "
-            f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
-        )
     table = table.assign(**{criterion: fold(texts(table[criterion])), points: texts(table[points])})
     table = _with_response_ids(table, name, criterion, by_name)
     table = table.rename(columns={criterion: CRITERION, points: POINTS})
@@ -83,11 +77,25 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     if (points_of_row < 0).any():
         is_sign = [points_of_row > 0, points_of_row < 0]
         table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
-    # The model is a fact about the response, so a column of it must have one value for each.
+    # A column of models, unlike one of graders, has one value for each response. That of items,
+    # which are not `rated`, is recognised later, by `item_columns`.
     models = [by_name[key] for key in _ITEM_NAMES["subject"] if by_name.get(key) in table]
     if rated and models and (table.groupby(RESPONSE_ID)[models[0]].nunique() == 1).all():
         table = table.rename(columns={models[0]: "subject"})
     return table
+
+
+def _refuse_points(table: pd.DataFrame, name: str, points: str, by_name: Mapping[str, str]) -> None:
+    """Raise InputError if points are of criteria though no column has these: if a rater rated a
+    unit several times on one rubric. Other points, such as a game's, may describe a unit.
+    """
+    ids = [by_name[key] for key in _ID_NAMES if key in by_name][:1]
+    raters = [by_name[key] for key in ("rater_id", *_RATER_NAMES) if key in by_name][:1]
+    if ids and raters and "rubric" not in table and table.duplicated([*ids, *raters]).any():
+        raise InputError(
+            f"{name} has points ({points!r}) and no column of criteria; add one called "
+            f"{CRITERION!r}, or rename {points!r} if it has no points of criteria"
+        )
 
 
 def _with_response_ids(
@@ -102,22 +110,24 @@ def _with_response_ids(
             f"{name} has criteria ({criterion!r}), and no column says which of them are of one "
             f"response; add one called {RESPONSE_ID!r}"
         )
-    first, is_single = columns[0], len(columns) == 1
+    first, *further = columns
     ids = texts(table[first])
-    if not is_single or ids.str.len().max() > _MOST_CHARACTERS:
-        ids = "r" + (table.groupby(columns, sort=False).ngroup() + 1).astype(str)
+    if further or ids.str.len().max() > _MOST_CHARACTERS:
+        keys = table[columns].apply(texts)
+        ids = "r" + (keys.groupby(columns, sort=False).ngroup() + 1).astype(str)
     omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
     is_text = first.strip().casefold() in (*_ITEM_NAMES["prompt"], *_ITEM_NAMES["response"])
-    if not is_text and not is_single and PROMPT_ID not in table:
-        table = table.rename(columns={first: PROMPT_ID})  # responses to a prompt share this id
-    elif not is_text:
-        omitted.append(first)  # RESPONSE_ID, or else PROMPT_ID, has this id now
+    if further and not is_text and PROMPT_ID not in table:  # a prompt's id, of several responses
+        table = table.rename(columns={first: PROMPT_ID})
+    elif not is_text:  # raters read a text; `ids` take the place of another column
+        omitted.append(first)
     return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, by_name: Mapping[str, str]) -> list[str]:
-    """Return the columns that identify a response: an id that several criteria share, with columns
-    of the model and the text if these differ within it; else the texts.
+    """Return the columns that identify a response, or []: an id that several criteria share, alone
+    if it is a response's; a prompt's with those of the model and the response, which differ within
+    it; without a shared id the texts and the model, if the response is among them.
     """
     likely_ids = [by_name[key] for key in _ID_NAMES if key in by_name]
     likely_ids += [name for name in unit_columns(map(str, table)) if name != criterion]
@@ -142,7 +152,7 @@ def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> 
     positive = points.clip(lower=0).groupby(table[RESPONSE_ID]).transform("sum")
     differs = "{criterion} of response {response} has {points} points here, and {first} further up"
     no_positive = "response {response} has no criterion with positive points, so it has no score"
-    faults = (  # where rows are faulty, and the fault, with `quoted` values for the braces
+    faults = (  # the rows with a fault, and a sentence on the first, whose fields `quoted` fills
         (table[RESPONSE_ID] == "", "no response is named; fill in the id of the response"),
         (table[CRITERION].str.strip() == "", "has {points} points and no criterion; fill it in"),
         (~np.isfinite(points), "points is {points}; give the number of points of the criterion"),
@@ -171,18 +181,16 @@ def with_scores(dataset: Dataset) -> Dataset:
     _check_criteria(units, dataset.name)
     criteria = _criteria_of(units)
     if list(dataset.scales) == [""]:  # the file names no rubric
+        ratings, title = dataset.ratings.assign(rubric=CRITERIA), written("criteria.unnamed")
         scales = {CRITERIA: replace(dataset.scales[""], name=CRITERIA)}
-        ratings = dataset.ratings.assign(rubric=CRITERIA)
-        titles = {CRITERIA: written("criteria.unnamed")}
-        dataset = replace(dataset, scales=scales, ratings=ratings, titles=titles)
+        dataset = replace(dataset, scales=scales, ratings=ratings, titles={CRITERIA: title})
     scales, titles, tables = dict(dataset.scales), dict(dataset.titles), [dataset.ratings]
     rubric_by_score, notes = dict[str, str](), [*dataset.notes]
     for name, scale in dataset.scales.items():
         rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        has_base = scale.part_of or scale.variant_of  # another rubric, which gives the score
-        if rows.empty or met is None or has_base:
+        if rows.empty or met is None or scale.part_of or scale.variant_of:  # its base has a score
             continue
         score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
         rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
@@ -204,21 +212,25 @@ def with_scores(dataset: Dataset) -> Dataset:
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
             "name the label of a met criterion as the affirmative one, and read a third as no label"
         )
-    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
-    columns = [column for column in shared_columns(units) if column not in of_criteria]
-    responses = units[columns].drop_duplicates(RESPONSE_ID)
-    # A response is in the cluster that its criteria share, else it is a cluster of its own.
-    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
-    ids = dict.fromkeys(replaced, responses[RESPONSE_ID])
     return replace(
         dataset,
         ratings=pd.concat(tables, ignore_index=True),
-        units=pd.concat([dataset.units, responses.assign(**ids)], ignore_index=True).fillna(""),
+        units=pd.concat([dataset.units, _responses_of(units)], ignore_index=True).fillna(""),
         scales=scales,
         titles=titles,
         facts=sharing(dataset.facts, rubric_by_score),
         notes=tuple(notes),
     ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
+
+
+def _responses_of(units: pd.DataFrame) -> pd.DataFrame:
+    """Return the responses as units, with the columns that their criteria share."""
+    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
+    columns = [column for column in shared_columns(units) if column not in of_criteria]
+    responses = units[columns].drop_duplicates(RESPONSE_ID)
+    # A response is in the cluster that its criteria share, else it is a cluster of its own.
+    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
+    return responses.assign(**dict.fromkeys(replaced, responses[RESPONSE_ID]))
 
 
 def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
@@ -244,7 +256,7 @@ def _kind_columns(units: pd.DataFrame) -> list[str]:
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    return [column for column in columns if column in (columns[0], SIGN)]  # the likeliest is first
+    return [*columns[:1], *(column for column in columns[1:] if column == SIGN)]
 
 
 def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_export
+from evenhand.exchange.readers.rows import Export
 from evenhand.reporting.ratings_file.columns import (
     Grid,
     RaterAndRubric,
@@ -28,7 +29,7 @@ from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.declared import ArrowTable, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
-from evenhand.study.tables.formats import FIRST_ROW, cell_text, read_table, row_number
+from evenhand.study.tables.formats import FIRST_ROW, as_written, cell_text, read_table, row_number
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
@@ -65,6 +66,7 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
     duplicates = table.columns[table.columns.duplicated()]
     if len(duplicates):
         raise InputError(f"{name}: two columns are called {duplicates[0]!r}; rename one")
+    table = as_written(table)
     table.attrs = dict(frame.attrs)
     # As text, a missing cell of a categorical column would become "nan".
     dtypes = table.dtypes.items()
@@ -159,9 +161,8 @@ def as_texts(names: Names) -> tuple[str, ...]:
 def kinds_of(human: Names, model: Names) -> dict[str, str]:
     """Return the kind of each rater named. Raises InputError if one is named as both."""
     people, models = as_texts(human), as_texts(model)
-    for rater in people:
-        if rater in models:
-            raise InputError(f"human and model both name {rater!r}; name each rater in one of them")
+    if both := [rater for rater in people if rater in models]:
+        raise InputError(f"human and model both name {both[0]!r}; name each rater in one of them")
     return dict.fromkeys(people, "human") | dict.fromkeys(models, "model")
 
 
@@ -202,9 +203,7 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an index for messages, which add FIRST_ROW to it (`row_number`): they
-    name a row by the user's index, if that is of different integers, or else count from 0.
-    """
+    """Return a table with an index for messages: the user's, or numbers from 0, less FIRST_ROW."""
     has_numbers = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     numbers = table.index if has_numbers else pd.RangeIndex(len(table))
     return table.set_axis(numbers - FIRST_ROW, axis=0)
@@ -216,96 +215,116 @@ def _with_texts(table: pd.DataFrame, columns: Iterable[Hashable]) -> pd.DataFram
 
 
 def rows_of_file(file: Path, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide ratings file, or of an export of another tool. In a wide
-    one a blank cell is no rating, and without a column of items each row is one.
-    """
+    """Return the rows of a ratings file or a tool's export; a blank cell in it is no rating."""
     export = read_export(file, options.format, several=options.several, sheet=options.sheet)
-    table = renamed(export.table, options.columns, file.name)
-    table = with_criteria(table, file.name)  # each criterion, if the table has such, is a unit
-    table, options, items = roles_in(table, file.name, options, export)
-    table = table.set_axis(table.index + FIRST_ROW, axis=0)  # `long_rows` subtracts it again
-    rows, reading = long_rows(table, file.name, options, blanks=False)
-    units = table["unit_id"].tolist() if export.by_unit else None
-    return rows, replace(reading, units=units, items=items, notes=[*export.notes, *reading.notes])
+    table = export.table.set_axis(export.table.index + FIRST_ROW, axis=0)
+    return _rows_of(replace(export, table=table), file.name, options, keep_blanks=False)
 
 
 def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide table of any library. In a wide one a missing cell is no
-    rating, and an empty text one without a label.
-    """
+    """Return the rows of a table of any library; an empty text in a wide one is a rating, too."""
     _refuse_sheet(options.sheet)
     frame = frame_of(source, options.name)
-    table = renamed(frame, options.columns, options.name)
-    numbered = with_criteria(_numbered(table), options.name)  # its errors name rows
-    table = numbered.set_axis(table.index)  # the user's index, for `long_rows` to number itself
-    table, options, items = roles_in(table, options.name, options)
-    rows, reading = long_rows(table, options.name, options)
-    notes = [*frame.attrs.get("notes", ()), *reading.notes]
-    return rows, replace(reading, items=items, notes=notes)
+    export = Export(frame, frame.attrs.get("notes", ()))
+    return _rows_of(export, options.name, options, keep_blanks=True)
+
+
+def _rows_of(
+    export: Export, name: str, options: ScaleOptions, *, keep_blanks: bool
+) -> tuple[pd.DataFrame, RatingsInput]:
+    """Return the rows of a long or wide table with the user's index and names of columns."""
+    table = renamed(export.table, options.columns, name)
+    table = with_criteria(_numbered(table), name).set_axis(table.index, axis=0)
+    table, options, items = roles_in(table, name, options, export)
+    rows, ratings_input = long_rows(table, name, options, keep_blanks=keep_blanks)
+    units = table["unit_id"].tolist() if export.by_unit else None
+    notes = [*export.notes, *ratings_input.notes]
+    return rows, replace(ratings_input, units=units, items=items, notes=notes)
 
 
 def long_rows(
-    source: pd.DataFrame, name: str, options: ScaleOptions, *, blanks: bool = True
+    source: pd.DataFrame, name: str, options: ScaleOptions, *, keep_blanks: bool = True
 ) -> tuple[pd.DataFrame, RatingsInput]:
     """Return the rows of a table in long form, and how it was read. `source` is long, with a column
     `rater_id`, or wide, with a column for each rater in the `kinds` of `options`, or for each of
-    them and each rubric. An empty text in a wide table is a rating without a label, or, without
-    `blanks`, no rating.
+    them and each rubric; without ids of items each row of it is one. Its blank cells are ratings
+    without a label (`keep_blanks`) or no ratings; missing ones never are. The index is the user's.
     """
-    table, kinds = _with_unit_ids(source), options.kinds
-    if "rater_id" in table or not (kinds or options.wide):
+    table = _with_unit_ids(source)
+    is_wide = "rater_id" not in table and bool(options.kinds or options.wide)
+    if is_wide:
+        if "unit_id" not in table:  # rows are items, named by their index
+            table.insert(0, "unit_id", texts(source.index.to_series()).to_numpy())
+        table, ratings_input = _from_wide(table, name, options, keep_blanks=keep_blanks)
+    else:
         if options.wide:
             wide = options.spelled("wide", options.wide)
             raise InputError(f"{name} has a row for each rating; leave {wide} out")
         refuse_missing(table, name, options)
-        options = replace(options, kinds={folded(rater): kind for rater, kind in kinds.items()})
-        reading = RatingsInput(name, options)
-    else:
-        if "unit_id" not in table:  # rows are items, named by their index
-            table.insert(0, "unit_id", texts(source.index.to_series()).to_numpy())
-        columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
-        grid = grid_in(table, columns, options)
-        notes = []
-        reserved_names = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *kinds}
-        if reserved := [column for column in table if column in reserved_names]:
-            table = table.drop(columns=reserved)
-            notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
-        if grid is not None:
-            _check_grid(grid, table, name, options)
-            raters, rubrics = listed(grid.raters), listed(grid.rubrics)
-            wide = options.spelled("wide", grid.pattern)
-            notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
-            if grid.unlabelled:
-                notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
-        table = _melted(table, options, name, grid, blanks=blanks)
-        # The row and the column of each label, as messages name them.
-        rows, columns = (table.index + FIRST_ROW).tolist(), table.pop(_COLUMN).tolist()
-        reading = RatingsInput(name, options, rows, columns, notes=notes)
-    notes = [*reading.notes]
+        kinds = {folded(rater): kind for rater, kind in options.kinds.items()}
+        ratings_input = RatingsInput(name, replace(options, kinds=kinds))
+    notes = [*ratings_input.notes]
     for step in TABLE_STEPS:
-        table, step_notes = step(table, reading)
+        table, step_notes = step(table, ratings_input)
         notes += step_notes
-    if reading.rows is not None:  # a wide table: `rows` has the row of each rating, by position
+    if is_wide:  # the steps name rows by the index; later ones find them by position, in `rows`
         table = table.reset_index(drop=True)
     further_columns = [column for column in table if column not in RATINGS_COLUMNS]
-    return _with_texts(table, further_columns), replace(reading, notes=notes)
+    return _with_texts(table, further_columns), replace(ratings_input, notes=notes)
+
+
+def _from_wide(
+    table: pd.DataFrame, name: str, options: ScaleOptions, *, keep_blanks: bool
+) -> tuple[pd.DataFrame, RatingsInput]:
+    """Return the ratings of a wide table, each with the index of its row, and how it was read."""
+    columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
+    grid, notes = grid_in(table, columns, options), []
+    # Of columns with our names, only items, rubrics and raters called so have a meaning here.
+    reserved_names = set(RATINGS_COLUMNS) - {"unit_id", "rubric", *options.kinds}
+    if reserved := [column for column in table if column in reserved_names]:
+        table = table.drop(columns=reserved)
+        notes.append(written("reading.wide_reserved", columns=", ".join(reserved)))
+    pair_of = {rater: RaterAndRubric(rater, "") for rater in options.kinds}
+    if grid is not None:
+        _check_grid(grid, table, name, options)
+        pair_of = dict(grid.columns)
+        raters, rubrics = listed(grid.raters), listed(grid.rubrics)
+        wide = options.spelled("wide", grid.pattern)
+        notes.append(written("reading.grid", raters=raters, rubrics=rubrics, wide=wide))
+        if grid.unlabelled:
+            notes.append(written("reading.grid_others", columns=listed(grid.unlabelled)))
+    _check_rows(table, list(pair_of), name, options)
+    other_columns = [column for column in table if column not in pair_of]
+    ratings = table.melt(other_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
+    ratings = ratings.rename(columns={_LABEL: "label"})
+    ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
+    ratings["rater_kind"] = ratings["rater_id"].map(options.kinds)
+    is_rating = ratings["label"].notna() if keep_blanks else texts(ratings["label"]) != ""
+    # A grader that gave no label at all is judged, too, so its column is kept.
+    has_no_label = ~ratings[_COLUMN].isin(ratings.loc[is_rating, _COLUMN])
+    ratings = ratings[is_rating | (has_no_label & (ratings["rater_kind"] == "model"))]
+    ratings["label"] = texts(ratings["label"])
+    if grid is not None:
+        ratings["rubric"] = ratings[_COLUMN].map(lambda column: pair_of[column].rubric)
+    # The row and the column of each label, as messages name them.
+    rows, label_columns = (ratings.index + FIRST_ROW).tolist(), ratings.pop(_COLUMN).tolist()
+    return ratings, RatingsInput(name, options, rows, label_columns, notes=notes)
 
 
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
     """Raise InputError if a wide table has no columns of the grid, or raters have no kinds."""
     wide, fault = options.spelled("wide", options.wide), ""
+    all_columns = f"it has {listed(table.columns)}"
     if not options.kinds and grid.columns:
         fault = (
             "does not say which raters are annotators and which are graders "
             f"({listed(grid.raters)}); say so with {kinds_spelled(grid.raters, options)}"
         )
     elif absent := [rater for rater in options.kinds if rater not in grid.raters]:
-        fault = f"has no columns {wide} of {listed(absent)}; it has {listed(table.columns)}"
+        fault = f"has no columns {wide} of {listed(absent)}; {all_columns}"
     elif not grid.columns:
-        fault = (
-            f"has no columns {wide} of two or more raters that all have the same rubrics; it has "
-            f"{listed(table.columns)}"
-        )
+        rule = "of two or more raters that all have the same rubrics"
+        fault = f"has no columns {wide} {rule}; {all_columns}"
     elif "rubric" in table:
         fault = (
             f"has a column 'rubric', and {wide} takes rubrics from the names of columns; leave one "
@@ -315,24 +334,18 @@ def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOption
         raise InputError(f"{name} {fault}")
 
 
-def _melted(
-    table: pd.DataFrame, options: ScaleOptions, name: str, grid: Grid | None, *, blanks: bool
-) -> pd.DataFrame:
-    """Return a wide table with a row for each label: its column is `_COLUMN`, its row the index."""
-    kinds = options.kinds
-    for rater in kinds if grid is None else ():  # without a grid each rater is a column
-        if rater not in table:
-            similar = [col for col in map(str, table) if rater in re.split(r"[^A-Za-z0-9]", col)]
+def _check_rows(table: pd.DataFrame, columns: list[str], name: str, options: ScaleOptions) -> None:
+    """Raise InputError if a column is missing, a row has no item, or an item has two rows."""
+    for column in columns:
+        if column not in table:  # it is a rater's, of the options
+            similar = [col for col in map(str, table) if column in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
-            fault = f"{name} has no column {rater!r}; it has {listed(table.columns)}"
-            raise InputError(fault + hint)
-    pair_of = dict(grid.columns) if grid else {col: RaterAndRubric(col, "") for col in kinds}
-    unit_columns = [column for column in table if column not in pair_of]
+            raise InputError(f"{name} has no column {column!r}; it has {listed(table)}{hint}")
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")
-    ids = [column for column in unit_columns if column in ("unit_id", "rubric")]
+    ids = [key for key in ("unit_id", "rubric") if key in table and key not in columns]
     is_duplicate = table.duplicated(ids)
     if is_duplicate.any():
         raise InputError(
@@ -340,15 +353,3 @@ def _melted(
             "row is rated by itself, call the column of ids 'item' (rows of one item then count as "
             "one cluster; an index goes by reset_index(drop=True)); else keep one row"
         )
-    ratings = table.melt(unit_columns, list(pair_of), _COLUMN, _LABEL, ignore_index=False)
-    ratings = ratings.rename(columns={_LABEL: "label"})
-    ratings["rater_id"] = ratings[_COLUMN].map(lambda column: pair_of[column].rater)
-    ratings["rater_kind"] = ratings["rater_id"].map(kinds)
-    is_rating = ratings["label"].notna() if blanks else texts(ratings["label"]) != ""
-    is_blank_column = ~ratings[_COLUMN].isin(ratings.loc[is_rating, _COLUMN])
-    # A grader that gave no label at all is judged, too.
-    ratings = ratings[is_rating | (is_blank_column & (ratings["rater_kind"] == "model"))]
-    ratings["label"] = texts(ratings["label"])
-    if grid is not None:
-        ratings["rubric"] = ratings[_COLUMN].map(lambda column: pair_of[column].rubric)
-    return ratings

@@ -64,7 +64,7 @@ class FileOptions:
     and `sheet` the name of one in a workbook.
     """
 
-    rubric: Annotated[str, Field(pattern=r"^[\w-]{0,100}$")] | None = None
+    rubric: Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f-\x9f./\\]{0,100}$")] | None = None
     categories: tuple[Line, ...] = ()
     level: Level | None = None
     affirmative: tuple[Line, ...] | None = None
@@ -115,7 +115,11 @@ class ScaleOptions(FileOptions):
         """
         if not self.in_python:
             mark = "=" if keys and keys[0].startswith("-") else " "  # "-1" is not another option
-            return f"--{name}{mark}{shlex.quote(','.join(keys))}" if keys else f"--{name}"
+            values = (  # as in a line of a CSV file
+                '"' + key.replace('"', '""') + '"' if "," in key or key.startswith('"') else key
+                for key in keys
+            )
+            return f"--{name}{mark}{shlex.quote(','.join(values))}" if keys else f"--{name}"
         if (flag := name.removeprefix("no-")) in ("several", "independent", "normalise"):
             return f"{flag}={flag == name}"
         if name == "wide":
@@ -283,15 +287,15 @@ class FileSection(FileOptions):
 
     def completing(self, options: ScaleOptions) -> ScaleOptions:
         """Return the user's options, with those that have their default taken from the section."""
-        names = [option.name for option in fields(FileOptions)]
-        values: dict[str, Any] = {name: getattr(self, name) for name in names}
-        values["kinds"] = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
-        in_section = {name: value for name, value in values.items() if value}
-        if self.normalise is not None:  # False is a value, too
-            in_section["normalise"] = self.normalise
-        default = ScaleOptions()
-        unset = [name for name in in_section if getattr(options, name) == getattr(default, name)]
-        return replace(options, **{name: in_section[name] for name in unset})
+        names, default = [option.name for option in fields(FileOptions)], FileOptions()
+        unset = [name for name in names if getattr(options, name) == getattr(default, name)]
+        values: dict[str, Any] = {name: getattr(self, name) for name in unset}
+        if options.settings.get("cluster"):
+            values["independent"] = options.independent
+        stored = dict.fromkeys(self.human, "human") | dict.fromkeys(self.model, "model")
+        kinds = {key: kind for key, kind in stored.items() if kind not in options.kinds.values()}
+        settings = {**({"cluster": "unit"} if options.independent else {}), **options.settings}
+        return replace(options, kinds={**kinds, **options.kinds}, settings=settings, **values)
 
 
 class WordingTrial(Section):
@@ -446,6 +450,10 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
         sections["file"]["normalise"] = False
     for section, model in (("analysis", AnalysisSettings), ("decision", DecisionSettings)):
         sections[section] = {key: settings[key] for key in settings if key in model.model_fields}
+    if options.independent:  # what is new replaces what excludes it
+        document.get("analysis", {}).pop("cluster", None)
+    if settings.get("cluster"):
+        document.get("file", {}).pop("independent", None)
     for section, values in sections.items():
         if values:
             document.setdefault(section, tomlkit.table()).update(values)

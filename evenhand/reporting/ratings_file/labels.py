@@ -304,7 +304,8 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFr
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
                 f"declare it, or read it as no label with {options.spelled('missing', label)}"
             )
-            if rubric := str(ratings["rubric"].iloc[0]):  # the same in all rows
+            rubric = str(ratings["rubric"].iloc[0])  # the same in all rows
+            if rubric not in ("", options.rubric):
                 option = options.spelled("rubric", rubric)
                 fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
         if fault:
@@ -318,7 +319,7 @@ def _likeness_fault(label: str, main_label: str, n_changed: int, reading: Rating
     likeness = f"says in another word what {main_label!r} says"
     if label.casefold() == main_label.casefold():
         likeness = f"differs from {main_label!r} only by case"
-    elif loose(label) == loose(main_label):
+    elif _look(label) == _look(main_label):
         likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
     alternative = f"{options.spelled('no-normalise')} keeps them apart"
     if reading.permitted:
@@ -503,20 +504,25 @@ def _variants(
     """
     spellings_by_look: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        spellings_by_look[loose(label)][label] += counts.get(label, 0)
-    counts_by_look = Counter({loose(label): 0 for label in permitted})
+        spellings_by_look[_look(label)][label] += counts.get(label, 0)
+    counts_by_look = Counter({_look(label): 0 for label in permitted})
     for label, count in counts.items():
-        counts_by_look[loose(label)] += count
-    truth_words = _usual_truth_words(counts_by_look, [loose(label) for label in permitted])
+        counts_by_look[_look(label)] += count
+    truth_words = _usual_truth_words(counts_by_look, [_look(label) for label in permitted])
     variants = {}
     for label in unknown:
-        look = loose(label)
+        look = _look(label)
         spellings = spellings_by_look.get(truth_words.get(look, look), Counter())
         if spellings and (len(spellings) == 1 or not permitted):  # permitted ones may look alike
             main_label = commonest(spellings, spellings)
             if main_label != label:
                 variants[label] = main_label
     return variants
+
+
+def _look(label: str) -> str:
+    """Return what labels that look alike have in common: their number, or else their loose form."""
+    return plain_number(label) or loose(label)
 
 
 def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) -> dict[str, str]:
@@ -565,7 +571,7 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _declared_sets(ratings, declared={"": options.categories}, reading=reading)
+        return _declared_sets(ratings, {"": options.categories}, reading)
     set_options: dict[str, Sequence[str]] = {}  # by rubric; the others have single labels
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
@@ -657,6 +663,35 @@ def _correct_labels(
         refuse_codes(rows, rubric_reading)
         notes += notes_on_lone_labels(rows, rubric_reading)
     return rows, n_joined, notes
+
+
+def labels_of_rubrics(
+    ratings: pd.DataFrame, reading: RatingsInput, rubrics: Mapping[str, Rubric]
+) -> RatingsAndNotes:
+    """Return ratings with labels as the rubrics of a study store them, and notes; those without any
+    result are left out. Labels that no rubric has stay as they are.
+    """
+    only_rubric = next(iter(rubrics)) if len(rubrics) == 1 else ""
+    tables, notes = [ratings[:0]], list[str]()
+    for name, rows in ratings.groupby("rubric", sort=False):
+        if rubric := rubrics.get(str(name) or only_rubric):
+            kind = rubric.kind
+            rows, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
+            notes += missing_notes
+            counts = _label_counts(rows)
+            stored = {label: key for label in counts if (key := kind.label_of(label))}
+            unknown = [label for label in counts if label not in stored]
+            joins = reading.options.normalise and kind.is_choice
+            variants = _variants(counts, unknown, kind.keys) if joins else {}
+            rows = _with_corrected(rows, stored | variants)
+        tables.append(rows)
+    ratings = pd.concat(tables).loc[ratings.index]
+    has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()
+    has_result = (ratings["label"] != "") | (ratings["unscored_reason"] != "") | has_probability
+    if n_empty := int((~has_result).sum()):
+        reasons = f"{written('left_out.no_label')} ({n_empty:,})"
+        notes.append(written("exchange.left_out", reasons=reasons))
+    return ratings[has_result], notes
 
 
 def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
@@ -783,22 +818,22 @@ _MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a 
 _MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
 
 
-def _declared_sets(
-    ratings: pd.DataFrame, declared: Options, reading: RatingsInput
-) -> ScaledRatings:
+def _declared_sets(ratings: pd.DataFrame, options: Options, reading: RatingsInput) -> ScaledRatings:
     """Return ratings whose labels are sets of options, as JSON lists and with a rubric name, and
-    the options by rubric: the `declared` ones (under "" for any other rubric), else those in the
+    the options by rubric: the declared `options` (under "" for any other rubric), else those in the
     labels. A note says how options are separated. Raises InputError naming the row of a cell that
     is no set of options.
     """
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
-    ratings, notes = read_missing(ratings, reading)
+    notes: list[str] = []
     options_of: dict[str, Sequence[str]] = {}
     labels = ratings["label"].copy()
     for rubric, rows in ratings.groupby("rubric", sort=True):
         name = str(rubric)
+        permitted = options.get(name, options.get("", ()))
+        rows, missing_notes = read_missing(rows, replace(reading, permitted=permitted))
+        notes += missing_notes
         cells = [str(label) for label in rows["label"].unique()]
-        permitted = declared.get(name, declared.get("", ()))
         sets, separators = _options_by_cell(cells, permitted, reading)
         permitted = permitted or _options_named(sets)
         for cell, chosen in sets.items():
@@ -877,12 +912,11 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []
-        between = ", " if options.in_python else " "
-        remedy = between.join([options.spelled("several"), *declared])
+        remedy = (", " if options.in_python else " ").join([options.spelled("several"), *declared])
         alternative, keep = "", options.spelled("categories", *sorted(cells))
         if all(map(_DECIMAL_COMMA.fullmatch, joined)):
             alternative = "; if the labels are numbers, write a decimal point, as in 1.5"
-        elif len(keep) <= _MOST_TYPED and (options.in_python or "," not in "".join(cells)):
+        elif len(keep) <= _MOST_TYPED:
             alternative = f", or {keep} to take every label as one category"
         raise InputError(
             f"{reading.subject_of(joined[0], rows)} looks like a set of options "

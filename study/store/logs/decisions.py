@@ -311,10 +311,9 @@ def note_settings(store: Database, text: str, done_by: str = "") -> None:
     """
     digest = _settings_digest(text)
     logged = sa.select(lead_events.c.reason).where(lead_events.c.kind == "settings")
-    latest_first = logged.order_by(lead_events.c.event_id.desc())
 
     def is_known(connection: sa.Connection) -> bool:
-        latest = connection.execute(latest_first).scalar() or ""
+        latest = connection.execute(logged.order_by(lead_events.c.event_id.desc())).scalar() or ""
         return latest.partition(" ")[0] == digest  # "DIGEST", or "DIGEST SUMMARY OF CHANGES"
 
     with store.read() as connection:

@@ -164,9 +164,9 @@ def test_one_reading_knows_noise_that_changes_with_length(strict, noisier):
 
 
 def test_parts_are_values_or_fifths():
-    assert shift.parts_of(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
-    assert shift.parts_of(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
-    tied = shift.parts_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
+    assert shift.strata_of(np.array([0.0, 1.0, 1.0])).sum(axis=0).tolist() == [1, 2]
+    assert shift.strata_of(np.arange(50.0)).sum(axis=0).tolist() == [10] * 5
+    tied = shift.strata_of(np.array([1.0] * 40 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]))
     assert (tied.sum(axis=0) > 0).all()
     assert (tied.sum(axis=1) == 1).all()
 

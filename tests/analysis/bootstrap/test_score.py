@@ -222,8 +222,8 @@ def test_a_second_implementation_agrees(size):
 def test_the_whole_way_from_labels_agrees():
     for counts in drawn(2, 12, 30, 60):
         product = compared(counts)
-        estimate = float(product.difference_bounds.sample.estimate)
-        low = estimate - product.difference_bounds.reach(ALPHA)[0]
+        estimate = float(product.tested_bounds.sample.estimate)
+        low = estimate - product.tested_bounds.reach(ALPHA)[0]
         assert not product.is_pooled
         kept = 1.0 - product.margin_share
         tested = plain_with(counts) - kept * plain_among(counts)
@@ -292,7 +292,7 @@ def _table(pattern):
 def test_hard_samples_end_in_a_bound_or_none(said, n):
     """Nothing raises or warns, and no bound is infinite or on the wrong side."""
     found = compared(Counter(said[unit % len(said)] for unit in range(n)))
-    for tested in (found.difference_bounds, found.baseline_bounds):
+    for tested in (found.tested_bounds, found.baseline_bounds):
         below, above = tested.reach(ALPHA)
         assert math.isnan(below) or (math.isfinite(below) and below >= -1e-9)
         assert math.isnan(above) or (math.isfinite(above) and above >= -1e-9)
@@ -305,7 +305,7 @@ def test_where_nobody_erred_an_error_may_still_come():
     slip = Counter({(1, 1, 1, 1): 15, (0, 0, 0, 0): 14, (1, 0, 0, 0): 1})
     for counts in (alike, slip):
         found = compared(counts)
-        below, _ = found.difference_bounds.reach(ALPHA)
+        below, _ = found.tested_bounds.reach(ALPHA)
         assert found.difference - below < -0.15
 
 

@@ -3,6 +3,8 @@
 Excluded raters: out of every main figure, and beside them in rows of their own.
 """
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +32,12 @@ def drawn(order, labels, *positive):
     return [row | {"p_positive": p} for row, p in zip(rows, positive or [None] * 9, strict=False)]
 
 
+def shared(order, label, share=0.6):
+    """One draw in an order, with a share of the probability on its label."""
+    shares = {key: share if key == label else (1 - share) / 2 for key in "ABC"}
+    return [{"order": order, "label": label, "probabilities": json.dumps(shares)}]
+
+
 READINGS = {
     "both orders agree": (drawn("ab", "B") + drawn("ba", "B"), "B", None, ""),
     "hard labels that differ between orders leave the unit unscored": (
@@ -50,11 +58,17 @@ READINGS = {
     ),
     # .35, .50, .15
     "the most probable category of averaged distributions is the label": (
-        [
-            {"order": "ab", "label": "A", "probabilities": '{"A": 0.6, "B": 0.3, "C": 0.1}'},
-            {"order": "ba", "label": "B", "probabilities": '{"A": 0.1, "B": 0.7, "C": 0.2}'},
-        ],
-        *("B", 0.15, ""),
+        *([*shared("ab", "A"), *shared("ba", "B", 0.8)], "B", 0.15, ""),
+    ),
+    "a label alone in one order differs from the other's most probable one": (
+        *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
+    ),
+    "a label alone in one order agrees with the other's": (
+        *([*shared("ab", "C"), *drawn("ba", "C")], "C", np.nan, ""),
+    ),
+    # .6 / 3 for C
+    "draws of a label alone are certain among draws with probabilities": (
+        *([*shared("ab", "C"), *drawn("ab", "CAA")[1:]], "A", 0.2, ""),
     ),
     "the first reason is kept where nothing was scored": (
         [{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],

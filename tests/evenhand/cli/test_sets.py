@@ -69,6 +69,14 @@ def test_the_way_in_which_sets_are_written_changes_no_figure(tmp_path: Path) -> 
         pd.testing.assert_frame_equal(found, first, obj=way)
 
 
+def test_a_declared_option_is_no_word_for_a_missing_label() -> None:
+    cells = ["na", "rude", "na;rude", "N/A", "set()"]
+    declared = ScaleOptions(kinds=KINDS, several=True, categories=("rude", "na"))
+    found = load(pd.DataFrame({"ann": cells, "ben": cells}), declared).ratings
+    answers = found[(found["rater_id"] == "ann") & (found["rubric"] == "labels/na")]["label"]
+    assert answers.tolist() == ["yes", "no", "yes", "", "no"]
+
+
 @pytest.mark.parametrize("way", ["bars", pytest.param("semicolons", marks=pytest.mark.slow)])
 def test_sets_are_no_categories_unless_declared(run: Run, here: Path, way: str) -> None:
     table(WAYS[way]).to_csv("r.csv", index=False)

@@ -122,6 +122,8 @@ LABELS = [
          code=0, command="check r.csv --rubric refusal"),
     Case("point zero everywhere", csv(rows(lambda n: rank(n) + ".0", lambda n: rank(n) + ".0")),
          ("Labels 1-4 are read as ordered",), code=0),
+    Case("decimals", csv(rows(every(3, lambda n: ".50", lambda n: "0"), lambda n: str(n % 3 / 2))),
+         ("the label '.50' of rater 'gpt' looks like '0.5', and is '.50'",), mend="--normalise"),
     Case("nan", csv(rows(gpt=every(3, lambda n: "nan"))), ("Read as no label: nan (4)",), code=0),
     Case("None", csv(rows(gpt=every(5, lambda n: "None"))),
          ("row 4: the label 'None' of rater 'gpt' may mean",), mend="--missing None"),
@@ -198,6 +200,9 @@ FILES = [
     Case("no kind, no names",
          csv([(f"u{n}", f"r{who}", yes_no(n)) for n in range(12) for who in "123"], NO_KIND),
          ("has no column 'rater_kind'; say who the raters are",), mend="--human r1,r2,r3"),
+    Case("names with commas", csv([(f"u{n}", f'"{who}, Al"', yes_no(n)) for n in range(12)
+                                   for who in ("Doe", "Roe", "gpt")], NO_KIND),
+         ("say who the raters are",), mend="""--human '"Doe, Al","Roe, Al"' --model '"gpt, Al"'"""),
     Case("unknown names", "a,b\n1,x\n2,y\n", ("the column 'unit_id' is missing (it has a, b)",)),
     Case("spaces in the header", csv(rows(), ("unit_id", " rater_id", " rater_kind", " label")),
          ("the column name ' rater_id' begins or ends with a space",)),

@@ -117,6 +117,8 @@ def test_what_is_missing_stays_missing_and_numbers_stay_whole() -> None:
         assert found.loc[0, "number"] == 2**53 + 1
         assert found.loc[0, "text"] == "NA"
         assert list(found.loc[0, "several"]) == ["a", "b"]
+    short = pl.DataFrame({"share": [0.1]}, {"share": pl.Float32})
+    assert frame_of(short)["share"].tolist() == [0.1]
 
 
 def test_without_pyarrow(wide, monkeypatch):

@@ -158,6 +158,7 @@ def test_a_question_with_numbers_for_answers():
     for options, level, expected in (
         ("31254", "", "ordinal"), ("12345", "nominal", "nominal"), ("abc", "", "nominal"),
         ("abc", "ordinal", "ordinal"), ("01", "", "nominal"),
+        (["-1", "0", "1"], "", "ordinal"), (["-2", "0", "0.5"], "", "nominal"),
     ):  # fmt: skip
         rubric = asked_rubric("How good?", blocks, options=list(options), level=level)
         assert (rubric.level, rubric.categories) == (expected, tuple(sorted(options)))

@@ -14,6 +14,7 @@ from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import label_hashes, load
+from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
 from evenhand.study.settings.study_toml import change_config
@@ -119,6 +120,17 @@ def by_hand(tmp_path: Path) -> Path:
     text = '[scales.tone]\ncategories = ["0", "1", "2"]\nlevel = "ordinal"\naffirmative = ["2"]\n'
     sidecar_path(file).write_text(text + "[analysis]\nresamples = 50\n", "utf-8")
     return file
+
+
+def test_an_option_replaces_what_is_stored_of_its_kind_and_what_excludes_it(by_hand):
+    section = declared.FileSection(human=("ann", "ben"), model=("g1",), independent=True)
+    grp, alone = {"cluster": "grp"}, ScaleOptions(independent=True)
+    found = section.completing(ScaleOptions(kinds={"g2": "model"}, settings=grp))
+    assert found.kinds == {"ann": "human", "ben": "human", "g2": "model"}
+    assert (found.independent, found.settings) == (False, grp)
+    assert section.completing(alone).settings == {"cluster": "unit"}
+    for options, absent in ((alone, "cluster"), (ScaleOptions(settings=grp), "independent")):
+        assert absent not in declared.write_settings(by_hand, options).read_text("utf-8")
 
 
 @pytest.mark.journey

@@ -119,9 +119,7 @@ def test_a_line_of_a_batch_is_a_result_or_asked_for_again(line: Any) -> None:
             assert_storable(clients.parse_chat_reply(found.body, RUBRIC))
 
 
-@pytest.mark.parametrize(
-    "body", ["", "null", "[]", "<html>", '"text"', "[" * 100_000, '{"a":' * 5000]
-)
+@pytest.mark.parametrize("body", ["", "null", "[]", "<html>", "[" * 10**5, '{"a":' * 5000])
 def test_no_object_is_asked_again(body: str) -> None:
     with pytest.raises(Transient):
         json_object(body, parse_spec("openai:m"), SCRUBBER)

@@ -159,9 +159,7 @@ def test_a_cloud_grades_and_its_credentials_go_nowhere_else(bench, cloud, server
     ],
     indirect=["cloud"],
 )
-def test_what_a_cloud_lacks_is_named_before_anything_is_asked(
-    bench, cloud, monkeypatch, gone, sentence
-):
+def test_what_a_cloud_lacks_is_named_before_it_is_asked(bench, cloud, monkeypatch, gone, sentence):
     monkeypatch.delenv(gone)
     refused(sentence, grade, bench.study(), [f"{cloud}:{CLOUDS[cloud][1]}"])
     assert bench.calls == []

@@ -17,7 +17,7 @@ from evenhand.graders.running import BatchRun
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
-from evenhand.study.store.store import grade_totals
+from evenhand.study.store.store import grade_totals, total_spent
 from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
@@ -168,6 +168,15 @@ def test_a_line_of_the_results_that_cannot_be_read_costs_its_request_alone(bench
     summary = by_batch(bench.study(pairs=5), grader)
     assert (summary.scored, summary.stopped) == (10, ())
     assert sizes(bench) == [9, len(faults)]
+
+
+@pytest.mark.parametrize("n_lost", [1, 3])
+def test_later_runs_count_the_worst_price_of_a_batch_with_lost_lines(bench, n_lost):
+    sent, study = itertools.count(), bench.study(pairs=2)
+    bench.batches.write = lambda line: f"[{line}]" if next(sent) < n_lost else line
+    summary = by_batch(study, "anthropic:claude-opus-5")
+    assert (summary.scored, sizes(bench)) == (4, [3, n_lost])
+    assert 0.3 < total_spent(study.store) == pytest.approx(float(summary.spent))
 
 
 def test_a_line_that_never_becomes_readable_is_recorded_as_failed(bench, grader):

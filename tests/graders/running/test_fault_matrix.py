@@ -11,6 +11,7 @@ import pytest
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.money import Tariff, Tokens
 from evenhand.graders.providers import parse_spec
+from evenhand.study.store.store import total_spent
 from harness.replies import DROPPED, Call, Reply, answer, error
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
@@ -76,12 +77,17 @@ def test_the_dry_run_contains_what_is_paid(bench: Bench, usage: dict[str, int]) 
     bench.script = biller = Biller(DROPPED, 0.0, False, usage)
     grade(study, [PRICED])
     assert told.cost[0] <= float(biller.billed) <= told.cost[1]
+    bench.script = lambda call: replace(answer(call), body=answer(call).body | {"usage": None})
+    silent = bench.study(pairs=1, name="silent")
+    summary = grade(silent, [PRICED])
+    assert 0.8 < total_spent(silent.store) == pytest.approx(float(summary.spent))
     bench.script = lambda call: error(504)
-    lost = bench.study(pairs=3, name="lost")
-    summary = grade(lost, [PRICED], budget=0.5)
-    assert summary.over_budget
-    assert 0.4 < sum(row["provenance"]["held_usd"] for row in rows(lost)) <= 0.5
-    assert "for lost replies that may have been billed" in summary.stopped[0]
+    for grader, draws in ((PRICED, 1), (bench.as_openai(), 3)):  # three draws in one request
+        lost = bench.study(pairs=3, name=f"lost{draws}")
+        summary = grade(lost, [grader], draws=draws, budget=0.5)
+        assert summary.over_budget
+        assert 0.4 < sum(row["provenance"]["held_usd"] for row in rows(lost)) <= 0.5
+        assert "for lost replies that may have been billed" in summary.stopped[0]
 
 
 CREDIT = {

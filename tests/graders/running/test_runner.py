@@ -97,9 +97,7 @@ def test_an_exhausted_question_is_unscored_and_asked_again_by_the_next_run(bench
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_rejected_question_is_not_retried(bench: Bench, status: int) -> None:
-    bench.script = lambda call: (
-        error(status, "too long") if call.unit == "p0001|m|a" else answer(call)
-    )
+    bench.script = lambda call: error(status) if call.unit == "p0001|m|a" else answer(call)
     study = bench.study(pairs=1)
     assert grade(study, [bench.claude]).graders[0].unscored == {f"request_rejected: {status}": 1}
     assert (len(bench.calls), grade(study, [bench.claude]).graders[0].already) == (2, 2)

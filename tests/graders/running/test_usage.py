@@ -16,11 +16,12 @@ from pydantic import BaseModel
 
 from evenhand.cli.main import main
 from evenhand.errors import InputError
-from evenhand.graders import GradingOptions, forecast, money
+from evenhand.graders import GradingOptions, RequestLimits, forecast, money
 from evenhand.graders.clients import Reply
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.replies import Outcome
-from evenhand.graders.running import Forecast, GraderForecast, Reservations
+from evenhand.graders.running import Forecast, GraderForecast, Reservations, Rounds, propose
+from evenhand.rubrics import PromptText
 from evenhand.study.settings.study_toml import ModelPrices
 from evenhand.study.store.store import grade_totals
 from harness.replies import DROPPED, Call, answer, error, message
@@ -28,7 +29,7 @@ from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
 from tests.cases import refused
 from tests.graders.bench import Bench
-from tests.graders.grading import grade, rows
+from tests.graders.grading import grade, respond, rows
 from tests.peers import anthropic_types, openai_types
 
 PRICED = "anthropic:claude-opus-5"  # $5 and $25 a million tokens, $6.25 and $10 written to a cache
@@ -161,12 +162,19 @@ def test_what_a_budget_cut_short_is_asked_again(bench: Bench) -> None:
         most = call.body["max_tokens"]
         cut = message("", stop_reason="max_tokens").body
         usage = {"input_tokens": 900, "output_tokens": most}
-        return answer(call) if most == 16_000 else Answer(body=cut | {"usage": usage})
+        whole = answer(call) if call.system else message("Tex", stop_reason="max_tokens")
+        return whole if most == 16_000 else Answer(body=cut | {"usage": usage})
 
     bench.script, study = script, bench.study(pairs=1)
     summary = grade(study, [PRICED], budget=0.4, concurrency=1)
     assert set(summary.graders[0].unscored) == {"truncated_by_budget"}
     assert grade(study, [PRICED], budget=5).scored == 2
+    response = respond(study, PRICED, budget=0.4, concurrency=1)
+    assert set(response.run.unscored) == {"truncated_by_budget"}
+    assert respond(study, PRICED, budget=5).added == 2, "cut at the model's usual limit"
+    rounds = [Rounds.begin(study, RequestLimits(budget=budget)) for budget in (0.4, 5)]
+    cut, whole = (propose(run, "hedging", PRICED, PromptText("", "Write."), {}) for run in rounds)
+    assert (cut, whole.reply) == (None, "Tex")
 
 
 def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
@@ -188,6 +196,8 @@ def test_bounds_on_a_bill_and_a_lowered_limit_are_those_by_hand() -> None:
     reservations = Reservations(money.Budget(0.3), tariff)
     assert anyio.run(reservations.set_aside, request) == Decimal("0.3")
     assert request["max_tokens"] == int((0.3 - prompt) / output)
+    thinks = request | {"thinking": {"budget_tokens": 6_000}, "max_tokens": 22_000}
+    assert reservations.lowest_price(thinks) == tariff.at_most(thinks, 6_000 + 1_024)
     reservations, request = Reservations(money.Budget(1.0), tariff), request | limits
     prices = [reservations.price_in_batch(dict(request), Decimal(0), n) for n in (1, 5)]
     assert list(map(float, prices)) == pytest.approx([prompt + n * output for n in (16_000, 1_024)])
@@ -204,8 +214,7 @@ def test_settings_are_sent_and_belong_to_the_graders_identity(bench: Bench) -> N
         summary = grade(study, [bench.claude, bench.openai], **options)
         raters += [part.rater_id for part in summary.graders]
     assert len(set(raters)) == 10
-    for call in bench.calls[-4:]:
-        body = call.body
+    for body in (call.body for call in bench.calls[-4:]):
         assert (body["service_tier"], body["max_tokens"]) == ("flex", 500)
         assert (body.get("reasoning_effort") or body["output_config"]["effort"]) == "low"
     with pytest.raises(InputError, match="effort is 'very high!'; it must be one word"):

@@ -18,6 +18,7 @@ from evenhand.study import Study, access, open_study
 from evenhand.study.desk import claims
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead import disagreements
+from evenhand.study.lead.progress import forecast
 from evenhand.study.session.sessions import (
     Costs,
     Sessions,
@@ -85,14 +86,14 @@ def practise(sessions: Sessions, rater: str, *options: str) -> None:
         assert submit(sessions.practice, rater, task, option) == "stored"
         step = sessions.next_step(rater)
         assert step.name == "feedback"
-        sessions.read_feedback(rater, step)
+        sessions.record_feedback_read(rater, step)
 
 
 def to_practice(sessions: Sessions, rater: str) -> None:
-    sessions.read_welcome(rater)
+    sessions.record_welcome_read(rater)
     sessions.decide_consent(rater, agreed=True)
     sessions.answer_side(rater, "a")  # where it is asked
-    sessions.read_rubric(rater, sessions.next_step(rater).rubric)
+    sessions.record_rubric_read(rater, sessions.next_step(rater).rubric)
 
 
 def events(sessions: Sessions) -> list[str]:
@@ -110,7 +111,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
     for _ in range(2):
-        sessions.read_welcome("r")
+        sessions.record_welcome_read("r")
     for _ in range(2):
         sessions.decide_consent("r", agreed=True)  # in another window, which is behind
     assert events(sessions) == ["welcome_read", "consent"]
@@ -192,7 +193,7 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
         sessions.practice.submit_all("r", sent)
         feedback = sessions.practice.feedback("r", sessions.next_step("r"))
         assert [told.is_right for told in feedback.questions] == [True]  # hedging has none
-        sessions.read_feedback("r", sessions.next_step("r"))
+        sessions.record_feedback_read("r", sessions.next_step("r"))
     assert sessions.next_step("r").name == "labelling"
 
 
@@ -202,9 +203,9 @@ def test_background_answers_are_a_table_of_raters(sessions):
     ):  # fmt: skip
         steps = [sessions.next_step(rater).name]
         for do in (
-            lambda rater: sessions.read_welcome(rater),
+            lambda rater: sessions.record_welcome_read(rater),
             lambda rater: sessions.decide_consent(rater, agreed=True),
-            lambda rater: sessions.read_rubric(rater, sessions.next_step(rater).rubric),
+            lambda rater: sessions.record_rubric_read(rater, sessions.next_step(rater).rubric),
             lambda rater: practise(sessions, rater, "5", "1"),
             lambda rater: sessions.answer_comprehension(rater, RIGHT),
             lambda rater, answers=answers: sessions.answer_background(rater, answers),
@@ -274,7 +275,7 @@ def test_a_file_beside_study_toml_is_shown_to_its_readers(make_session):
         unwritten = sessions.texts.in_language("instructions", "de")
         # Whoever agreed in one language is not asked in another.
         for rater, language in (("ada", "de"), ("bo", "en")):
-            sessions.read_welcome(rater, language)
+            sessions.record_welcome_read(rater, language)
             sessions.decide_consent(rater, agreed=True, language=language)
             assert sessions.next_step(rater).name == "labelling"
     assert (german.text, german.language) == ("Wir bewahren Ihre Antworten auf.", "de")
@@ -604,6 +605,23 @@ def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_sessi
     assert (len(study.store.rows(sa.select(schema.session_events))), costs(study).owed) == (1, 6.0)
 
 
+def test_a_moment_without_items_is_no_end_and_labels_without_times_count(make_session):
+    study = make_session(AMOUNTS)
+    desk, sessions = AnnotationDesk(study), Sessions(study)
+    for ends, goes_on in (("nothing_left", "labelling"), ("complete", "complete")):
+        for _ in range(2):
+            sessions.complete("r")
+        assert session_times(study, sessions)["state"].tolist() == [ends]
+        label(desk, "r", 1)
+        assert session_times(study, sessions)["state"].tolist() == [goes_on]
+    assert events(sessions) == ["completed"] * 2
+    with study.store.write() as connection:  # as versions before 0.3.0 imported them
+        connection.execute(sa.update(schema.labels).values(created_at="3 May, noon", rater_id="s"))
+    (_, row) = session_times(study, sessions).to_dict("records")
+    assert [row[name] for name in ("state", "start", "end", "answers")] == ["labelling", "", "", 2]
+    assert forecast(study).annotators == 0
+
+
 QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
 QUOTAS += 'options = ["Left", "Right", "Neither"]\nquotas = [2, 1, 0]\n'
 FULL, IN = ("ended", "side_full"), ("labelling", "")
@@ -642,6 +660,28 @@ def test_each_side_has_as_many_people_as_its_quota(make_session, any_database):
     sessions.release("cy", "returned")
     assert come(sessions, "gus", "Right") == come(sessions, "hal", "Left") == IN
     assert come(sessions, "ian", "Right") == FULL
+
+
+@pytest.mark.parametrize("answers", [[], ["that", "that"]])  # no consent, or screened out
+def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_session, answers):
+    study = make_session(ASKS + QUOTAS + CODES + "places = 1\n")
+    sessions, ann = Sessions(study), enter(study, "p1")
+    sessions.decide_consent(ann, agreed=bool(answers))
+    for answer in answers:
+        sessions.answer_side(ann, "Right")
+        sessions.answer_comprehension(ann, [answer])
+    ended, file = sessions.next_step(ann), study.folder / "study.toml"
+    file.write_text(file.read_text("utf-8").replace("May we", "May I").replace("Which?", "Who?"))
+    with open_study(study.folder) as changed:
+        sessions = Sessions(changed)
+        bob = enter(changed, "p2")
+        assert (sessions.next_step(ann).reason, ended.name) == (ended.reason, "ended")
+        sessions.release(bob, "returned")
+        sessions.decide_consent(ann, agreed=True)
+        sessions.answer_side(ann, "Right")
+        sessions.answer_comprehension(ann, ["this"])
+        assert (sessions.next_step(ann).name, sessions.sides()["Right"]) == ("labelling", (1, 1))
+        refused("all places in this study are taken", enter, changed, "p3")
 
 
 def test_a_crowds_place_is_free_again_and_no_one_returns_to_a_full_side(make_session):

@@ -203,7 +203,7 @@ def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
         ("sqlite:///${WORD}", "sqlite:///p%40%2F%3Aw"),
     ):
         assert resolved(location) == found
-    refused("the environment variable NO_WORD, which is not set", resolved, "${NO_WORD}")
+    refused("the variable NO_WORD, which is not set", resolved, "${NO_WORD}")
 
 
 @pytest.mark.parametrize(
@@ -491,22 +491,14 @@ def test_a_study_counts_its_sample_responses_and_texts(make_study):
 def test_without_retries_an_unscored_grade_is_finished_and_with_them_what_lacks_a_label(make_study):
     store = make_study().store
     store.add_grades([attempt("a", label="1", prob_method="logprobs"), attempt("b", label="1")])
-    store.add_grades([attempt("c", unscored_reason="refusal")])
+    store.add_grades([attempt("c", unscored_reason="refusal"), attempt("d", rubric="s", label="x")])
     store.add_grades([attempt("d", rater_id="plain", label="1")])
     asked = "g", "refusal", ["h"]
     assert {unit for unit, *_ in store.finished_grades(*asked)} == {"a", "b", "c"}
     assert {unit for unit, *_ in store.finished_grades(*asked, labelled_only=True)} == {"a"}
     plain = store.finished_grades("plain", "refusal", ["h"], labelled_only=True)
     assert plain == {("d", "", 0)}  # a grader without any probabilities lacks none
-
-
-def test_a_place_is_given_back_until_the_rater_is_readmitted():
-    released = stores.Event("released", {"reason": "returned"}, "")
-    answered, readmitted = stores.Event("finished", {}, ""), stores.Event("readmitted", {}, "")
-    assert stores.release_reason([]) == stores.release_reason([answered]) == ""
-    assert stores.release_reason([released, answered]) == "returned"
-    assert stores.release_reason([released, readmitted]) == ""
-    assert stores.release_reason([released, readmitted, released]) == "returned"
+    assert store.finished_grades("g", "s", ["h"], labelled_only=True) == plain
 
 
 def test_words_are_marked_by_present_answers_and_not_by_hidden_repeats(make_study):
@@ -633,6 +625,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
         ({"rubric": "politeness"}, "row 2: the study has no rubric 'politeness'"),
         ({"unit_id": "p9|s|a"}, "row 2: the study has no response item 'p9|s|a'"),
         ({"rubric": ""}, "row 2: the rubric is empty"),
+        ({"created_at": "3 May, noon"}, "row 2: created_at is '3 May, noon'; write a time as 2026"),
         *(({"label": "", "rater_kind": kind}, empty) for kind in ("human", "model")),
     ):
         refused(re.escape(says), taken, **wrong)
@@ -663,6 +656,7 @@ def test_imported_ratings_must_fit_the_study(make_study):
     other = pd.DataFrame([said | {"rubric": ""}, said | {"rubric": "politeness"}])
     told = "row 3: the study has no rubric 'politeness'"
     refused(told, import_ratings, study, validate_ratings(other), "f.csv")
+    assert len(study.ratings()) == 1, "all or none"
 
 
 WRITER = """
