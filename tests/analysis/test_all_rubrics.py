@@ -61,15 +61,14 @@ def test_names_do_not_matter(mixed):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "every", "settings"),
-    [(YES_NO, 2, {}), (YES_NO, 1, {"reference": "ann"}), (NUMBERS, 5, {})],
+    [(YES_NO, 2, {}), (YES_NO, 1, {"reference": "a"}), (NUMBERS, 5, {})],
 )
 def test_merging_equal_units_changes_no_estimate(rng, monkeypatch, scale, every, settings):
     q = len(scale.categories)
     truth = np.where(rng.random(400) < 0.2, 0, q - 1)
-    raters = ("ann", "ben", "cem", "dee", "eve", "g")
-    ratings = ratings_of({name: noisy(rng, truth, q, 0.7) for name in raters})
+    ratings = ratings_of({k: noisy(rng, truth, q, 0.7) for k in "abcdeg"})
     is_shared = ratings["unit_id"].str[1:].astype(int) % every == 1  # at 1, none
-    ratings = ratings[is_shared | ratings["rater_id"].isin(["ann", "ben", "g"])]
+    ratings = ratings[is_shared | ratings["rater_id"].isin(["a", "b", "g"])]
     units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
     units["inclusion_probability"] = np.resize([0.3, 0.3, 0.6, 0.6], 400)
     merged = analyse(ratings, units, [scale], resamples=10, **settings).results
