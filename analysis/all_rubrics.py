@@ -193,13 +193,9 @@ def analyse(
 
     >>> import pandas as pd
     >>> labels = {"ann": "yyyynnnn", "ben": "yyynnnnn"}
-    >>> ratings = pd.DataFrame(
-    ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
-    ...         for rater, rater_labels in labels.items()
-    ...         for n, label in enumerate(rater_labels)
-    ...     ]
-    ... )
+    >>> rows = [(who, f"u{n}", label) for who in labels for n, label in enumerate(labels[who])]
+    >>> ratings = pd.DataFrame(rows, columns=["rater_id", "unit_id", "label"])
+    >>> ratings = ratings.assign(rater_kind="human")
     >>> results = analyse(ratings, None, [Scale("", ("y", "n"))], resamples=200).results
     >>> pair = results.query("rater_a == 'ann' and rater_b == 'ben'").set_index("statistic")
     >>> pair.loc[["observed_agreement", "cohen_kappa"], "estimate"].tolist()
@@ -451,10 +447,11 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     ratings = _counted_ratings(result, task)
     if ratings.empty:
         return result
-    request = replace(request, units=matrix.with_weights(request.units, ratings))
+    cluster = request.settings.cluster
+    request = replace(request, units=matrix.with_weights(request.units, ratings, cluster))
     readings = encoding.combine_readings(ratings, scale, request.facts.source)
     labels = thresholds.with_held_out_thresholds(
-        encoding.encode(readings, scale, request.units, request.settings.cluster, request.columns)
+        encoding.encode(readings, scale, request.units, cluster, request.columns)
     )
     label_times = annotators.label_times(ratings, readings.units, labels.raters)
     sample = Resamples(np.ones(labels.n_clusters, dtype=np.int64))  # the data, without draws
@@ -542,7 +539,8 @@ def _with_selection(
     the selection; add notes on raters. `label_times` (units, raters) are in seconds, if known.
     """
     rng = np.random.default_rng(request.seed)
-    is_random = request.settings.overlap == "random" or request.facts.assigned
+    has_chances = request.units is not None and WEIGHT in request.units  # equal ones, too
+    is_random = request.settings.overlap == "random" or request.facts.assigned or has_chances
     selection = annotators.selection_of(labels, resamples, rng, label_times, is_random=is_random)
     labels = replace(labels, counted=selection.counted, tie_breaks=selection.rule == "tie_break")
     if selection.note:
@@ -613,7 +611,7 @@ def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
     """Add the effective number of labelled clusters of a weighted sample, and notes on weights."""
     labels, weight = view.labels, view.labels.people_weight
     if len(weight):
-        size, n_units = matrix.effective_size(weight), int(labels.labelled_by_people.sum())
+        size, n_units = matrix.effective_size(weight), int(labels.sampled.sum())
         view.add("effective_clusters", size, (n_units, len(weight)), a="humans")
         noun = result.cluster_noun
         result.note(written("note.effective", noun=noun, labelled=len(weight), size=size))
@@ -662,7 +660,7 @@ def analyse_sets(name: str, options: Sequence[RubricTask]) -> RubricAnalysis:
         counted, _ = encoding.without_excluded(option.ratings, name, request.facts.excluded)
         if counted.empty:
             return result
-        units = matrix.with_weights(request.units, counted)
+        units = matrix.with_weights(request.units, counted, request.settings.cluster)
         readings = encoding.combine_readings(counted, option.scale, request.facts.source)
         matrices.append(encoding.encode(readings, option.scale, units, request.settings.cluster))
         keys.append(option.scale.name.rpartition("/")[2])  # "sport" of "topics/sport"

@@ -322,13 +322,9 @@ def rater_quality(
 
     >>> import pandas as pd
     >>> labels = {"ann": "yynn" * 10, "ben": "yynn" * 10, "cy": "nyny" * 10}
-    >>> table = pd.DataFrame(
-    ...     [
-    ...         {"unit_id": f"u{n}", "rater_id": rater, "rater_kind": "human", "label": label}
-    ...         for rater, rater_labels in labels.items()
-    ...         for n, label in enumerate(rater_labels)
-    ...     ]
-    ... )
+    >>> rows = [(who, f"u{n}", label) for who in labels for n, label in enumerate(labels[who])]
+    >>> table = pd.DataFrame(rows, columns=["rater_id", "unit_id", "label"])
+    >>> table = table.assign(rater_kind="human")
     >>> rater_quality(table, {"": Scale("", ("y", "n"))})[["rater_id", "flagged"]].values.tolist()
     [['ann', ''], ['ben', ''], ['cy', 'low_agreement']]
     """

@@ -367,16 +367,15 @@ def _add_correlation_rows(view: View) -> None:
     describes; nothing is added without such a block.
     """
     coded, humans = view.coded, view.coded.members("human")
-    columns, units = complete_block(coded.codes[:, list(humans)])
+    times = view.resamples.frequency[coded.clusters]
+    columns, is_complete = complete_block(coded.codes[:, list(humans)], times)
     if not columns:
         return
     raters = [humans[column] for column in columns]
-    is_complete = np.zeros(len(coded.codes), dtype=bool)
-    is_complete[units] = True
     # Numbers from -1/2 to 1/2: a sum of squares of large numbers would lose digits.
     values = on_unit_scale(coded.values) - 0.5
     labels = np.zeros((len(coded.codes), len(raters)))
-    labels[units] = values[coded.codes[units][:, raters]]
+    labels[is_complete] = values[coded.codes[is_complete][:, raters]]
     sums = view.sums(is_complete, labels.sum(axis=1) ** 2, (labels**2).sum(axis=1), labels)
     n, unit_squares, squares = sums[:, :3].T
     mean_squares = MeanSquares.of(n, sums[:, 3:], unit_squares, squares)

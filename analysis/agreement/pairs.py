@@ -323,7 +323,8 @@ class Overlap:
         unit_mass = resamples.mass[coded.clusters].astype(float)
         rater_mass = np.bincount(column, unit_mass[unit], minlength=len(raters))
         is_present = rater_mass > 0
-        is_individual = is_present & (rater_mass >= INDIVIDUAL_SHARE * unit_mass[has_label].sum())
+        least_mass = INDIVIDUAL_SHARE * unit_mass[has_label].sum() * (1 - 1e-9)  # rounding errors
+        is_individual = is_present & (rater_mass >= least_mass)
         if is_individual.sum() > MAX_INDIVIDUAL:
             is_individual[:] = False
         if (is_present & ~is_individual).sum() == 1:

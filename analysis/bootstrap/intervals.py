@@ -334,7 +334,7 @@ def bounds_from_variance(
     sizes = np.ones(len(cases))
     n_carriers = effective_carriers(cases, sizes, times)
     low, high = wilson(inner_share, effective_n, alpha, n_carriers)
-    if n_carriers >= _MANY_CARRIERS:
+    if n_carriers >= _MANY_CARRIERS * (1 - 1e-9):  # rounding errors
         return low, high
     score_low, score_high = ratio_bounds(cases, sizes, times, alpha)
     return max(low, score_low), min(high, score_high)

@@ -10,9 +10,9 @@ right also agree nearly always. So a grader is taken for a copy only if it also 
 label where no other human has it. Two humans with identical labels are reported, and both kept.
 
 *Weights.* Units are weighted if pairs had unequal probabilities p of being selected for humans. A
-unit that humans labelled represents 1 / p units (Horvitz & Thompson 1952), and every estimate is a
-ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected, with
-probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
+unit that humans or adjudicators labelled represents 1 / p units (Horvitz & Thompson 1952); every
+estimate is a ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected,
+with probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ _MAX_REPEATING = 100
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
-def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | None:
+def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> DataFrame | None:
     """Return a `units` table with the weights of one rubric's rated units, from the column
-    `inclusion_probability`; unchanged without this column, or if all weights are equal.
+    `inclusion_probability`; unchanged without this column.
 
-    Weights are 1 on average over the clusters that humans labelled, and over the others. Raises
-    InputError if the probability of a rated unit is not above 0 and up to 1.
+    Weights are 1 on average over the clusters (`UnitFacts.clusters`) that humans or adjudicators
+    labelled, and over the others. Raises InputError unless rated units have 0 < probability <= 1.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "inclusion_probability": [0.2, 0.6]})
     >>> people = pd.DataFrame({"unit_id": ["u1", "u2"], "rater_kind": "human"})
-    >>> with_weights(units, people)["sampling_weight"].tolist()
+    >>> with_weights(units, people, "pair")["sampling_weight"].tolist()
     [1.5, 0.5]
     """
     if units is None or INCLUSION not in units:
@@ -97,19 +97,17 @@ def with_weights(units: DataFrame | None, ratings: DataFrame) -> DataFrame | Non
             "give every rated item a number above 0 and up to 1, or leave the column out"
         )
     chance = np.where(is_wrong, np.nan, chance)
-    cluster = table["cluster_id"] if "cluster_id" in table else table.index.to_series()
-    people_units = ratings.loc[ratings["rater_kind"] == "human", "unit_id"]
-    labelled = cluster.isin(cluster.reindex(people_units).dropna()).to_numpy()  # whole clusters
+    name = "cluster_id" if cluster == "pair" else cluster
+    clusters = table[name] if name in table and cluster != "unit" else table.index.to_series()
+    people_units = ratings.loc[ratings["rater_kind"] != "model", "unit_id"]
+    labelled = clusters.isin(clusters.reindex(people_units).dropna()).to_numpy()  # whole clusters
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     # Divide by each part's mean over clusters: the first rated unit represents its cluster.
-    is_first_of_cluster = ~cluster.where(rated).duplicated().to_numpy() & rated
+    is_first_of_cluster = ~clusters.where(rated).duplicated().to_numpy() & rated
     for part in (labelled, ~labelled):
         if (part & is_first_of_cluster).any():
             weight[part] /= weight[part & is_first_of_cluster].mean()
-    if np.allclose(weight[rated], 1.0):
-        return units
-    by_unit = dict(zip(table.index, weight, strict=True))
-    return units.assign(**{WEIGHT: units["unit_id"].map(by_unit)})
+    return units.assign(**{WEIGHT: units["unit_id"].map(pd.Series(weight, table.index))})
 
 
 def effective_size(weight: Array) -> float:
@@ -191,8 +189,6 @@ class UnitFacts:
         """Return a column as numbers, NaN where a cell is not a number."""
         import pandas as pd
 
-        if self._rated is None or name not in self._rated:
-            return np.full(len(self.ids), np.nan)
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def texts(self) -> list[str]:
@@ -228,14 +224,16 @@ class UnitFacts:
         if self.table is None or WEIGHT not in self.table:
             return None
         unit_weights = self.numbers(WEIGHT)
+        if np.allclose(unit_weights, 1.0):
+            return None
         weight = np.zeros(len(clusters.values))
         weight[clusters.codes] = unit_weights
         is_mixed = weight[clusters.codes] != unit_weights
         if is_mixed.any():
             cluster = clusters.values[clusters.codes[int(is_mixed.argmax())]]
             raise InputError(
-                f"units: the pairs of {clusters.name} {cluster!r} were not equally likely to be "
-                'picked, so it cannot be weighted as a whole; let pairs be the clusters ("pair")'
+                f"units: items of {clusters.name} {cluster!r} were not equally likely to be "
+                'picked, so it cannot be weighted as a whole; let items be the clusters ("unit")'
             )
         return weight
 
@@ -252,11 +250,16 @@ class UnitFacts:
 
 
 def check_values(column: str, values: Sequence[str]) -> None:
-    """Raise InputError if a column has too many values to slice by."""
+    """Raise InputError if a column has too many values to slice by, or one that names a view."""
     if len(values) > MAX_VALUES:
         raise InputError(
             f"the column {column!r} has {len(values)} values, and at most {MAX_VALUES} can be "
             "sliced by; group them into fewer, or slice by another column"
+        )
+    if reserved := [value for value in values if value.endswith((BINARY, COLLAPSED))]:
+        raise InputError(
+            f"the column {column!r} has the value {reserved[0]!r}, whose ending names a view of "
+            "the labels in the results; rename the value, or slice by another column"
         )
 
 
@@ -551,9 +554,14 @@ class LabelMatrix:
         return np.asarray(self.scored[:, list(self.humans)].any(axis=1))
 
     @property
+    def sampled(self) -> Mask:
+        """Mask (units,) of units with a usable label or probability by a human or adjudicator."""
+        return np.asarray(self.scored[:, [kind != "model" for kind in self.kinds]].any(axis=1))
+
+    @property
     def people_weight(self) -> Array:
-        """Weight of each cluster that humans labelled, (those clusters,)."""
-        clusters = np.unique(self.clusters[self.labelled_by_people])
+        """Weight of each cluster that humans or adjudicators labelled, (those clusters,)."""
+        clusters = np.unique(self.clusters[self.sampled])
         return np.ones(len(clusters)) if self.weight is None else self.weight[clusters]
 
     @property
@@ -749,21 +757,22 @@ def distinct_bytes(rows: Integers) -> tuple[Codes, Codes]:
     return first, pattern
 
 
-def complete_block(codes: Labels) -> tuple[tuple[int, ...], Codes]:
-    """Return the raters and units of the largest complete block of labels (units, raters), -1
-    missing: that with the most comparisons, units times (raters - 1). Empty if no two raters share
-    `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are considered.
+def complete_block(codes: Labels, times: Frequency | None = None) -> tuple[tuple[int, ...], Mask]:
+    """Return the raters and the mask of units of the largest complete block of labels (units,
+    raters), -1 missing: that with the most comparisons, units times (raters - 1). Empty if no two
+    raters share `MIN_COMPLETE` units. Of more than twelve raters, those with the most labels are
+    considered. `times` (units,) is the frequency of each unit, 1 by default.
     """
     labelled = codes >= 0
-    raters = np.argsort(-labelled.sum(axis=0), kind="stable")[:_MAX_COMPLETE]
+    times = np.ones(len(codes), dtype=np.int64) if times is None else times
+    raters = np.argsort(-(times @ labelled), kind="stable")[:_MAX_COMPLETE]
     most_comparisons, block = 0, tuple[int, ...]()
     for size in range(2, len(raters) + 1):
         for chosen in combinations(sorted(int(rater) for rater in raters), size):
-            shared = int(labelled[:, chosen].all(axis=1).sum())
+            shared = int(times[labelled[:, chosen].all(axis=1)].sum())
             if shared >= MIN_COMPLETE and shared * (size - 1) > most_comparisons:
                 most_comparisons, block = shared * (size - 1), chosen
-    units = labelled[:, block].all(axis=1) if block else np.zeros(len(codes), dtype=bool)
-    return block, np.flatnonzero(units)
+    return block, np.asarray(labelled[:, block].all(axis=1) & bool(block))
 
 
 def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Array:

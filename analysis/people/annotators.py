@@ -94,8 +94,8 @@ def selection_of(
 
     Of the `resamples` only the clusters and their frequencies are used. `times` (units, raters) are
     the times of labels in seconds, NaN where unknown. Nothing is tested where overlap `is_random`
-    by declaration or design, where labels are weighted, where all units have equally many labels or
-    are fewer than 30 (there is then no verdict), or where everybody labelled nearly all.
+    by declaration or design, where all units have equally many labels or are fewer than 30 (there
+    is then no verdict), or where everybody labelled nearly all.
     """
     coded = _comparable_view(labels)
     people = [human for human in coded.members("human") if coded.labelled[:, human].any()]
@@ -107,7 +107,7 @@ def selection_of(
     labels_by_person = frequency @ (people_codes >= 0)
     labelled_nearly_all = np.asarray(labels_by_person >= NEARLY_ALL * (frequency @ is_shared))
     is_uniform = len(np.unique(n_labels[is_shared])) < 2 or labelled_nearly_all.all()
-    is_untested = is_random or labels.weight is not None or has_few_units or is_uniform
+    is_untested = is_random or has_few_units or is_uniform
     if is_untested or not _is_selected(coded, people_codes, resamples, rng):
         return Selection()
 

@@ -263,7 +263,7 @@ def add_trial_rows(
     counted = pd.concat(ratings_by_wording)
     if counted.empty:
         return
-    weighted = with_weights(request.units, counted)
+    weighted = with_weights(request.units, counted, request.settings.cluster)
     readings = combine_readings(counted, scale)
     labels, frequency = encode(readings, scale, weighted, request.settings.cluster).folded()
     resamples = request.resampled(frequency, labels.weight)

@@ -464,23 +464,20 @@ def tune_threshold(
     """Return the best of all thresholds of probabilities (units,) against verdicts (units,).
 
     `objective` is "kappa", "agreement", "f1", "youden" or "prevalence" (see `OBJECTIVES`). Without
-    `clusters` (units,), units are resampled. Raises InputError where a probability is missing, or
-    the reference has one verdict only.
+    `clusters` (units,), units are resampled. Raises InputError where a probability or a verdict is
+    missing or out of range, or the reference has one verdict only.
 
     >>> positive = [0.1, 0.2, 0.35, 0.6, 0.3, 0.4, 0.7, 0.9] * 5
     >>> tuned = tune_threshold(positive, [p > 0.25 for p in positive])
     >>> tuned.estimate, tuned.value, round(tuned.at_default, 3), tuned.advice
     (0.3, 1.0, 0.333, 'tuned')
     """
-    scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=bool)
-    encoding.check_same_length(scores, verdicts)
+    scores, verdicts = _checked(positive, reference)
     if objective not in OBJECTIVES:
         names = ", ".join(OBJECTIVES)
         raise InputError(f"the objective is {objective!r}; it must be one of {names}")
-    if np.isnan(scores).any() or len(np.unique(verdicts)) < 2:
-        raise InputError(
-            "a threshold needs a probability for every item and both verdicts in the reference"
-        )
+    if len(np.unique(verdicts)) < 2:
+        raise InputError("a threshold needs both verdicts in the reference")
     codes = encoding.cluster_codes(clusters, len(scores))
     n_clusters = int(codes.max()) + 1
     resamples = (bootstrap or Bootstrap()).draw(np.ones(n_clusters))
@@ -492,6 +489,17 @@ def tune_threshold(
         held_out_gain=gain.estimate, gain_low=gain.low,
         recommended=advice.threshold, advice=advice.kind, reason=advice.reason.text,
     )  # fmt: skip
+
+
+def _checked(positive: Column[float], reference: Column[int]) -> tuple[Array, Array]:
+    """Return probabilities and verdicts, (units,) each, after checks."""
+    scores, verdicts = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
+    encoding.check_same_length(scores, verdicts)
+    if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
+        raise InputError("probabilities are needed for every item, each between 0 and 1")
+    if not np.isin(verdicts, (0, 1)).all():
+        raise InputError("the reference's verdicts must be 0 or 1, none missing")
+    return scores, verdicts
 
 
 class NoReference(InputError):  # noqa: N818 - callers skip the rubric and go on
@@ -585,8 +593,7 @@ def active_thresholds(labels: LabelMatrix) -> list[ActiveThreshold]:
     """Return the threshold of each grader with probabilities; empty without a binary label."""
     if not labels.has_binary:
         return []
-    scale = labels.scale
-    active = []
+    scale, active = labels.scale, []
     for grader in (labels.raters[model] for model in probability_graders(labels)):
         tuning, threshold = scale.tunings.get(grader), scale.threshold_for(grader)
         origin: Origin = "declared" if grader in scale.thresholds else "default"
@@ -735,7 +742,7 @@ def threshold_results(
     rated, _ = encoding.one_version(checked[checked["rubric"] == name], name, rubric_hashes)
     rated, _ = encoding.without_excluded(rated, name, excluded or {})
     rated, _ = encoding.split_by_method(rated, name)
-    rows, clusters, units = ResultRows(name), {}, with_weights(units, rated)
+    rows, clusters, units = ResultRows(name), {}, with_weights(units, rated, settings.cluster)
     readings = encoding.combine_readings(rated, scale)
     labels = encoding.encode(readings, scale, units, settings.cluster)
     if labels.has_binary and probability_graders(labels):
@@ -1073,16 +1080,13 @@ def score_probabilities(
     """Return the Brier score and calibration error of probabilities and verdicts, (units,) each.
 
     Errors may be correlated within `clusters` (units,), hashable ids. Raises InputError where a
-    probability is missing or not between 0 and 1.
+    probability or a verdict is missing or out of range.
 
     >>> scores = score_probabilities([0.05, 0.15, 0.85, 0.95], [False, False, True, True])
     >>> round(scores.brier, 4), round(scores.ece, 4)
     (0.0125, 0.0)
     """
-    scores, affirmed = np.asarray(positive, dtype=float), np.asarray(reference, dtype=float)
-    encoding.check_same_length(scores, affirmed)
-    if not len(scores) or not ((scores >= 0) & (scores <= 1)).all():
-        raise InputError("probabilities are needed for every item, each between 0 and 1")
+    scores, affirmed = _checked(positive, reference)
     graded = Graded(scores, affirmed, encoding.cluster_codes(clusters, len(scores)))
     squared, calibrated = squared_calibration_error(graded), recalibrated(graded)
     brier_after = np.nan if calibrated is None else float(np.mean((calibrated - affirmed) ** 2))

@@ -291,8 +291,9 @@ def _add_comparison_rows(
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")  # the only one
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
-    frequencies = np.bincount(coded.codes[units, reference], minlength=coded.q)
-    in_minority = units & (coded.codes[:, reference] != frequencies.argmax())
+    mass = jackknife.mass[coded.clusters[units]]  # a unit may stand for several equal ones
+    label_mass = np.bincount(coded.codes[units, reference], mass, minlength=coded.q)
+    in_minority = units & (coded.codes[:, reference] != label_mass.argmax())
     _, n_minority = jackknife.count(coded.clusters, in_minority)
     minority = Interval.point(float(n_minority))
     effective = Interval.point(comparison.sample.effective)

@@ -80,7 +80,8 @@ def paired_labels(ratings: DataFrame, units: DataFrame | None, scale: Scale) -> 
     as pairs, in `cluster_id`.
     """
     scale = replace(scale, tunings={})
-    return encode(combine_readings(ratings, scale), scale, with_weights(units, ratings), "pair")
+    units = with_weights(units, ratings, "pair")
+    return encode(combine_readings(ratings, scale), scale, units, "pair")
 
 
 @dataclass(frozen=True)

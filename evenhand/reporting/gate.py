@@ -120,15 +120,8 @@ class Gate(Printable):
     @property
     def table(self) -> pd.DataFrame:
         """A row for each check: its name, outcome and sentence, and the figures behind it."""
-        return pd.DataFrame(
-            {
-                "check": check.name,
-                "outcome": check.outcome,
-                "sentence": check.sentence,
-                **check.figures,
-            }
-            for check in self.checks
-        )
+        table = pd.DataFrame({**vars(check), **check.figures} for check in self.checks)
+        return table.rename(columns={"name": "check"}).drop(columns="figures")
 
     @property
     def results(self) -> pd.DataFrame:
@@ -183,12 +176,8 @@ class Comparison(Gate):
 # ---- a rule -------------------------------------------------------------------------------------
 
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-    "==": operator.eq,
-}
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq,
+}  # fmt: skip
 _CLAUSE = re.compile(  # such as kappa|binary.low > 0.5, or STATISTIC@LEVEL.high <= 1
     r"(?P<statistic>[a-z][a-z0-9_]*)"
     r"(?:@(?P<level>[^\s<>=|]+?))?"
@@ -481,7 +470,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             synthetic=dataset.synthetic,
             seed=dataset.seed,
             analysis=AnalysisSettings(
-                margin=dataset.settings.margin, resamples=dataset.settings.resamples
+                **dataset.settings.model_dump(include={"margin", "resamples", "ordered"})
             ),
             # A reference's labels are saved as those of the one annotator.
             decision=dataset.decision.model_copy(update={"reference": ""}),

@@ -469,7 +469,7 @@ class Trial:
         if INCLUSION in all_units:  # units were sampled with unequal probabilities
             table[INCLUSION] = table["unit_id"].map(all_units[INCLUSION])
         combined = combine_readings(ratings, self._scale)
-        return encode(combined, self._scale, with_weights(table, ratings))
+        return encode(combined, self._scale, with_weights(table, ratings, "pair"))
 
     def grades_of(self, rater_id: str, clusters: Collection[str]) -> dict[str, str]:
         """Return a grader's combined labels by unit, as they are compared with annotators'."""

@@ -6,12 +6,14 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, StudyFacts, analyse
+from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
 from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
 RATING = Scale("", FIVE, "ordinal", frozenset({"4", "5"}))
+YES_NO, NUMBERS = Scale("", ("1", "2")), Scale("", ("1", "2", "3"), "interval", number=True)
 
 
 @pytest.fixture
@@ -54,6 +56,26 @@ def test_names_do_not_matter(mixed):
     directed = first.index.get_level_values("statistic").isin(signed)
     columns = ["estimate", "low", "high"]
     pd.testing.assert_frame_equal(first[~directed][columns], second[~directed][columns])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "every", "settings"),
+    [(YES_NO, 2, {}), (YES_NO, 1, {"reference": "a"}), (NUMBERS, 5, {})],
+)
+def test_merging_equal_units_changes_no_estimate(rng, monkeypatch, scale, every, settings):
+    q = len(scale.categories)
+    truth = np.where(rng.random(400) < 0.2, 0, q - 1)
+    ratings = ratings_of({k: noisy(rng, truth, q, 0.7) for k in "abcdeg"})
+    is_shared = ratings["unit_id"].str[1:].astype(int) % every == 1  # at 1, none
+    ratings = ratings[is_shared | ratings["rater_id"].isin(["a", "b", "g"])]
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    units["inclusion_probability"] = np.resize([0.3, 0.3, 0.6, 0.6], 400)
+    merged = analyse(ratings, units, [scale], resamples=10, **settings).results
+    monkeypatch.setattr(LabelMatrix, "_may_repeat", False)
+    single = analyse(ratings, units, [scale], resamples=10, **settings).results
+    columns = [*RESULTS_KEY, "n_units", "n_clusters", "estimate"]
+    pd.testing.assert_frame_equal(merged[columns], single[columns])
 
 
 def test_a_wider_cluster_widens_the_interval(rng):
@@ -116,7 +138,6 @@ def test_bad_rows_are_named(change, message):
 
 def test_units_must_know_every_rated_unit_and_the_cluster():
     ratings = ratings_of({"ann": "12", "ben": "12"})
-    scale = Scale("", ("1", "2"))
     units = pd.DataFrame({"unit_id": ["u00000"], "cluster_id": ["c"]})
     for table, asked, says in (
         (units, {}, "no row for item 'u00001'"),
@@ -124,7 +145,7 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
         (None, {"cluster": "stance"}, "needs a units table"),
     ):
         with pytest.raises(InputError, match=says):
-            analyse(ratings, table, [scale], **asked)
+            analyse(ratings, table, [YES_NO], **asked)
 
 
 @pytest.mark.parametrize("ben", ["yynnyy-", "-------"])

@@ -128,10 +128,7 @@ def grader(name, stated, *, probabilities=True, names=NAMES):
 def rows_of(*tables, scale=THREE, resamples=200):
     ratings = validate_ratings(pd.concat(tables, ignore_index=True))
     labels, frequency = encode(combine_readings(ratings, scale), scale).folded()
-    return added(labels, Bootstrap(resamples).draw(frequency))
-
-
-def added(labels, drawn):
+    drawn = Bootstrap(resamples).draw(frequency)
     views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
     for view in views["labels"] if labels.models else ():
         add_distribution_rows(view)
@@ -230,19 +227,3 @@ def test_a_grader_nearer_than_chance_is_worth_the_most_that_is_said():
     row = row_of(rows_of(labels, grader("g", counts.to_numpy() / 6)), "people_worth", "g")
     assert (row["estimate"], row["high"]) == (1000, 1000)
     assert "people_or_more" in codes(row)
-
-
-def test_folding_like_units_changes_nothing():
-    given = np.repeat(shares(4), 60, axis=0)
-    both = [people(given, 5), grader("g", given, probabilities=False)]
-    labels = validate_ratings(pd.concat(both, ignore_index=True))
-    whole = encode(combine_readings(labels, VERDICT), VERDICT)
-    folded, frequency = whole.folded()
-    assert len(frequency) < len(given)
-    pairs = ((whole, np.ones(len(given))), (folded, frequency))
-    first, second = (added(matrix, Bootstrap(0).draw(often)).rows for matrix, often in pairs)
-    assert first.keys() == second.keys()
-    for key, row in first.items():
-        other = second[key]
-        assert (row["n_units"], row["note"]) == (other["n_units"], other["note"])
-        assert row["estimate"] == pytest.approx(other["estimate"], nan_ok=True), key

@@ -87,41 +87,33 @@ def test_half_the_probability_counts_like_standing_there_twice():
     assert {"cohen_kappa", "non_inferiority", "threshold", "brier"} <= compared
 
 
-@pytest.mark.slow
-def test_without_weights_figures_would_be_others():
-    ratings, units = study()
-    found = analyse(ratings, units, [SCALE], **SMALL)
-    weighted = by_key(found)
-    plain = by_key(analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL))
-    key = ("r", "observed_agreement", "humans", "", "all", "")
-    assert weighted[key]["estimate"] > plain[key]["estimate"] + 0.03
-    counts = [(row["n_units"], row["n_clusters"]) for row in (weighted[key], plain[key])]
-    assert counts[0] == counts[1] == (80, 40)
-    # 20 pairs count twice as much as 20 others: (40 + 20)^2 / (20 x 4 + 20) = 36.
-    row = weighted["r", "effective_clusters", "humans", "", "all", ""]
-    assert (row["estimate"], row["n_clusters"]) == (pytest.approx(36.0), 40)
-    assert any("count as 36 (Kish)" in note for note in found.notes)
+@pytest.mark.parametrize("kind", ["human", "adjudicator"])
+def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kind):
+    # One answer to each of four prompts is labelled; they stand for 1 / p: 2, 4, 4 and 10 of 20.
+    # Ann and the grader agree on the first and the last: 12 / 20.
+    ratings = ratings_of({"ann": "1-1-1-1-", "g": "11212111"}).replace("human", kind)
+    units = pd.DataFrame({"unit_id": sorted({*ratings["unit_id"]}), "prompt": [*"aabbccdd"]})
+    units["inclusion_probability"] = np.repeat([0.5, 0.25, 0.25, 0.1], 2)
+    found = analyse(ratings, units, [SCALE], cluster="prompt", **SMALL)
+    row = by_key(found)["r", "observed_agreement", "ann", "g", "all", ""]
+    assert row["estimate"] == pytest.approx(12 / 20)
+    row = by_key(found)["r", "effective_clusters", "humans", "", "all", ""]
+    assert (row["estimate"], row["n_units"]) == (pytest.approx(20**2 / (4 + 16 + 16 + 100)), 4)
+    assert any("the 4 labelled prompts count as 3 (Kish)" in note for note in found.notes)
 
 
 @pytest.mark.slow
-def test_equal_probabilities_change_nothing():
-    ratings, units = study(12)
-    plain = analyse(ratings, units.drop(columns="inclusion_probability"), [SCALE], **SMALL)
-    for cell in (0.3, ""):
+def test_equal_probabilities_only_say_that_overlap_is_random():
+    # Cy labels where the two others differ.
+    labels = {"ann": "1122", "ben": "1221", "cy": "-1-2", "g": "1122"}
+    ratings = ratings_of({rater: 20 * given for rater, given in labels.items()})
+    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
+    for cell, overlap, is_tested in (("", "unknown", True), (0.3, "random", False)):
+        plain = analyse(ratings, units, [SCALE], overlap=overlap, **SMALL)
         same = analyse(ratings, units.assign(inclusion_probability=cell), [SCALE], **SMALL)
         pd.testing.assert_frame_equal(same.results, plain.results)
         assert same.notes == plain.notes
-
-
-def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size():
-    # Four pairs labelled, each standing for 1 / p: 2, 4, 4 and 10 of 20. Ann and Ben agree on the
-    # first and the last: 12 / 20.
-    ratings = ratings_of({"ann": "1111", "ben": "1221"})
-    units = pd.DataFrame({"unit_id": ratings["unit_id"].unique()})
-    units["inclusion_probability"] = [0.5, 0.25, 0.25, 0.1]
-    found = by_key(analyse(ratings, units, [SCALE], **SMALL))
-    row = found["r", "observed_agreement", "ann", "ben", "all", ""]
-    assert row["estimate"] == pytest.approx(12 / 20)
+        assert ("Labels by cy were given mostly" in " ".join(same.notes)) == is_tested
 
 
 @pytest.mark.slow
@@ -151,7 +143,7 @@ def test_a_probability_that_is_none_is_named(cell):
 @pytest.mark.slow
 def test_clusters_of_pairs_with_several_probabilities_are_refused_or_left_out():
     ratings, units = study(20)
-    with pytest.raises(InputError, match="the pairs of topic 'a' were not equally likely"):
+    with pytest.raises(InputError, match="items of topic 'a' were not equally likely"):
         analyse(ratings, units, [SCALE], cluster="topic", **SMALL)
     found = analyse(ratings, units, [SCALE], sensitivity_cluster="topic", **SMALL)
     why = "because items were sampled with unequal probabilities."

@@ -225,10 +225,12 @@ def with_scores(dataset: Dataset) -> Dataset:
 
 def _responses_of(units: pd.DataFrame) -> pd.DataFrame:
     """Return the responses as units, with the columns that their criteria share."""
-    columns = [col for col in shared_columns(units) if col not in (CRITERION, POINTS, SIGN)]
+    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
+    columns = [column for column in shared_columns(units) if column not in of_criteria]
     responses = units[columns].drop_duplicates(RESPONSE_ID)
-    ids = {col: responses[RESPONSE_ID] for col in ("unit_id", "cluster_id") if col in units}
-    return responses.assign(**ids)
+    # A response is in the cluster that its criteria share, else it is a cluster of its own.
+    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
+    return responses.assign(**dict.fromkeys(replaced, responses[RESPONSE_ID]))
 
 
 def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:

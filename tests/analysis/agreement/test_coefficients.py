@@ -215,6 +215,9 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
             r"row 0, column 1 \(from 0\): -1 is none of the",
         ),
         (lambda: a.tune_threshold([0.1, 0.9], [True, True]), "both verdicts"),
+        (lambda: a.tune_threshold([0.1, 0.9, 0.5], [0, 1, np.nan]), "must be 0 or 1, none missing"),
+        (lambda: a.tune_threshold([0.1, 2.5], [0, 1]), "each between 0 and 1"),
+        (lambda: a.score_probabilities([0.1, 0.9], [0, None]), "must be 0 or 1, none missing"),
     ],
 )
 def test_bad_input_is_refused_by_its_place(refused, message):

@@ -226,6 +226,10 @@ def test_degenerate_shares():
     some, weight = np.array([1.0, 0, 1, 0, 0, 1]), np.array([1.0, 1, 1, 1, 1, 0])
     without = intervals.share_bounds(some[:5], weight[:5])
     assert intervals.share_bounds(some * weight, weight) == without
+    # With the fewest carriers that count as many, sums in another order give the same bounds.
+    in_order, reverse = ((np.arange(66)[::step] < 36) * 1.0 for step in (1, -1))
+    found = [intervals.share_bounds(part, np.ones(66)) for part in (in_order, reverse)]
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
     # Without an interval, or without variation, there is nothing to replace.
     none, nobody = intervals.Interval.point(0.3), intervals.Interval(0.0, 0.0, 0.0)
     assert intervals.share_interval(none, np.array([0.3]), 4, 4) is none

@@ -163,6 +163,7 @@ def test_bad_requests(sliced):
     refused("needs a units table", slices=["topic"], units=None)
     refused("no column 'unit_id' to slice by", slices=["unit_id"])
     refused("'cluster_id' has 60 values, and at most 50", slices=["cluster_id"])
+    refused("names a view of the labels", units=units.assign(topic="x|binary"), slices=["topic"])
     refused("no column 'town' to slice by; it has topic", facts=known, rater_slices=["town"])
     refused("needs a table of raters with a column rater_id", rater_slices=["topic"])
     refused("of the units and of the raters", facts=known, rater_slices=["topic"], slices=["topic"])

@@ -81,6 +81,14 @@ def test_only_a_complete_set_has_a_score():
     assert any("score: Labels of criteria missing: 2" in note for note in dataset.notes)
 
 
+@pytest.mark.parametrize(("declared", "own"), [("model", "subject"), ("axis", "response_id")])
+def test_a_response_is_in_the_cluster_that_its_criteria_share(declared, own):
+    table = labelled_criteria(6)
+    units = from_table(table.assign(cluster_id=table[declared]), ScaleOptions()).units
+    scored = units[units["unit_id"].isin(table["response_id"])]
+    assert scored["cluster_id"].tolist() == scored[own].tolist()
+
+
 def changed(table, column, cell):
     return table.assign(**{column: table[column].where(table.index != 6, cell)})
 
