@@ -587,8 +587,9 @@ def study_precision(
     if pairs < 2:
         return []
     sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    name = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
-    sentences = [written(name, subjects=subjects, **sample)]
+    sentences = [written("plan.can_decide", **sample)]
+    if subjects != 1:
+        sentences = [written("plan.can_decide_with", subjects=subjects, **sample)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
