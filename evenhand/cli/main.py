@@ -150,7 +150,7 @@ def split_values(text: str) -> tuple[str, ...]:
     >>> split_values("yes, no"), split_values('"Smith, Jo",ben')
     (('yes', 'no'), ('Smith, Jo', 'ben'))
     """
-    values = chain(*csv.reader(text.splitlines(), skipinitialspace=True))
+    values = chain(*csv.reader(re.split(r"[\r\n]+", text), skipinitialspace=True))
     return tuple(value.strip() for value in values if value.strip())
 
 
