@@ -150,7 +150,8 @@ def split_values(text: str) -> tuple[str, ...]:
     >>> split_values("yes, no"), split_values('"Smith, Jo",ben')
     (('yes', 'no'), ('Smith, Jo', 'ben'))
     """
-    values = chain(*csv.reader(re.split(r"[\r\n]+", text), skipinitialspace=True))
+    lines = text.replace("\r", "\n").split("\n")
+    values = chain(*csv.reader(lines, skipinitialspace=True))
     return tuple(value.strip() for value in values if value.strip())
 
 
