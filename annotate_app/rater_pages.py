@@ -16,19 +16,10 @@ from typing import Any
 import streamlit as st
 from streamlit.components.v2 import component
 
-from evenhand.annotate_app import payload
+from evenhand.annotate_app import html_texts, payload
 from evenhand.annotate_app.acts import show_outcome, storing_callback
 from evenhand.annotate_app.entry import logging_out, ticket_of
-from evenhand.annotate_app.html_texts import (
-    block,
-    drawn_blocks,
-    drawn_rubric,
-    drawn_text,
-    heading,
-    plain,
-    show,
-    show_complaint,
-)
+from evenhand.annotate_app.html_texts import block, drawn_text, heading, plain, show
 from evenhand.annotate_app.languages import ENGLISH, Language, fitting, offered
 from evenhand.annotate_app.logins import present_browser
 from evenhand.annotate_app.sites import Desks
@@ -366,7 +357,7 @@ def _show_rubric(page: _StepPage) -> None:
     original, code = page.step.rubric, page.language.code
     assert original is not None  # noqa: S101 - each step "rubric" has one
     rubric = original.in_language(code)
-    show(drawn_rubric(rubric, page.language))
+    show(html_texts.drawn_rubric(rubric, page.language))
     label, key = page.say("session.go_on"), f"go-on-rubric-{rubric.name}-{rubric.hash}"
     page.draw_button(label, key, page.sessions.record_rubric_read, original, code)
 
@@ -385,7 +376,7 @@ def _show_feedback(page: _StepPage) -> None:
         show(block(page.say(f"session.{kind}"), kind, answer.question), block("\n".join(lines)))
     if feedback.explanation:
         show(drawn_text(feedback.explanation, lang=annotation.language))
-    read = drawn_blocks(feedback.blocks, page.language, annotation.display)
+    read = html_texts.drawn_blocks(feedback.blocks, page.language, annotation.display)
     show(heading(page.say("session.what_you_read")), read)
     number = practice.units.screens.index(page.step.screen)  # the unit's name reveals too much
     key = f"go-on-feedback-{number}-{page.step.attempt}"
@@ -400,7 +391,7 @@ def _show_comprehension(page: _StepPage) -> None:
     show(title, block(page.say("session.comprehension_text")))
     if step.attempt:
         left = MAX_COMPREHENSION_ATTEMPTS - step.attempt
-        show_complaint(page.say("session.comprehension_again", count=left))
+        html_texts.show_complaint(page.say("session.comprehension_again", count=left))
     with st.form(key, border=False):
         for number, question in enumerate(questions):
             text, field = plain(question.question), f"{key}.{number}"

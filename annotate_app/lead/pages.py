@@ -21,31 +21,18 @@ from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import PASSES, TITLES
+from evenhand.annotate_app import logins
 from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, heading, show, show_complaint
-from evenhand.annotate_app.lead import adjudication_page, new_study_page, raters_page, settings_page
-from evenhand.annotate_app.lead.parts import (
-    WORDS,
-    LiveFigures,
-    PageLink,
-    current_figures,
-    latest,
-    latest_figures,
-    page_of,
-    rubric_titles,
-    show_charts,
-    show_table,
-    stand_by,
+from evenhand.annotate_app.lead import (
+    adjudication_page,
+    new_study_page,
+    parts,
+    raters_page,
+    settings_page,
 )
-from evenhand.annotate_app.logins import (
-    FIRST_PLACE,
-    LOGIN,
-    hidden_page,
-    leave,
-    place_of,
-    present_place,
-    require,
-)
+from evenhand.annotate_app.lead.parts import PageLink, latest, latest_figures, page_of, show_table
+from evenhand.annotate_app.logins import LOGIN, hidden_page, leave, place_of, present_place, require
 from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
@@ -120,7 +107,7 @@ def _advice(study: Study, report: Mapping[str, Any]) -> list[str]:
     """Return a card of HTML for each rubric with graders: its title, the first sentence of its
     recommendation in bold, the others below it. Its class says whether a grader passes.
     """
-    titles, cards = rubric_titles(study), []
+    titles, cards = parts.rubric_titles(study), []
     for rubric, recommendation in report["study"]["recommendations"].items():
         # The title says which rubric, and the sentence need not repeat it.
         name = re.escape(report["names"].get(rubric, rubric))
@@ -147,7 +134,7 @@ def _progress_tile(study: Study, outlook: progress.Forecast) -> Tile:
     done, wanted = outlook.done, outlook.wanted
     counts = {state: states.count(state) for state in ("working", "finished")}
     note = written("cockpit.labels", done=done, wanted=wanted, came=len(states), **counts)
-    number = WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
+    number = parts.WORDS["tiles"]["share"].format(share=done / wanted) if wanted else DASH
     return Tile("Progress", PageLink("Progress", number), note)
 
 
@@ -156,7 +143,7 @@ def _time_left_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
     if not outlook.wanted or math.isnan(outlook.hours):
         return Tile(title, PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
-        return Tile(title, PageLink("Progress", WORDS["tiles"]["nobody"]))
+        return Tile(title, PageLink("Progress", parts.WORDS["tiles"]["nobody"]))
     end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
     note = written("cockpit.optional") if is_optional else end
     return Tile(title, PageLink("Progress", outlook.work), note)
@@ -177,16 +164,16 @@ def _cost_tile(spent: Costs) -> Tile:
     return Tile("Cost", answer, " ".join(notes))
 
 
-def _review_tile(study: Study, figures: LiveFigures | None) -> Tile:
+def _review_tile(study: Study, figures: parts.LiveFigures | None) -> Tile:
     number, note = DASH, written("cockpit.not_yet")
     if figures is not None:
         names = annotators_to_review(study, figures)
-        number = WORDS["tiles"]["flagged" if names else "nobody"].format(count=len(names))
+        number = parts.WORDS["tiles"]["flagged" if names else "nobody"].format(count=len(names))
         note = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return Tile("Annotators to review", PageLink("Annotators", number), note)
 
 
-def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
+def annotators_to_review(study: Study, figures: parts.LiveFigures) -> list[str]:
     """Return the ids of annotators whose work is flagged and who are not excluded."""
     flagged = figures.quality[figures.quality["flagged"] != ""]["rater_id"].tolist()
     excluded = oversight(study.store).exclusions
@@ -195,13 +182,13 @@ def annotators_to_review(study: Study, figures: LiveFigures) -> list[str]:
 
 def _backup_tile(study: Study) -> Tile:
     hours = hours_since_backup(study.store)
-    age, note = WORDS["tiles"]["never"], ""
+    age, note = parts.WORDS["tiles"]["never"], ""
     if hours is not None:
         age, note = written("cockpit.backup", hours=hours), written("doctor.backup", hours=hours)
     return Tile("Last backup", PageLink("Log", age), note)
 
 
-def _verdicts(figures: LiveFigures | None) -> list[judge.Verdict]:
+def _verdicts(figures: parts.LiveFigures | None) -> list[judge.Verdict]:
     return figures.report["verdicts"] if figures else []
 
 
@@ -210,7 +197,7 @@ def _verdicts(figures: LiveFigures | None) -> list[judge.Verdict]:
 
 def next_step(
     study: Study,
-    figures: LiveFigures | None,
+    figures: parts.LiveFigures | None,
     outlook: progress.Forecast,
     issues: Mapping[str, PageLink],
 ) -> PageLink | None:
@@ -239,7 +226,7 @@ def next_step(
     could_decide = any(verdict["more_clusters"] for verdict in inconclusive)
     if could_decide and len(study.store.sample()) < len(study.store.pairs()):
         return PageLink("Recruitment", written("cockpit.enlarge"))
-    return report_link(verdicts, rubric_titles(study))
+    return report_link(verdicts, parts.rubric_titles(study))
 
 
 def is_decided(verdicts: Sequence[judge.Verdict]) -> bool:
@@ -268,7 +255,7 @@ def _ask_for_verdict(study: Study) -> None:
 _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotators"}
 
 
-def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink]:
+def open_issues(study: Study, figures: parts.LiveFigures | None) -> dict[str, PageLink]:
     """Return links to the pages on which a decision of the lead is due, by kind of issue."""
     counts = {
         "adjudication": latest(study, queue_length),
@@ -289,10 +276,12 @@ def open_issues(study: Study, figures: LiveFigures | None) -> dict[str, PageLink
     return links
 
 
-def _show_verdicts(study: Study, figures: LiveFigures, verdicts: Sequence[judge.Verdict]) -> None:
+def _show_verdicts(
+    study: Study, figures: parts.LiveFigures, verdicts: Sequence[judge.Verdict]
+) -> None:
     """Draw the table of verdicts, graders by rubrics, and each verdict as a folded sentence."""
     st.header("Verdicts", anchor=False)
-    table, titles = verdict_table(verdicts, figures.results), rubric_titles(study)
+    table, titles = verdict_table(verdicts, figures.results), parts.rubric_titles(study)
     table["grader"] = table["grader"].replace(figures.report["names"])
     columns = {name: titles.get(name, name) for name in table.columns}
     html_columns, columns = [*columns][1:], columns | {"grader": "Grader"}  # first: `grader`
@@ -335,10 +324,10 @@ def show_progress(study: Study) -> None:
     if oversight(study.store).paused:
         st.text(written("lead.paused"))
     outlook = latest(study, progress.forecast)
-    is_optional = outlook.labels_left > 0 and is_decided(_verdicts(current_figures(study)))
+    is_optional = outlook.labels_left > 0 and is_decided(_verdicts(parts.current_figures(study)))
     if outlook.wanted:
         share = outlook.done / outlook.wanted
-        st.progress(min(share, 1.0), WORDS["tiles"]["share"].format(share=share))
+        st.progress(min(share, 1.0), parts.WORDS["tiles"]["share"].format(share=share))
     st.text(progress.time_left(outlook))
     if is_optional:
         st.text(written("cockpit.decided", left=outlook.labels_left))
@@ -350,7 +339,7 @@ def show_progress(study: Study) -> None:
             PageLink("Recruitment", written("several.invite")).show()
     columns = "rubric done wanted free hours_left units open median_seconds"
     headings = {"wanted": "Planned labels", "done": "Given", "free": "Not yet assigned"}
-    titles = rubric_titles(study)
+    titles = parts.rubric_titles(study)
     with st.container(key="stacked-rubrics"):
         show_table(rubrics, "Labels by rubric", columns, headings=headings, display_names=titles)
     if raters.empty:
@@ -383,22 +372,22 @@ def show_agreement(study: Study) -> None:
     if kappas.empty and not figures.forests:
         above.text(written("lead.no_agreement"))
         return
-    rubrics, verdicts = rubric_titles(study), _verdicts(figures)
+    rubrics, verdicts = parts.rubric_titles(study), _verdicts(figures)
     kappas = kappas.assign(rubric=kappas["rubric"].replace(rubrics))
     if not kappas.empty:
         binary, graders = binary_kappas(figures.results, verdicts), {v["grader"] for v in verdicts}
-        binary_titles = binary["rubric"].replace(rubrics) + f" {WORDS['agreement']['binary']}"
+        binary_titles = binary["rubric"].replace(rubrics) + f" {parts.WORDS['agreement']['binary']}"
         table = agreement_table(pd.concat([kappas, binary.assign(rubric=binary_titles)]), graders)
         names = {"rubric": "Rubric", "": GROUPS["humans"]} | figures.report["names"]
         titles = {name: names.get(name) or rater_title(name) for name in table.columns}
-        words, raters = WORDS["agreement"], [*titles][1:]  # the first column is `rubric`
+        words, raters = parts.WORDS["agreement"], [*titles][1:]  # the first column is `rubric`
         with above:
             show_table(table, words["caption"].format(ordered=ordered), titles, html_columns=raters)
             if not binary.empty:
                 show(block(words["tuned"], "note"))
     with above:
         st.header("Graders compared with human agreement", anchor=False)
-        show_charts(figures.forests)
+        parts.show_charts(figures.forests)
         show(block(" ".join(figures.report["study"]["notes"]), "note"))
     st.header("Precision so far", anchor=False)
     label = "Wanted precision: half-width of kappa's 95% CI"
@@ -409,7 +398,7 @@ def show_agreement(study: Study) -> None:
 
 def _show_pairs(study: Study) -> None:
     """Draw a table per rubric: kappa by pair, in the first one's row, under the second's number."""
-    names, titles = study.config.names, rubric_titles(study)
+    names, titles = study.config.names, parts.rubric_titles(study)
     if pairs := latest(study, agreement_of_pairs):
         st.header("Kappa between each pair of annotators (shared items)", anchor=False)
     with st.container(key="pairs"):
@@ -539,7 +528,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     """
     study = present()
     visitor = require(study, "lead", "expert")
-    stand_by()
+    parts.stand_by()
     pages = PAGES[-1:] if study.folder.name == START else PAGES  # no study yet: New study alone
     permitted = [page for page in pages if visitor.role in page.roles]
     addressed = [
@@ -577,7 +566,9 @@ def show_pages(present: Callable[[], Study]) -> None:
     studies = [name for name in other_studies if name != START]
     if visitor.role == "lead" and studies:  # the login is a separate one for each study
         heading = written("several.others")
-        links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
+        links = [
+            f'<li><a href="../{name}/{logins.FIRST_PLACE}">{name}</a></li>' for name in studies
+        ]
         with st.sidebar.container(key="lead-other-studies"):
             show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(links)}</ul></nav>')
     with st.container(key="lead"):

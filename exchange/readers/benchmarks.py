@@ -16,6 +16,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
     LONGEST_LABEL,
     Export,
@@ -26,29 +27,13 @@ from evenhand.exchange.readers.rows import (
     plain_kind,
     rating_columns,
 )
-from evenhand.exchange.readers.source import (
-    TOOLS,
-    Record,
-    Source,
-    fields_in,
-    first_text,
-    from_json,
-    get_in,
-    map_leaves,
-    messages_in,
-    objects,
-    parse_json,
-    snake_case,
-    text_of,
-    texts_of,
-    unpaged,
-)
+from evenhand.exchange.readers.source import Record, Source, get_in, objects, text_of, texts_of
 from evenhand.texts import written
 
 # ---- Inspect ------------------------------------------------------------------------------------
 # The logs of its evaluations, `.eval` (a ZIP archive with a file for each sample) and `.json`.
 
-_INSPECT = TOOLS["inspect"]
+_INSPECT = src.TOOLS["inspect"]
 
 
 def _is_inspect(source: Source) -> bool:
@@ -62,7 +47,7 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
     """Read scorers as raters, and editors, if scores were edited: scorers are then rubrics, too."""
     samples = []
     for sample in _inspect_samples(source):  # stored without its events, which fill a log
-        all_scores = fields_in(sample.get("scores"))
+        all_scores = src.fields_in(sample.get("scores"))
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({key: sample.get(key) for key in ("id", "epoch", "metadata")}, scores))
     has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
@@ -84,10 +69,10 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     """Read a sample of one epoch (a repetition) as an item, with the conversation if it has one."""
     samples, has_epochs = [], False  # without a sample's events, which fill a log
     for sample in _inspect_samples(source):
-        scores = fields_in(sample.get("scores"))
+        scores = src.fields_in(sample.get("scores"))
         code_scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
         by_code = {scorer: get_in(scores[scorer], "value") for scorer in code_scorers}
-        about = fields_in(sample.get("metadata")) | by_code
+        about = src.fields_in(sample.get("metadata")) | by_code
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         model = text_of(get_in(sample, "output", "model"))
         samples.append((name, epoch, model, about, _inspect_texts(sample)))
@@ -95,7 +80,7 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
     header: object = source.document
     if archive := source.archive:
         file = next(value for value in _INSPECT["headers"] if value in archive.names)
-        header = parse_json(archive.read(file), f"{source.name}, {file}")
+        header = src.parse_json(archive.read(file), f"{source.name}, {file}")
     for name, epoch, model, about, texts in samples:
         unit, columns = name, {"sample_id": name}
         if has_epochs:
@@ -106,17 +91,18 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
 
 def _inspect_texts(sample: Record) -> Record:
     """Return the texts of a sample; Inspect stores long ones apart, as attachments."""
-    attachments = fields_in(sample.get("attachments"))
+    attachments = src.fields_in(sample.get("attachments"))
 
     def resolved(leaf: Any) -> Any:
         is_text = isinstance(leaf, str)
         return attachments.get(leaf.removeprefix("attachment://"), leaf) if is_text else leaf
 
     prompt, target, conversation, output = (
-        map_leaves(sample.get(name), resolved) for name in ("input", "target", "messages", "output")
+        src.map_leaves(sample.get(name), resolved)
+        for name in ("input", "target", "messages", "output")
     )
     target = ", ".join(map(text_of, target)) if isinstance(target, list) else target
-    messages = messages_in(conversation) or []
+    messages = src.messages_in(conversation) or []
     if sum(message["role"] in ("assistant", "tool") for message in messages) > 1:
         return texts_of(None, messages, expected=target)  # a conversation
     return texts_of(prompt, output, expected=target)
@@ -128,7 +114,7 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
         return
     for name in archive.names:
         if name.startswith("samples/"):
-            sample = parse_json(archive.read(name), f"{source.name}, {name}")
+            sample = src.parse_json(archive.read(name), f"{source.name}, {name}")
             if isinstance(sample, dict):
                 yield sample
 
@@ -216,8 +202,8 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
     """Read a generated text as an item, with the metrics as columns; a document is a cluster."""
     for sample in source.records():
-        about = {name: sample[name] for name in sample if name not in TOOLS["lm_eval"]["own"]}
-        doc, prompt = text_of(sample.get("doc_id")), from_json(_prompt(sample))
+        about = {name: sample[name] for name in sample if name not in src.TOOLS["lm_eval"]["own"]}
+        doc, prompt = text_of(sample.get("doc_id")), src.from_json(_prompt(sample))
         if not (responses := _generated(sample)):
             rows.leave_out(written("left_out.likelihoods"))
         for number, response in enumerate(responses, start=1):
@@ -234,7 +220,7 @@ def _lm_eval_choice(sample: Record) -> _Choice:
         answer = first[0] if isinstance(first, list) and first else first  # one, or the first draw
         return _Choice(answer, target)
     options, prompt = [], _prompt(sample)
-    for record in objects([*fields_in(sample.get("arguments")).values()]):
+    for record in objects([*src.fields_in(sample.get("arguments")).values()]):
         if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
             options.append(text_of(record.get("arg_1")).strip())
     likelihoods = [_number(_first(response)) for response in (responses or [])[: len(options)]]
@@ -282,7 +268,7 @@ def _generated(sample: Record) -> list[str]:
 # ---- promptfoo ----------------------------------------------------------------------------------
 # The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
 
-_PROMPTFOO = TOOLS["promptfoo"]
+_PROMPTFOO = src.TOOLS["promptfoo"]
 _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
 """Beginnings of the reason that older versions give for an answer that they could not read."""
 
@@ -303,7 +289,7 @@ def _read_promptfoo(rows: Rows, source: Source) -> None:
                 rows.add(unit, author or "human", "human", part.get("pass"))
             elif form in _PROMPTFOO["by_model"]:
                 provider = get_in(part, "assertion", "provider")
-                grader = first_text(provider, get_in(provider, "id"), form)  # default: the form
+                grader = src.first_text(provider, get_in(provider, "id"), form)  # default: the form
                 parts_by_grader.setdefault(grader, []).append(part)
             else:
                 rows.leave_out(written("left_out.by_code"))
@@ -315,8 +301,8 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     """Read an output as an item; those of one test are a cluster."""
     for result in _results(source):
         values = result.get("vars")
-        prompt = from_json(get_in(result, "prompt", "raw")) or values
-        inputs = texts_of({"prompt": prompt} | fields_in(values), None)  # no output here
+        prompt = src.from_json(get_in(result, "prompt", "raw")) or values
+        inputs = texts_of({"prompt": prompt} | src.fields_in(values), None)  # no output here
         texts = {name: inputs[name] for name in inputs if name in ("context", "reference")}
         texts |= texts_of(prompt, get_in(result, "response", "output"))  # prompt and response
         provider, test = result.get("provider"), result.get("testIdx")
@@ -362,8 +348,8 @@ def _results(source: Source) -> list[Record]:
 # What `evaluate` returns, as JSON, and the test run that it leaves in `.deepeval`.
 def _cases(source: Source) -> list[Record]:
     """Return the test cases of a file, with their fields in snake case."""
-    lists = [get_in(source.document, *path.split(".")) for path in TOOLS["deepeval"]["cases"]]
-    return [snake_case(case) for cases in lists for case in objects(cases)]
+    lists = [get_in(source.document, *path.split(".")) for path in src.TOOLS["deepeval"]["cases"]]
+    return [src.snake_case(case) for cases in lists for case in objects(cases)]
 
 
 def _read_deepeval(rows: Rows, source: Source) -> None:
@@ -403,7 +389,7 @@ def _case_name(case: Record) -> str:
 # The rows of an experiment or of logs, as its page, its API and `fetch` give them.
 def _is_braintrust(source: Source) -> bool:
     first = next(iter(_braintrust_rows([source.first])), {})
-    return first.keys() >= {*TOOLS["braintrust"]["ratings"]}
+    return first.keys() >= {*src.TOOLS["braintrust"]["ratings"]}
 
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
@@ -418,14 +404,14 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
         changes = [entry for entry in log if entry.get("source") == "app"]
         paths = [get_in(change, "audit_data", "path") for change in changes]  # ["scores", NAME]
         people = {text_of(path[1]) for path in paths if isinstance(path, list) and len(path) > 1}
-        unit = first_text(record.get("id"), record.get("span_id"))
-        for name, value in fields_in(record.get("scores")).items():
+        unit = src.first_text(record.get("id"), record.get("span_id"))
+        for name, value in src.fields_in(record.get("scores")).items():
             kind = "human" if name in people else kinds.get(name, "")
             if kind == "code":
                 rows.leave_out(written("left_out.by_code"))
             else:
                 rows.add(unit, name, kind, value, created_at=record.get("created"))
-        rows.describe(unit, from_json(record.get("metadata")))
+        rows.describe(unit, src.from_json(record.get("metadata")))
     return replace(rows.export(written("exchange.braintrust")), by_score=True)  # no raters' names
 
 
@@ -433,15 +419,15 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
     """Read a row with an output as an item."""
     for record in filter(_is_root, _braintrust_rows(source.records())):
         inputs, output, expected, facts = (
-            from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
+            src.from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")
         )
         texts, ids = texts_of(inputs, output, expected=expected), {"span_id": record.get("span_id")}
-        unit = first_text(record.get("id"), record.get("span_id"))
-        rows.add(unit, texts, subject=first_text(get_in(facts, "model")), ids=ids, about=facts)
+        unit = src.first_text(record.get("id"), record.get("span_id"))
+        rows.add(unit, texts, subject=src.first_text(get_in(facts, "model")), ids=ids, about=facts)
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
-    return unpaged(records, ("data", "events", "rows"), record_field="root_span_id")
+    return src.unpaged(records, ("data", "events", "rows"), record_field="root_span_id")
 
 
 def _is_root(record: Record) -> bool:

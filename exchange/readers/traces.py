@@ -16,27 +16,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
-from evenhand.exchange.readers.source import (
-    EXPECTED,
-    TOOLS,
-    Record,
-    Source,
-    documents,
-    fields_in,
-    first_text,
-    from_json,
-    get_in,
-    messages_in,
-    name_at,
-    objects,
-    snake_case,
-    text_of,
-    texts_of,
-    unpaged,
-    unwrap,
-    value_at,
-)
+from evenhand.exchange.readers.source import TOOLS, Record, fields_in, get_in, text_of, value_at
 from evenhand.texts import written
 
 _RETRIEVER = "retriever"
@@ -75,11 +57,13 @@ class Span:
         holds the keys of input and output, and paths of other parts: the first filled one counts.
         """
         keys = TOOLS[tool]["span"]  # {"input": "inputs", "model": ["model", "metadata.model"], ...}
-        step: Record = {name: name_at(record, keys.get(name, ())) for name in _NAME_FIELDS}
+        step: Record = {name: src.name_at(record, keys.get(name, ())) for name in _NAME_FIELDS}
         for name in ("input", "output"):
             text = record.get(keys[name])
-            step[name] = from_json(text) if keys.get("json") else text
-        step["ids"] = {name: name_at(record, paths) for name, paths in keys.get("ids", {}).items()}
+            step[name] = src.from_json(text) if keys.get("json") else text
+        step["ids"] = {
+            name: src.name_at(record, paths) for name, paths in keys.get("ids", {}).items()
+        }
         step["about"] = fields_in(record.get(keys.get("about")))
         step["expected"] = value_at(record, keys["expected"]) if "expected" in keys else None
         return cls(**step | fields)
@@ -94,8 +78,8 @@ class Span:
     def retrieved(self) -> str:
         """The documents that the step retrieved, as one text."""
         if self.documents:
-            return documents(self.documents)
-        return documents(self.output) if self.kind.casefold() == _RETRIEVER else ""
+            return src.documents(self.documents)
+        return src.documents(self.output) if self.kind.casefold() == _RETRIEVER else ""
 
 
 def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
@@ -117,7 +101,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
             retrieved = dict.fromkeys(filter(None, (step.retrieved for step in subtree)))
             last_model = next((step.model for step in reversed(subtree) if step.model), "")
             context = "\n\n".join(retrieved) or None
-            texts = texts_of(span.input, span.output, context=context, expected=span.expected)
+            texts = src.texts_of(span.input, span.output, context=context, expected=span.expected)
             facts: Record = {"cluster": span.cluster, "ids": span.ids, "about": span.about}
             unit, item_id = span.unit or span.id, span.item_id or span.id
             rows.add(unit, texts, item_id=item_id, subject=span.model or last_model, **facts)
@@ -140,19 +124,19 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
     """
     paths = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
-    origin = name_at(record, [paths["origin"]])
-    columns = rating_columns(from_json(value_at(record, paths["metadata"]))) | columns
+    origin = src.name_at(record, [paths["origin"]])
+    columns = rating_columns(src.from_json(value_at(record, paths["metadata"]))) | columns
     columns.pop("rubric", None)  # the record itself names it
     rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
     values = (value_at(record, path) for path in paths.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
     rows.add(
-        unit or name_at(record, paths.get("unit", ())),
-        columns.pop("rater_id", "") or name_at(record, rater_paths),
+        unit or src.name_at(record, paths.get("unit", ())),
+        columns.pop("rater_id", "") or src.name_at(record, rater_paths),
         columns.pop("rater_kind", kinds.get(origin, "")),
         columns.pop("value", value),
-        name_at(record, paths["rubric"]),
-        created_at=name_at(record, paths["created_at"]),
+        src.name_at(record, paths["rubric"]),
+        created_at=src.name_at(record, paths["created_at"]),
         **columns,
     )
 
@@ -163,7 +147,7 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
 _LANGFUSE = TOOLS["langfuse"]
 
 
-def _is_langfuse(source: Source) -> bool:
+def _is_langfuse(source: src.Source) -> bool:
     """Return True for scores, of which only the column names are known if the file is a table."""
     scores, _ = _langfuse_parts([source.first])
     score: Record = scores[0] if scores else {}
@@ -174,12 +158,12 @@ def _is_langfuse(source: Source) -> bool:
     return {"name", "value"} <= score.keys() and names_trace and has_origin
 
 
-def _has_langfuse_items(source: Source) -> bool:
+def _has_langfuse_items(source: src.Source) -> bool:
     _, steps = _langfuse_parts([source.first])
     return bool(steps)
 
 
-def _read_langfuse(rows: Rows, source: Source) -> None:
+def _read_langfuse(rows: Rows, source: src.Source) -> None:
     """Read annotations as people's labels, evaluations as models'; the API's may be of any kind."""
     scores, _ = _langfuse_parts(source.records())
     for score in scores:
@@ -197,15 +181,17 @@ def _read_langfuse(rows: Rows, source: Source) -> None:
         _add_feedback(rows, score, "langfuse", unit, value=label)
 
 
-def _langfuse_items(rows: ItemRows, source: Source) -> None:
+def _langfuse_items(rows: ItemRows, source: src.Source) -> None:
     """Read a trace or its uppermost observations as items; those of one session are a cluster."""
     spans: dict[str, Span] = {}
     no_facts = _LANGFUSE["no_facts"]
     _, steps = _langfuse_parts(source.records())
     for step in steps:
         # Scores are facts, too. The page exports each as a list of one value, unwrapped here.
-        about = {name: unwrap(fact) for name, fact in step.record.items() if name not in no_facts}
-        about |= fields_in(from_json(step.record.get("metadata")))
+        about = {
+            name: src.unwrap(fact) for name, fact in step.record.items() if name not in no_facts
+        }
+        about |= fields_in(src.from_json(step.record.get("metadata")))
         trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
         links: Record = {"ids": step.ids, "unit": unit, "trace": trace, "parent": step.parent}
         span = Span.of(step.record, "langfuse", about=about, **links)
@@ -233,21 +219,21 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
     for record in records:
         parts = [record]
         if "data" in record:
-            parts = objects(record["data"])  # a page of the API
+            parts = src.objects(record["data"])  # a page of the API
         elif isinstance(record.get("trace"), dict):  # an export, {"trace": {}, "observations": []}
             parts = [{"observations": record.get("observations")} | record["trace"]]
-        for part in map(snake_case, parts):
+        for part in map(src.snake_case, parts):
             observations: list[Record] = []
             if _is_step(part, "trace"):
                 trace_id = text_of(part["id"])
                 steps.append(_LangfuseStep(part, "", {"trace_id": trace_id}))
-                observations = objects(part.get("observations"))
+                observations = src.objects(part.get("observations"))
             elif _is_step(part, "observation"):
                 trace_id, observations = text_of(part["trace_id"]), [part]
             elif not isinstance(part.get("scores"), list):
                 scores.append(part)
-            scores += map(snake_case, objects(part.get("scores")))
-            for step in map(snake_case, observations):
+            scores += map(src.snake_case, src.objects(part.get("scores")))
+            for step in map(src.snake_case, observations):
                 ids = {"trace_id": trace_id, "observation_id": text_of(step.get("id"))}
                 parent = text_of(step.get("parent_observation_id")) or trace_id
                 steps.append(_LangfuseStep(step, parent, ids))
@@ -260,18 +246,18 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
 _has_runs = has_fields("langsmith", "items", in_tables=True)
 
 
-def _read_langsmith(rows: Rows, source: Source) -> None:
+def _read_langsmith(rows: Rows, source: src.Source) -> None:
     """Read feedback from the app as people's labels; the API's may be of either kind."""
     for feedback in source.records():
         _add_feedback(rows, feedback, "langsmith")
 
 
-def _langsmith_items(rows: ItemRows, source: Source) -> None:
+def _langsmith_items(rows: ItemRows, source: src.Source) -> None:
     """Read a run as a step, with the values of feedback that was given once as facts about it."""
     spans = []
     for run in source.records(source.columns):
         facts = {}
-        for name, stats in fields_in(from_json(run.get("feedback_stats"))).items():
+        for name, stats in fields_in(src.from_json(run.get("feedback_stats"))).items():
             if text_of(get_in(stats, "n")) == "1":  # {"n": 1, "values": {"yes": 1}}, or "avg": 0.5
                 facts[name] = next(iter(fields_in(get_in(stats, "values"))), get_in(stats, "avg"))
         spans.append(Span.of(run, "langsmith", about=facts))
@@ -284,7 +270,7 @@ def _langsmith_items(rows: ItemRows, source: Source) -> None:
 _OPIK = TOOLS["opik"]
 
 
-def _is_opik(source: Source) -> bool:
+def _is_opik(source: src.Source) -> bool:
     is_exported = "spans" in source.first  # {"trace": {...}, "spans": [...]}
     span = source.first.get("trace") if is_exported else source.first
     if not isinstance(span, dict) or not {"id", "start_time"} <= span.keys():
@@ -292,24 +278,24 @@ def _is_opik(source: Source) -> bool:
     return is_exported or ("input" in span and bool({*_OPIK["any_of_trace"]} & span.keys()))
 
 
-def _read_opik(rows: Rows, source: Source) -> None:
+def _read_opik(rows: Rows, source: src.Source) -> None:
     """Read a trace or span as a unit and a score's name as a rubric. Scores given on the page are
     people's, online scores are models', and the SDK's may be of either kind.
     """
     for record, unit in _opik_records(source.records()):
-        for score in objects(record.get("feedback_scores")):
+        for score in src.objects(record.get("feedback_scores")):
             rubric, by_author = text_of(score.get("name")), fields_in(score.get("value_by_author"))
             by_author = by_author or {text_of(score.get("created_by")): score}
             for author, entry in by_author.items():
-                origin = first_text(get_in(entry, "source"), score.get("source"))
+                origin = src.first_text(get_in(entry, "source"), score.get("source"))
                 value = get_in(entry, "category_name") or get_in(entry, "value")
-                time = first_text(get_in(entry, "last_updated_at"))
+                time = src.first_text(get_in(entry, "last_updated_at"))
                 rater = origin if not author or origin == "sdk" else author
                 kind = _OPIK["kinds"].get(origin, "")
                 rows.add(unit, rater, kind, value, rubric, created_at=time)
 
 
-def _opik_items(rows: ItemRows, source: Source) -> None:
+def _opik_items(rows: ItemRows, source: src.Source) -> None:
     """Read a trace or its uppermost spans as items; those of one thread are a cluster."""
     records = _opik_records(source.records())
     add_traces(rows, [Span.of(record, "opik", unit=unit) for record, unit in records])
@@ -319,7 +305,7 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
     """Yield the traces and spans of a file, each with its id as a unit."""
     for record in records:
         trace = record.get("trace") if "spans" in record else record
-        for step in [*objects([trace]), *objects(record.get("spans"))]:
+        for step in [*src.objects([trace]), *src.objects(record.get("spans"))]:
             step_id, trace_id = text_of(step.get("id")), text_of(step.get("trace_id"))
             yield step, f"{trace_id}/{step_id}" if trace_id else step_id
 
@@ -332,16 +318,16 @@ _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
 
 
-def _is_weave(source: Source) -> bool:
+def _is_weave(source: src.Source) -> bool:
     return has_fields("weave", "items")(source) or has_fields("weave")(source)
 
 
-def _read_weave(rows: Rows, source: Source) -> None:
+def _read_weave(rows: Rows, source: src.Source) -> None:
     """Read annotations and reactions as people's labels; a scorer may be a model or code."""
     for feedback in _weave_feedback(source.records()):
         feedback_type, payload = text_of(feedback.get("feedback_type")), feedback.get("payload")
         unit = text_of(feedback.get("weave_ref")).rpartition("/")[2]  # weave:///.../ID
-        person = first_text(feedback.get("creator"), feedback.get("wb_user_id"))
+        person = src.first_text(feedback.get("creator"), feedback.get("wb_user_id"))
         when = feedback.get("created_at")
         if feedback_type.startswith(_NOTE):
             rows.leave_out(written("left_out.free_text"))
@@ -363,7 +349,7 @@ def _read_weave(rows: Rows, source: Source) -> None:
             rows.add(unit, person, kind, get_in(payload, "value"), rubric, created_at=when)
 
 
-def _weave_items(rows: ItemRows, source: Source) -> None:
+def _weave_items(rows: ItemRows, source: src.Source) -> None:
     """Read a call as a step, whose model is the first one in the call's usage."""
     spans = []
     for call in source.records(source.columns):
@@ -377,7 +363,7 @@ def _weave_feedback(records: list[Record]) -> Iterator[Record]:
     for record in records:
         if record.keys() >= {*_WEAVE["ratings"]}:
             yield record
-        for feedback in objects(get_in(record, "summary", "weave", "feedback")):
+        for feedback in src.objects(get_in(record, "summary", "weave", "feedback")):
             yield {"weave_ref": record.get("id")} | feedback
 
 
@@ -389,34 +375,34 @@ _MLFLOW = TOOLS["mlflow"]
 _IDS = {*_MLFLOW["ids"]}
 
 
-def _is_mlflow(source: Source) -> bool:
+def _is_mlflow(source: src.Source) -> bool:
     if columns := source.columns:
         return "assessments" in columns and not _IDS.isdisjoint(columns)
     if {"assessment_name", "source"} <= source.first.keys():
         return True
     return any(
         isinstance(get_in(value, "assessments"), list)
-        for trace in unpaged([source.first], ["traces"])
+        for trace in src.unpaged([source.first], ["traces"])
         for value in (trace.get("info"), trace)
     )
 
 
-def _read_mlflow(rows: Rows, source: Source) -> None:
+def _read_mlflow(rows: Rows, source: src.Source) -> None:
     """Read a trace or span as a unit, an assessment's name as a rubric, its source as a rater."""
     columns = [name for name in source.columns if name in (*_IDS, "assessments")]
-    for trace in unpaged(source.records(columns), ["traces"]):
+    for trace in src.unpaged(source.records(columns), ["traces"]):
         if "assessment_name" in trace:
             _add_assessment(rows, text_of(trace.get("trace_id")), trace)
             continue
         info = trace["info"] if isinstance(trace.get("info"), dict) else trace
-        unit = name_at(info, ("trace_id", "request_id"))
-        for assessment in objects(info.get("assessments")):
+        unit = src.name_at(info, ("trace_id", "request_id"))
+        for assessment in src.objects(info.get("assessments")):
             _add_assessment(rows, unit, assessment)
 
 
-def _has_mlflow_items(source: Source) -> bool:
+def _has_mlflow_items(source: src.Source) -> bool:
     columns = source.columns
-    first = [dict.fromkeys(columns, "")] if columns else unpaged([source.first], ["traces"])
+    first = [dict.fromkeys(columns, "")] if columns else src.unpaged([source.first], ["traces"])
     return any(map(_is_mlflow_trace, first))
 
 
@@ -427,46 +413,46 @@ def _is_mlflow_trace(record: Record) -> bool:
     return not _IDS.isdisjoint(record) and {"request", "response", "spans"} <= record.keys()
 
 
-def _mlflow_items(rows: ItemRows, source: Source) -> None:
+def _mlflow_items(rows: ItemRows, source: src.Source) -> None:
     """Read a trace as an item, an expectation as its reference, and a session as a cluster."""
     columns = [name for name in source.columns if name not in _MLFLOW["unused"]]
-    for trace in unpaged(source.records(columns), ["traces"]):
+    for trace in src.unpaged(source.records(columns), ["traces"]):
         add_traces(rows, _mlflow_spans(trace))
 
 
 def _mlflow_spans(trace: Record) -> Iterator[Span]:
     """Yield the spans of a trace, or the trace as one span where its spans are not in the file."""
     info = trace["info"] if isinstance(trace.get("info"), dict) else trace
-    unit = name_at(info, ("trace_id", "request_id"))
+    unit = src.name_at(info, ("trace_id", "request_id"))
     expected = [
         get_in(record, "expectation", "value")
-        for record in objects(info.get("assessments"))
-        if text_of(record.get("assessment_name") or record.get("name")) in EXPECTED
+        for record in src.objects(info.get("assessments"))
+        if text_of(record.get("assessment_name") or record.get("name")) in src.EXPECTED
     ]
     tags = fields_in(info.get("tags"))
     no_facts = (*_MLFLOW["used"], *_MLFLOW["unused"])
     facts = {name: fact for name, fact in trace.items() if name not in no_facts}
     facts |= {name: tag for name, tag in tags.items() if "." not in name}  # no "mlflow.user"
-    spans = objects(get_in(trace, "data", "spans") or from_json(trace.get("spans")))
+    spans = src.objects(get_in(trace, "data", "spans") or src.from_json(trace.get("spans")))
     for span in spans or [{"inputs": trace.get("request"), "outputs": trace.get("response")}]:
         attributes = fields_in(span.get("attributes"))
         inputs, outputs, kind, model = (
-            from_json(attributes.get(f"mlflow.{name}"))
+            src.from_json(attributes.get(f"mlflow.{name}"))
             for name in ("spanInputs", "spanOutputs", "spanType", "llm.model")
         )
-        parent = first_text(span.get("parent_span_id"), span.get("parent_id"))
+        parent = src.first_text(span.get("parent_span_id"), span.get("parent_id"))
         yield Span(
-            id=first_text(span.get("span_id")),
+            id=src.first_text(span.get("span_id")),
             trace=unit,
             parent=parent,
             inner=bool(parent),
             kind=text_of(kind),
-            input=inputs if inputs is not None else from_json(span.get("inputs")),
-            output=outputs if outputs is not None else from_json(span.get("outputs")),
+            input=inputs if inputs is not None else src.from_json(span.get("inputs")),
+            output=outputs if outputs is not None else src.from_json(span.get("outputs")),
             unit=unit,
             item_id=unit,
             ids={"trace_id": unit},
-            model=first_text(model, get_in(outputs, "model"), get_in(inputs, "model")),
+            model=src.first_text(model, get_in(outputs, "model"), get_in(inputs, "model")),
             expected=next(filter(None, expected), None),
             cluster=text_of(get_in(info, "trace_metadata", "mlflow.trace.session")),
             about=facts,
@@ -500,12 +486,12 @@ _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")  # fields that hold the records of a page of the API
 
 
-def _read_phoenix(rows: Rows, source: Source) -> None:
+def _read_phoenix(rows: Rows, source: src.Source) -> None:
     """Read a span as a unit and an annotation's name as a rubric. A person is named by the user's
     id, a model by its name in the metadata, and either else by the annotation's identifier.
     """
     for record in _span_records(source):
-        annotations = objects(from_json(record.get("annotations")))
+        annotations = src.objects(src.from_json(record.get("annotations")))
         span = text_of(value_at(record, "context.span_id"))
         for annotation in [record] if _is_annotation(record) else annotations:
             kind = text_of(annotation.get("annotator_kind")).upper()
@@ -516,13 +502,13 @@ def _read_phoenix(rows: Rows, source: Source) -> None:
             _add_feedback(rows, annotation | {"annotator_kind": kind}, "phoenix", unit)
 
 
-def _first_in(source: Source) -> Record:
+def _first_in(source: src.Source) -> Record:
     """Return the first span or annotation; of a Parquet file the names of its columns."""
-    return dict.fromkeys(source.columns, "") or next(iter(unpaged([source.first], _PAGES)), {})
+    return dict.fromkeys(source.columns, "") or next(iter(src.unpaged([source.first], _PAGES)), {})
 
 
-def _span_records(source: Source) -> list[Record]:
-    return unpaged(source.records(source.columns), _PAGES)
+def _span_records(source: src.Source) -> list[Record]:
+    return src.unpaged(source.records(source.columns), _PAGES)
 
 
 def _is_annotation(record: Record) -> bool:
@@ -539,37 +525,39 @@ def _is_span(record: Record) -> bool:
 
 def _phoenix_span(record: Record) -> Span:
     """Return a record as a span, with evaluations by a model or code as facts about it."""
-    attributes = fields_in(from_json(record.get("attributes")))
+    attributes = fields_in(src.from_json(record.get("attributes")))
     columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
     attributes |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
     retrieved = _numbered(value_at(attributes, "retrieval.documents"))
     trace = _hexadecimal(value_at(record, "context.trace_id"))
     span = _hexadecimal(value_at(record, "context.span_id"))
-    no_facts, prefixes = (*_PHOENIX["own"], *EXPECTED), tuple(_PHOENIX["frames"])
+    no_facts, prefixes = (*_PHOENIX["own"], *src.EXPECTED), tuple(_PHOENIX["frames"])
     names = [name for name in record if name not in no_facts and not name.startswith(prefixes)]
     others = {name: record[name] for name in names}
-    metadata = fields_in(from_json(value_at(attributes, "metadata")))
+    metadata = fields_in(src.from_json(value_at(attributes, "metadata")))
     return Span(
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=first_text(value_at(attributes, "openinference.span.kind"), record.get("span_kind")),
+        kind=src.first_text(
+            value_at(attributes, "openinference.span.kind"), record.get("span_kind")
+        ),
         input=_span_value(attributes, "input"),
         output=_span_value(attributes, "output"),
         documents=[value_at(document, "document.content") for document in retrieved],
         ids={"span_id": span, "trace_id": trace},
-        model=first_text(value_at(attributes, "llm.model_name")),
-        cluster=first_text(value_at(attributes, "session.id"), trace),
-        expected=next((record[name] for name in EXPECTED if record.get(name)), None),
+        model=src.first_text(value_at(attributes, "llm.model_name")),
+        cluster=src.first_text(value_at(attributes, "session.id"), trace),
+        expected=next((record[name] for name in src.EXPECTED if record.get(name)), None),
         about=others | metadata | _evaluations(record),
     )
 
 
 def _numbered(value: object) -> list[Record]:
     """Return the objects of a list, which may be stored as an object with keys such as "0.NAME"."""
-    value = from_json(value)
+    value = src.from_json(value)
     if not isinstance(value, dict):
-        return objects(value)
+        return src.objects(value)
     numbers = {name.partition(".")[0] for name in value}
     ordered = sorted((name for name in numbers if name.isdecimal()), key=lambda name: name.zfill(9))
     return [part for name in ordered if isinstance(part := value_at(value, name), dict)]
@@ -588,7 +576,7 @@ def _span_messages(attributes: Record, path: str) -> list[Record] | None:
             for call in _numbered(value_at(value, "message.tool_calls"))
         ]
         messages.append({name: part for name, part in message.items() if part or name == "content"})
-    return messages_in(messages)
+    return src.messages_in(messages)
 
 
 def _span_value(attributes: Record, name: str) -> object:
@@ -596,7 +584,7 @@ def _span_value(attributes: Record, name: str) -> object:
     if messages := _span_messages(attributes, f"llm.{name}_messages"):
         return messages
     value, mime_type = (value_at(attributes, f"{name}.{part}") for part in ("value", "mime_type"))
-    return from_json(value) if "json" in text_of(mime_type) else value
+    return src.from_json(value) if "json" in text_of(mime_type) else value
 
 
 def _hexadecimal(value: object) -> str:
@@ -607,7 +595,7 @@ def _hexadecimal(value: object) -> str:
 def _evaluations(record: Record) -> Record:
     """Return the labels, or else scores, that a model or code gave a span, by name."""
     labels: Record = {}
-    for annotation in objects(record.get("annotations")):
+    for annotation in src.objects(record.get("annotations")):
         if text_of(annotation.get("annotator_kind")) not in ("", "HUMAN"):
             result = annotation.get("result")
             label, score = get_in(result, "label"), get_in(result, "score")

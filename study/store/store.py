@@ -20,24 +20,10 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
+from evenhand.study.store import schema
 from evenhand.study.store.database import Database, EventLog, append
 from evenhand.study.store.grades import ASKED_AGAIN, TRANSIENT_REASONS, TRIED_MARK, GradeAttempt
-from evenhand.study.store.schema import (
-    SHOWN,
-    answer_details,
-    flag_events,
-    grades,
-    is_latest,
-    is_scored,
-    labels,
-    metadata,
-    pairs,
-    remarks,
-    response_attempts,
-    responses,
-    sample_waves,
-    session_events,
-)
+from evenhand.study.store.schema import answer_details, flag_events, grades, labels, session_events
 from evenhand.study.tables.ratings import (
     LABEL_KEY,
     RATING_KEY,
@@ -47,7 +33,7 @@ from evenhand.study.tables.ratings import (
     validate_ratings,
 )
 
-_RESPONSE_KEY = (responses.c.pair_id, responses.c.subject, responses.c.side)
+_RESPONSE_KEY = (schema.responses.c.pair_id, schema.responses.c.subject, schema.responses.c.side)
 
 
 class Store(Database):
@@ -65,7 +51,7 @@ class Store(Database):
             row = {"pair_id": pair, "position": position, "cells": cells}
             rows.append(row | {"sample_position": sample_positions.get(pair)})
         with self.write() as connection:
-            connection.execute(sa.insert(pairs), rows)
+            connection.execute(sa.insert(schema.pairs), rows)
 
     def extend_sample(
         self, known: Sequence[str], more: Sequence[str], waves: Sequence[Mapping[str, Any]] = ()
@@ -77,25 +63,25 @@ class Store(Database):
             if self.sample() != list(known):  # read within this transaction
                 raise InputError("the sample was enlarged meanwhile; look at it and run this again")
             for position, pair in enumerate(more, start=len(known)):
-                update = sa.update(pairs).where(pairs.c.pair_id == pair)
+                update = sa.update(schema.pairs).where(schema.pairs.c.pair_id == pair)
                 connection.execute(update.values(sample_position=position))
-            append(connection, sample_waves, *waves)
+            append(connection, schema.sample_waves, *waves)
 
     def pairs(self) -> pd.DataFrame:
         """Return all pairs in file order: `pair_id`, `sample_position` (NaN if none), cells."""
-        rows = self.rows(sa.select(pairs).order_by(pairs.c.position))
+        rows = self.rows(sa.select(schema.pairs).order_by(schema.pairs.c.position))
         keys = ({"pair_id": row.pair_id, "sample_position": row.sample_position} for row in rows)
         return pd.DataFrame([key | row.cells for key, row in zip(keys, rows, strict=True)])
 
     def sample(self) -> list[str]:
         """Return the sampled pair ids in their order of labelling."""
-        query = sa.select(pairs.c.pair_id).where(pairs.c.sample_position.is_not(None))
-        return list(self.values(query.order_by(pairs.c.sample_position)))
+        query = sa.select(schema.pairs.c.pair_id).where(schema.pairs.c.sample_position.is_not(None))
+        return list(self.values(query.order_by(schema.pairs.c.sample_position)))
 
     def size(self) -> tuple[int, int]:
         """Return (sampled pairs, responses), which changes whenever there is more to label."""
-        sampled = sa.select(sa.func.count(pairs.c.sample_position)).scalar_subquery()
-        answered = sa.select(sa.func.count()).select_from(responses).scalar_subquery()
+        sampled = sa.select(sa.func.count(schema.pairs.c.sample_position)).scalar_subquery()
+        answered = sa.select(sa.func.count()).select_from(schema.responses).scalar_subquery()
         ((pairs_sampled, responses_given),) = self.rows(sa.select(sampled, answered))
         return pairs_sampled, responses_given
 
@@ -104,7 +90,7 @@ class Store(Database):
         InputError where a response differs from one that is stored: labels may rest on it.
         """
         with self.write() as connection:
-            rows = connection.execute(sa.select(responses))
+            rows = connection.execute(sa.select(schema.responses))
             stored = {(row.pair_id, row.subject, row.side): row.response for row in rows}
             new_rows: list[dict[str, Any]] = []
             for row in frame.to_dict("records"):
@@ -118,12 +104,12 @@ class Store(Database):
                         "subject name"
                     )
             if new_rows:
-                connection.execute(sa.insert(responses), new_rows)
+                connection.execute(sa.insert(schema.responses), new_rows)
         return len(new_rows)
 
     def subjects(self) -> list[str]:
         """Return the subjects that have a response, in alphabetical order."""
-        return sorted(self.values(sa.select(responses.c.subject).distinct()))
+        return sorted(self.values(sa.select(schema.responses.c.subject).distinct()))
 
     def answered(self) -> pd.DataFrame:
         """Return the keys of all responses, without the texts: `pair_id, subject, side`."""
@@ -131,7 +117,7 @@ class Store(Database):
 
     def responses(self) -> pd.DataFrame:
         """Return all responses: `pair_id, subject, side, response`."""
-        return self.table(sa.select(responses).order_by(*_RESPONSE_KEY))
+        return self.table(sa.select(schema.responses).order_by(*_RESPONSE_KEY))
 
     def texts_of(
         self, keys: Sequence[tuple[str, str]]
@@ -139,12 +125,14 @@ class Store(Database):
         """Return (pair's cells, responses by side) of a few hundred keys (pair_id, subject)."""
         ids = {pair for pair, _ in keys}
         subjects = {subject for _, subject in keys}
-        pair_query = sa.select(pairs.c.pair_id, pairs.c.cells).where(pairs.c.pair_id.in_(ids))
-        conditions = responses.c.pair_id.in_(ids), responses.c.subject.in_(subjects)
+        pair_query = sa.select(schema.pairs.c.pair_id, schema.pairs.c.cells).where(
+            schema.pairs.c.pair_id.in_(ids)
+        )
+        conditions = schema.responses.c.pair_id.in_(ids), schema.responses.c.subject.in_(subjects)
         texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in keys}
         with self.read() as connection:
             cells = {row.pair_id: row.cells for row in connection.execute(pair_query)}
-            for row in connection.execute(sa.select(responses).where(*conditions)):
+            for row in connection.execute(sa.select(schema.responses).where(*conditions)):
                 # The two conditions also meet pairs and subjects that were not asked for together.
                 if (row.pair_id, row.subject) in texts:
                     texts[row.pair_id, row.subject][row.side] = row.response
@@ -159,7 +147,7 @@ class Store(Database):
             rows.setdefault(attempt.table, []).append(attempt.row())
         with self.write() as connection:
             for table, table_rows in rows.items():
-                connection.execute(sa.insert(metadata.tables[table]), table_rows)
+                connection.execute(sa.insert(schema.metadata.tables[table]), table_rows)
 
     def finished_grades(
         self,
@@ -185,7 +173,7 @@ class Store(Database):
             other = grades.alias()
             is_same = (other.c.rater_id == rater_id) & (other.c.rubric == rubric)
             gives_some = sa.exists().where(is_same, other.c.prob_method != "")
-            query = query.where(is_scored, (grades.c.prob_method != "") | ~gives_some)
+            query = query.where(schema.is_scored, (grades.c.prob_method != "") | ~gives_some)
         return {(row.unit_id, row.order, row.draw) for row in self.rows(query)}
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
@@ -199,7 +187,7 @@ class Store(Database):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
                 # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
-                is_current = is_latest(table, *key, "rubric_hash", "unscored_reason")
+                is_current = schema.is_latest(table, *key, "rubric_hash", "unscored_reason")
                 query = sa.select(*(columns | as_text).values()).where(is_current)
                 # All at once: row by row SQLAlchemy takes four times as long.
                 events = connection.execute(query.order_by(table.c.event_id)).all()
@@ -278,7 +266,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     numbers of replies, by the names that the models gave. Tokens and `cost_usd` are NaN where they
     are not known: a server without usage, a model without a price. Offline graders cost 0.
     """
-    is_current = is_latest(grades, *RATING_KEY)
+    is_current = schema.is_latest(grades, *RATING_KEY)
     facts = grades.c.provenance
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")
@@ -292,10 +280,12 @@ def grade_totals(store: Store) -> pd.DataFrame:
             *_GRADER,
             sa.func.count().label("attempts"),
             sa.func.count(grades.c.unit_id.distinct()).label("units"),
-            sa.func.count().filter(is_current, is_scored).label("labelled"),
-            sa.func.count().filter(is_current, ~is_scored).label("unscored"),
-            sa.func.count().filter(is_current, is_scored, has_low_mass).label("low_mass"),
-            sa.func.count().filter(is_current, is_scored, has_none).label("without_probabilities"),
+            sa.func.count().filter(is_current, schema.is_scored).label("labelled"),
+            sa.func.count().filter(is_current, ~schema.is_scored).label("unscored"),
+            sa.func.count().filter(is_current, schema.is_scored, has_low_mass).label("low_mass"),
+            sa.func.count()
+            .filter(is_current, schema.is_scored, has_none)
+            .label("without_probabilities"),
             *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),
@@ -306,7 +296,7 @@ def grade_totals(store: Store) -> pd.DataFrame:
     )
     with store.read() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sums)]
-        reasons = _counts_of(connection, grades.c.unscored_reason, is_current, ~is_scored)
+        reasons = _counts_of(connection, grades.c.unscored_reason, is_current, ~schema.is_scored)
         models = _counts_of(connection, returned_model, returned_model != "")
     for row in rows:
         grader = row["rater_id"], row["rubric"]
@@ -364,7 +354,7 @@ def total_spent(store: Store) -> float:
         return math.fsum(
             connection.execute(sa.select(sa.func.sum(table.c.provenance[name].as_float()))).scalar()
             or 0.0
-            for table in (grades, response_attempts)
+            for table in (grades, schema.response_attempts)
             for name in ("cost_usd", "held_usd")
         )
 
@@ -389,7 +379,7 @@ def answers_table(store: Store) -> pd.DataFrame:
     table = store.table(
         sa.select(*label_columns, answer_details.c.display, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(labels.c.rater_kind == "human", is_latest(labels, *LABEL_KEY, "rubric_hash"))
+        .where(labels.c.rater_kind == "human", schema.is_latest(labels, *LABEL_KEY, "rubric_hash"))
         .order_by(labels.c.event_id)
     )
     evidence = [json.dumps(marks or []) for marks in table["evidence"]]
@@ -422,12 +412,12 @@ def remarks_table(store: Store) -> pd.DataFrame:
     """Return all remarks, edits included: `REMARKS_COLUMNS`, and `withdrawn_at` ("" if not)."""
     withdrawn = (
         sa.select(sa.func.min(flag_events.c.created_at))
-        .where(flag_events.c.flag_id == remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
+        .where(flag_events.c.flag_id == schema.remarks.c.event_id, flag_events.c.kind == WITHDRAWN)
         .scalar_subquery()
     )
-    columns = (remarks.c[name] for name in REMARKS_COLUMNS)
+    columns = (schema.remarks.c[name] for name in REMARKS_COLUMNS)
     query = sa.select(*columns, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
-    return store.table(query.order_by(remarks.c.event_id)).astype({"confidence": "Int64"})
+    return store.table(query.order_by(schema.remarks.c.event_id)).astype({"confidence": "Int64"})
 
 
 def without_withdrawn(table: pd.DataFrame) -> pd.DataFrame:
@@ -440,11 +430,11 @@ def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:
     known; without these columns if all pages were in English.
     """
     key = [*RATING_KEY, "rubric_hash"]
-    columns = [labels.c[name] for name in (*key, *SHOWN)]
-    shown = store.table(sa.select(*columns).where(is_latest(labels, *key)))
+    columns = [labels.c[name] for name in (*key, *schema.SHOWN)]
+    shown = store.table(sa.select(*columns).where(schema.is_latest(labels, *key)))
     if shown["page_language"].isin(_ENGLISH).all():
         return ratings
-    return ratings.merge(shown, on=key, how="left").fillna(dict.fromkeys(SHOWN, ""))
+    return ratings.merge(shown, on=key, how="left").fillna(dict.fromkeys(schema.SHOWN, ""))
 
 
 def languages_of_raters(store: Store) -> dict[str, str]:

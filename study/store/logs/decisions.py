@@ -21,19 +21,10 @@ from evenhand.lazy import pd
 from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.study.prompts.sampling import Wave, inclusion
 from evenhand.study.prompts.units import parse_unit_id
+from evenhand.study.store import schema
 from evenhand.study.store.database import Database, EventLog, append
 from evenhand.study.store.grades import TRANSIENT_REASONS, utc_now
-from evenhand.study.store.schema import (
-    attacked_grades,
-    flag_events,
-    grades,
-    labels,
-    lead_events,
-    look_events,
-    sample_waves,
-    sorted_disagreements,
-    threshold_events,
-)
+from evenhand.study.store.schema import flag_events, grades, labels, lead_events, look_events
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
@@ -212,7 +203,7 @@ def price_of(
             table.c.rater_id.in_(list(raters)),
             table.c.created_at >= split_at.scalar_subquery(),
         )
-        for table in (grades, attacked_grades)
+        for table in (grades, schema.attacked_grades)
     )
     unit_ids = set(units)
     costs = [price for unit, price in store.rows(graded) if unit in unit_ids]
@@ -347,7 +338,7 @@ def acts(store: Database) -> pd.DataFrame:
     queries = (
         _acts_in(lead_events, lead_kind, "rater_id", "reason").where(~lead_kind.in_(_NOT_ACTS)),
         _acts_in(flag_events, sa.literal("flag ") + flag_events.c.kind, "flag_id", "text"),
-        _acts_in(sorted_disagreements, sa.literal("disagreement"), "unit_id", "kind"),
+        _acts_in(schema.sorted_disagreements, sa.literal("disagreement"), "unit_id", "kind"),
         adjudications.where(labels.c.rater_kind == "adjudicator"),
     )
     table = store.table(sa.union_all(*queries))  # type: ignore[arg-type]
@@ -432,9 +423,9 @@ class TunedThreshold:
     created_at: str = field(default_factory=utc_now)
 
 
-TUNED_THRESHOLDS = EventLog(threshold_events, TunedThreshold)
+TUNED_THRESHOLDS = EventLog(schema.threshold_events, TunedThreshold)
 
-WAVES = EventLog(sample_waves, Wave)
+WAVES = EventLog(schema.sample_waves, Wave)
 """Draws of the sample with known probabilities: none while all pairs were equally likely."""
 
 

@@ -12,16 +12,10 @@ import sqlalchemy as sa
 
 from evenhand.lazy import pd
 from evenhand.study.prompts.pairs import sides_of
+from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
-from evenhand.study.store.schema import (
-    attacked_grades,
-    batch_events,
-    batches,
-    grades,
-    is_latest,
-    response_attempts,
-)
+from evenhand.study.store.schema import attacked_grades, batch_events, batches, grades
 from evenhand.study.store.store import Store
 from evenhand.texts import written
 
@@ -133,7 +127,7 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
     names = ("rubric", "rater_id", *_TRIAL_COLUMNS, "label", "probabilities")
     table = store.table(
         sa.select(*(attacked.c[name] for name in (*names, "rubric_hash", "suite")))
-        .where(is_latest(attacked, *_AUDIT_KEY))
+        .where(schema.is_latest(attacked, *_AUDIT_KEY))
         .where(attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
         .order_by(attacked.c.event_id)
     )
@@ -163,7 +157,7 @@ class ResponseLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._log = EventLog(response_attempts, ResponseAttempt)
+        self._log = EventLog(schema.response_attempts, ResponseAttempt)
 
     def append(self, attempts: Sequence[ResponseAttempt]) -> None:
         """Append attempts; they are on disk on return."""
@@ -190,7 +184,7 @@ class ResponseLog:
 
     def _texts(self, subject: str) -> dict[tuple[str, str], str]:
         """Return the subject's first response to each prompt, by (pair_id, side)."""
-        table = response_attempts.c
+        table = schema.response_attempts.c
         query = (
             sa.select(table.pair_id, table.side, table.response)
             .where(table.subject == subject, table.unscored_reason == "")
