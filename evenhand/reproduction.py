@@ -154,8 +154,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
             steps.append(("responses", forecast))
         if options.graders:
-            forecasts = _forecast_grades(study, existing, options)
-            steps += [("grades", forecast) for forecast in forecasts]
+            steps += [("grades", grades) for grades in _forecast_grades(study, existing, options)]
         spent = total_spent(existing.store) if existing else 0.0
         # A sample that the user chose is not called too small.
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)

@@ -253,11 +253,10 @@ def asked_rubric(
     keys = [*(ordered or names)]
     first_of_two = keys[:1] if len(keys) == 2 else []
     affirmative = [key for key in keys if key in _AFFIRMATIVE] or first_of_two
-    description_of = descriptions or {}
     fields |= {
         "level": level or ("ordinal" if scale or ordered else "nominal"),
         "options": [
-            Option(key=key, name=names[key], description=description_of.get(names[key], ""))
+            Option(key=key, name=names[key], description=(descriptions or {}).get(names[key], ""))
             for key in keys
         ],
         "affirmative": () if scale or several else tuple(affirmative[:1]),

@@ -230,9 +230,8 @@ def run_plan(arguments: Namespace) -> None:
     requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
     pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
     main.refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
-    settings = main.settings_of(arguments)
     with working("simulating"):
-        plan = plan_ahead(assumptions, target, settings)
+        plan = plan_ahead(assumptions, target, main.settings_of(arguments))
     print_lines(plan.lines, ranked=True)
 
 

@@ -187,8 +187,7 @@ def _lookalike_names(
         kinds = dict(zip(table[column], table["rater_kind"], strict=True))
     rows = table[table[column].isin([name for group in groups for name in group])]
     counts = {str(name): int(count) for name, count in rows[column].value_counts().items()}
-    keys = [partner, "rubric"] if "rubric" in rows else [partner]
-    by_name = rows.groupby(column)[keys]
+    by_name = rows.groupby(column)[[partner, "rubric"] if "rubric" in rows else [partner]]
     partners = {str(name): set(pairs.itertuples(index=False, name=None)) for name, pairs in by_name}
     renamed: dict[str, str] = {}
     for group in groups:
