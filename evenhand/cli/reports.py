@@ -277,9 +277,8 @@ def run_baseline_save(arguments: Namespace) -> None:
 
     if arguments.source.is_dir():
         main.refuse_file_options(arguments, allowed=["--rubric"])
-    options = main.scale_options(arguments)
     with working("reading the labels"):
-        dataset = load(arguments.source, options)
+        dataset = load(arguments.source, main.scale_options(arguments))
         # From a file only the rubric's rows were read, perhaps under another name.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(dataset, arguments.grader, rubric)
