@@ -154,8 +154,7 @@ def forecast_costs(options: Reproduction, limits: RequestLimits, *, ready: bool 
             forecast = graders.forecast_responses(study, name, options.chosen_scope, answered)
             steps.append(("responses", forecast))
         if options.graders:
-            forecasts = _forecast_grades(study, existing, options)
-            steps += [("grades", forecast) for forecast in forecasts]
+            steps += [("grades", grades) for grades in _forecasts(study, existing, options)]
         spent = total_spent(existing.store) if existing else 0.0
         # A sample that the user chose is not called too small.
         work = work_lines(study, usual=0 if options.sample else options.published.design.sample)
@@ -236,9 +235,7 @@ def _add_filler(study: Study, subjects: Sequence[str], scope: str) -> None:
         study.store.add_responses(pd.DataFrame(rows))
 
 
-def _forecast_grades(
-    study: Study, existing: Study | None, options: Reproduction
-) -> list[GraderForecast]:
+def _forecasts(study: Study, existing: Study | None, options: Reproduction) -> list[GraderForecast]:
     """Forecast the grades of a temporary study, without those that the existing one has."""
     names, grading = options.graders, options.grading()
     n_graded: dict[str, int] = {}
@@ -296,14 +293,12 @@ def collect(
         lines.append(summary.line)
         if run.over_budget:
             break
-    waiting_for = set()  # subjects asked whose responses are incomplete
     subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
-    for subject, unanswered in study.unanswered(subjects, scope).items():
-        if unanswered and subject in options.asked_subjects:
-            waiting_for.add(subject)
-        if unanswered:
-            key = "waits" if subject in waiting_for else "short"
-            lines.append(written(f"reproduce.{key}", subject=subject, missing=len(unanswered)))
+    unanswered = {name: pairs for name, pairs in study.unanswered(subjects, scope).items() if pairs}
+    waiting_for = {*unanswered} & {*options.asked_subjects}  # those whose responses are incomplete
+    for subject, pairs in unanswered.items():
+        key = "waits" if subject in waiting_for else "short"
+        lines.append(written(f"reproduce.{key}", subject=subject, missing=len(pairs)))
     if options.graders and not run.over_budget:
         all_units = [unit for units in study.units_by_kind(scope).values() for unit in units]
         ready_units = {unit for unit in all_units if parse_unit_id(unit).subject not in waiting_for}

@@ -36,11 +36,9 @@ class LexicalGrader:
                 f"rubric {rubric.name!r} has no [lexical] table, so baseline:lexical cannot grade "
                 "it; add one to the rubric's file or leave the rubric out"
             )
-        self._reader: PolarityReader | CueReader
-        if isinstance(words, PolarityWords):
-            self._reader = PolarityReader(words)
-        else:
-            self._reader = CueReader(rubric, words)
+        self._reader: PolarityReader | CueReader = (
+            PolarityReader(words) if isinstance(words, PolarityWords) else CueReader(rubric, words)
+        )
         digest = hashlib.sha256(words.model_dump_json().encode()).hexdigest()
         self.evidence = {"cues_hash": digest[:16]}  # stored with each grade
 

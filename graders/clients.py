@@ -226,8 +226,7 @@ class OpenAIBatches(_Batches):
 
     async def state(self, batch_id: str) -> BatchState:
         batch = await self._batch(batch_id)
-        counts = batch.request_counts
-        failed = ""
+        counts, failed = batch.request_counts, ""
         if batch.status == "failed":
             errors = (batch.errors and batch.errors.data) or []
             words = "; ".join(error.message or "" for error in errors)
@@ -699,8 +698,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
     options = client_options(spec, scrubber, timeout, anthropic, "ANTHROPIC_CUSTOM_HEADERS")
     cloud = spec.endpoint.provider.client
     key = key_for(spec)
-    uses_library = cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account
-    if key is None and not uses_library:
+    if key is None and not (cloud in _CLOUD_LIBRARIES and spec.endpoint.has_account):
         key = _NO_KEY  # else the SDK would send one of the environment, meant for another address
     if key is None:  # the cloud's library finds the credentials
         try:  # without the library the SDK would fail only at the first request
@@ -1334,10 +1332,8 @@ class OtherGrader(Grader):
         method, unscored = self.settings.reading, answer.unscored
         return [replies.outcome_of(text, rubric, method, evidence, unscored=unscored)]
 
-    async def _post(self, request: Json, **options: Any) -> httpx2.Response:
-        return await super()._post(
-            request, options={"headers": replies.NO_CACHE_HEADERS}, **options
-        )
+    async def _post(self, request: Json, **others: Any) -> httpx2.Response:
+        return await super()._post(request, options={"headers": replies.NO_CACHE_HEADERS}, **others)
 
 
 # ---- any grader ---------------------------------------------------------------------------------

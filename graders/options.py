@@ -244,13 +244,11 @@ class GraderSettings:
 def _check_provider_words(spec: GraderSpec, **words: str) -> None:
     """Raise InputError if an option is not one word, or the provider does not take it."""
     for option, word in words.items():
-        name = option.replace("_", " ")
+        name, typed = option.replace("_", " "), option.replace("_", "-")
         if word and not _PROVIDER_WORD.fullmatch(word):
             raise InputError(f"{name} is {word[:40]!r}; it must be one word, such as low or flex")
         if word and spec.api_format not in ("chat", "messages"):
-            raise InputError(
-                f"{spec.provider} takes no {name}; leave out --{option.replace('_', '-')}"
-            )
+            raise InputError(f"{spec.provider} takes no {name}; leave out --{typed}")
 
 
 def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -> str:
@@ -345,10 +343,9 @@ def _capabilities(spec: GraderSpec) -> dict[str, Any]:
     """Return the model's row in `capabilities.toml`, or {}."""
     if not spec.endpoint.is_own:  # not the provider's own address: any model may have the name
         return {}
-    rows: list[dict[str, Any]] = table_of("evenhand.graders", "capabilities.toml")["models"]
-    for row in rows:
+    for row in table_of("evenhand.graders", "capabilities.toml")["models"]:
         if row["provider"] == spec.provider and re.search(row["match"], spec.model):
-            return row
+            return dict(row)
     return {}
 
 

@@ -158,8 +158,8 @@ class GraderSummary:
     """One grader's part of a run, counted in grades and updated as they come."""
 
     rater_id: str
-    already: int  # grades before this run
-    planned: int  # grades to be collected
+    already: int = 0  # grades before this run
+    planned: int = 0  # grades to be collected
     scored: int = 0  # grades with a label
     without_probabilities: int = 0  # labels that should have had some
     unscored: Counter[str] = field(default_factory=Counter)  # grades without a label, by reason
@@ -193,8 +193,7 @@ class Reservations:
         if self._tariff is None:
             return Decimal(0)
         worst_price, lowest_price = self._tariff.at_most(request), self.lowest_price(request)
-        has_limit, has_lost = self._budget.limit is not None, self._budget.lost > 0
-        is_careful = has_limit and has_lost and self.longest_answer > 0
+        is_careful = self._budget.limit is not None and self._budget.lost and self.longest_answer
         price = lowest_price if is_careful else worst_price
         granted = await self._budget.reserve(price, min_amount=lowest_price)
         if granted < worst_price:
@@ -276,12 +275,11 @@ def request_provenance(identity: Json, prompt: PromptText, request: Json, draw: 
     """Return the provenance of a request, live or in a batch: its key, the hash of its prompt, its
     settings, and the constraint on its answer (`asked_by`).
     """
-    image_uris = "".join(image.uri for _, image in prompt.images)
-    prompt_text = f"{prompt.system}\0{prompt.user}{image_uris}"
+    text = f"{prompt.system}\0{prompt.user}" + "".join(image.uri for _, image in prompt.images)
     contents = ("model", "system", "messages")  # not settings
     return {
         "grade_key": grade_key(identity, request, draw),
-        "prompt_hash": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
+        "prompt_hash": hashlib.sha256(text.encode()).hexdigest()[:16],
         "settings": {name: value for name, value in request.items() if name not in contents},
         "asked_by": clients.constraint_of(request),
     }
@@ -1028,8 +1026,7 @@ class BatchRun(GraderRun):
             total_bytes += len(json.dumps(body, ensure_ascii=False).encode()) + _LINE_OVERHEAD
             if requests and total_bytes > self._service.most_bytes:
                 break
-            price = self.reservations.price_in_batch(body, total_price, len(waiting))
-            if price is None:
+            if (price := self.reservations.price_in_batch(body, total_price, len(waiting))) is None:
                 break
             facts = self._job.request_facts(draws, prompt, body)
             times_seen[facts["grade_key"]] += 1
@@ -1490,8 +1487,7 @@ class Rounds:
 
     def extend_summary(self, name: str, n_already: int, n_new: int) -> GraderSummary:
         """Add numbers of questions to the summary of this name, which is created if missing."""
-        empty = GraderSummary(rater_id=name, already=0, planned=0)
-        summary = self.summaries.setdefault(name, empty)
+        summary = self.summaries.setdefault(name, GraderSummary(rater_id=name))
         summary.already += n_already
         summary.planned += n_new
         self.progress.expect(n_new)
@@ -1519,8 +1515,7 @@ class Rounds:
     @property
     def summary(self) -> RunSummary:
         """The summary of all rounds up to now."""
-        budget = self.budget
-        return RunSummary(tuple(self.summaries.values()), budget.exhausted, budget.spent)
+        return RunSummary(tuple(self.summaries.values()), self.budget.exhausted, self.budget.spent)
 
 
 def plan_tasks(study: Study, gradings: Sequence[tuple[str, GradingOptions]]) -> list[GradingTask]:
@@ -1716,9 +1711,8 @@ def priced_forecast(
 
 def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
     """Return mean tokens of earlier requests, else assumed ones, and a sentence that says which."""
-    all_totals = grade_totals(study.store)
-    is_grader = all_totals["rater_id"] == task.rater_id
-    totals = all_totals[is_grader & (all_totals["tokens_input"] > 0)]
+    totals = grade_totals(study.store)
+    totals = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
     if totals.empty:
         has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())
         answer = _REASONED_TOKENS if task.settings.reason or has_own_prompt else _ANSWER_TOKENS

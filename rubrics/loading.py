@@ -435,10 +435,7 @@ class Instructions(OwnWords):
         if instructions:
             document["instructions"] = _exact_toml_string(instructions)
         if examples:
-            tables = tomlkit.aot()
-            for example in examples:
-                tables.append(tomlkit.item(example.model_dump()))
-            document["examples"] = tables
+            document["examples"] = tomlkit.item([example.model_dump() for example in examples])
         content = tomlkit.dumps(document).encode()
         return cls.of(content, tomllib.loads(content.decode()), "")
 

@@ -271,8 +271,7 @@ class Rubric(Texts):
             self._golden_faults(),
             self._translation_faults(),
         )
-        first_faults = (next(check, "") for check in checks)  # "" for none
-        if faults := [fault for fault in first_faults if fault]:
+        if faults := [fault for check in checks if (fault := next(check, ""))]:
             raise ValueError("\n".join(faults))
         return self
 
@@ -306,8 +305,7 @@ class Rubric(Texts):
         for column in columns:
             if columns.count(column) > 1:
                 yield f"two blocks show {column!r}; show it once"
-            is_both_answers = is_comparison and column == "response"
-            if column not in self.variables and not is_both_answers:
+            if column not in self.variables and not (is_comparison and column == "response"):
                 yield f"`variables` lacks {column!r}, which a block shows"
         if columns and self.unit == "pair":
             yield "`blocks` belong to rubrics on responses; a pair shows its two sides"

@@ -96,8 +96,7 @@ class Number(Texts):
     @property
     def options(self) -> tuple[Option, ...]:
         """The numbers as options; each name has all decimal places, as in 0.50."""
-        places = self.places
-        return tuple(Option(key=key, name=f"{Decimal(key):.{places}f}") for key in self.keys)
+        return tuple(Option(key=key, name=f"{Decimal(key):.{self.places}f}") for key in self.keys)
 
     @property
     def in_words(self) -> str:

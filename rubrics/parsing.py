@@ -130,8 +130,7 @@ class RubricParser:
         text = self._with_keys_first(text.strip())
         label = self._option(text) or self._label_in_json_or_prose(text)
         if label:
-            is_contradicted = fields.affirmed - {label} or label in fields.denied
-            return None if is_contradicted else label
+            return None if fields.affirmed - {label} or label in fields.denied else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed  # '"pass": true'

@@ -128,10 +128,9 @@ def _print_frame(frame: pd.DataFrame, title: str, formats: dict[str, str]) -> No
             return "-"
         return formats[column].format(value) if column in formats else str(value)
 
-    columns = list(map(str, frame))
     records = frame.to_dict("records")
-    rows = [[cell_text(column, record[column]) for column in columns] for record in records]
-    print_table([readable_name(column).lower() for column in columns], rows, title=title)
+    rows = [[cell_text(str(column), row[column]) for column in frame] for row in records]
+    print_table([readable_name(str(column)).lower() for column in frame], rows, title=title)
 
 
 def run_invite(arguments: Namespace) -> None:

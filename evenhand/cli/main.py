@@ -513,8 +513,7 @@ def _argparse_options(field: FieldInfo) -> dict[str, Any]:
         return {"metavar": field.json_schema_extra["metavar"], "type": split_values}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
-    metavars: dict[object, str] = {int: "N", float: "X"}
-    return {"metavar": metavars.get(field.annotation, "COL")}
+    return {"metavar": {int: "N", float: "X"}.get(field.annotation, "COL")}
 
 
 # ---- values of these options ---------------------------------------------------------------------

@@ -230,15 +230,13 @@ def run_injection(arguments: Namespace) -> int:
     _check_batch(arguments)
     grading = grading_options(arguments)
     options = AuditOptions(arguments.grader, arguments.units, grading, arguments.attacks)
-    batch = arguments.batch
     with main.study_of(arguments) as study:
         if arguments.dry_run:
-            print_forecast(forecast_audit(study, options, batch=batch))
+            print_forecast(forecast_audit(study, options, batch=arguments.batch))
             return main.DONE
         with progress_bar("auditing") as progress:
-            batching = {"batch": batch, "cancel": arguments.cancel}
-            limits = request_limits(arguments)
-            summary = audit_injection(study, options, limits, progress, **batching)
+            values = {"study": study, "limits": request_limits(arguments), "progress": progress}
+            summary = main.call_with(audit_injection, arguments, options=options, **values)
         (grader,) = summary.graders
         note(study, "grades", grader.rater_id, f"injection audit, new: {grader.scored}")
         print_run(summary)

@@ -230,9 +230,8 @@ def run_plan(arguments: Namespace) -> None:
     requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
     pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
     main.refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
-    settings = main.settings_of(arguments)
     with working("simulating"):
-        plan = plan_ahead(assumptions, target, settings)
+        plan = plan_ahead(assumptions, target, main.settings_of(arguments))
     print_lines(plan.lines, ranked=True)
 
 
@@ -278,9 +277,8 @@ def run_baseline_save(arguments: Namespace) -> None:
 
     if arguments.source.is_dir():
         main.refuse_file_options(arguments, allowed=["--rubric"])
-    options = main.scale_options(arguments)
     with working("reading the labels"):
-        dataset = load(arguments.source, options)
+        dataset = load(arguments.source, main.scale_options(arguments))
         # From a file only the rubric's rows were read, perhaps under another name.
         rubric = arguments.rubric if arguments.source.is_dir() else None
         baseline = baseline_of(dataset, arguments.grader, rubric)

@@ -393,12 +393,11 @@ def choice_lines(run: Mapping[str, Any], name_of: NameOf = str) -> list[str]:
     fields: dict[str, object] = {"old": name_of(run["old"]), "new": name_of(run["new"])}
     fields |= {"count": len(last_scores) - 1, "scores": scores}
     fields["gives_way"] = run.get("gives_way", "")
+    result = "none"
     if run.get("look") and run["outcome"] in ("better", "not_shown", "worse"):
         result = run["outcome"]
     elif run["new"]:
         result = next((key for key in ("gives_way", "no_level") if run.get(key)), "futile")
-    else:
-        result = "none"
     lines = [written(f"methods.improved_{key}", **fields) for key in ("tried", result)]
     if run.get("low") is not None:
         lines.append(written("methods.improved_gain", **run))

@@ -290,12 +290,11 @@ rubric or rater, the column, the fault and the remedy."""
 
 def _check_consistent(table: pd.DataFrame, source: str) -> None:
     """Raise InputError if a column of `_CONSISTENT` has two values for a rubric or rater."""
-    for key, column, fault, remedy in _CONSISTENT:
+    for key, column, fault, fix in _CONSISTENT:
         filled = table[table[column] != ""].drop_duplicates([key, column])
-        for name, values in filled.groupby(key)[column]:
+        for id_, values in filled.groupby(key)[column]:
             if len(values) > 1:
-                message = f"{source}: {fault.format(name)}, {column} {listed(values)}"
-                raise InputError(f"{message}; {remedy}")
+                raise InputError(f"{source}: {fault.format(id_)}, {column} {listed(values)}; {fix}")
 
 
 def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:

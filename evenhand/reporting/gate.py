@@ -435,12 +435,9 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
     InputError if there is no such grader, or no unit with both.
     """
     grader = _grader_id(dataset, grader)
-    ratings_by_rubric = {}
-    for name in dataset.scales:
-        if rubric is None or same_rubric(name, rubric):
-            shared = _ratings_on_shared_units(dataset, name, grader)
-            if not shared.empty:
-                ratings_by_rubric[name] = shared
+    names = [name for name in dataset.scales if rubric is None or same_rubric(name, rubric)]
+    shared = {name: _ratings_on_shared_units(dataset, name, grader) for name in names}
+    ratings_by_rubric = {name: ratings for name, ratings in shared.items() if not ratings.empty}
     if not ratings_by_rubric:
         on_rubric = f" on {rubric}" if rubric else ""
         raise InputError(
@@ -478,9 +475,9 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
                 name: declared.ScaleSection.of(
                     dataset.scales[name],
                     threshold=dataset.scales[name].threshold_for(grader),
-                    hashes=tuple(sorted(set(shared["rubric_hash"]) - {""})),
+                    hashes=tuple(sorted(set(on_rubric["rubric_hash"]) - {""})),
                 )
-                for name, shared in ratings_by_rubric.items()
+                for name, on_rubric in ratings_by_rubric.items()
             },
             units=_csv_lines(units),
             ratings=_csv_lines(ratings[list(_SAVED_COLUMNS)]),
@@ -811,8 +808,7 @@ def _comparison(
 
 def _drift_check(drift: versions.Drift, check_name: str) -> Check:
     """Return a drift as a check, with the figures of the versions' comparison."""
-    figures: dict[str, float | int | str | None] = {}
-    figures |= {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
+    figures: dict[str, Any] = {"verdict": drift.verdict, "more_clusters": drift.more_clusters}
     for row in drift.rows:
         statistic = row["statistic"]
         # Figures of the two versions, and annotators' kappa with the earlier one.
@@ -870,8 +866,7 @@ def junit_xml(result: Gate) -> bytes:
     if result.all_notes:
         ElementTree.SubElement(suite, "system-out").text = visible("\n".join(result.all_notes))
     ElementTree.indent(suites)
-    document: bytes = ElementTree.tostring(suites, "utf-8", xml_declaration=True)
-    return document + b"\n"
+    return bytes(ElementTree.tostring(suites, "utf-8", xml_declaration=True)) + b"\n"
 
 
 def summary_markdown(result: Gate) -> str:

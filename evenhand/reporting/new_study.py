@@ -83,8 +83,7 @@ class ItemStudy:
         """Store the judge's labels as a grader's; return their number."""
         if self.judge_ratings is None:
             return 0
-        n_new, _ = import_ratings(study, self.judge_ratings, self.source)
-        return n_new
+        return import_ratings(study, self.judge_ratings, self.source)[0]
 
     @property
     def as_read(self) -> list[str]:
@@ -396,9 +395,7 @@ def make_study(folder: Path, plan: StudyPlan, file_study: ItemStudy | None = Non
     return n_judged
 
 
-def _make_item_study(
-    source: Path | Table, folder: Path, options: LabelOptions
-) -> tuple[ItemStudy, int]:
+def _new_study(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[ItemStudy, int]:
     """Make a study of items; return what was read, and the number of the judge's labels."""
     raters = 1 if options.raters is None else options.raters
     check_raters_and_seed(raters, options.seed)
@@ -470,7 +467,7 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
 
 def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
     """Make a study of items and return its preview. Raises InputError, with nothing written."""
-    file_study, _ = _make_item_study(source, folder, options)
+    file_study, _ = _new_study(source, folder, options)
     with open_study(folder) as study:
         return replace(preview_of(study), read=tuple(file_study.as_read))
 
@@ -542,7 +539,7 @@ def start_study(folder: Path) -> Path:
         except OSError as error:
             raise InputError(f"{folder}: {str(error.strerror).lower()}; name another") from None
         options = LabelOptions(question="-", options=["yes", "no"])
-        _make_item_study(pd.DataFrame({"response": ["-"]}), start, options)
+        _new_study(pd.DataFrame({"response": ["-"]}), start, options)
         with open_study(start) as study:
             pause(study.store, "", operator())
     return start
@@ -599,7 +596,7 @@ def label_items(
     if (folder / study_toml.FILE_NAME).is_file():
         notes = [written("items.goes_on", folder=folder), *_continue(source, folder, options)]
     else:
-        file_study, n_judged = _make_item_study(source, folder, options)
+        file_study, n_judged = _new_study(source, folder, options)
         notes = file_study.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
         hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:

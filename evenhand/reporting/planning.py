@@ -335,10 +335,9 @@ def _verdict_sentence(
         return scenarios.size_for(power, SIZES, [by_scope[scope][n_people] for by_scope in chances])
 
     humans, largest_size = scenario.humans, SIZES[-1]
+    about_these = written("plan.these_none", people=humans, power=power, most=largest_size)
     if n_pairs := pairs_for("these", humans):
         about_these = written("plan.these", pairs=_rounded(n_pairs), people=humans, power=power)
-    else:
-        about_these = written("plan.these_none", people=humans, power=power, most=largest_size)
     pairs_by_people = {n_people: pairs_for("like_these", n_people) for n_people in PEOPLE}
     designs = [(n_people, pairs) for n_people, pairs in pairs_by_people.items() if pairs]
     if not designs:

@@ -213,10 +213,9 @@ class Calibration(Printable):
                 lines.append((table.caption, [table.stub, *table.columns], cells))
             lines += sentences
         if self.left_out:
-            is_human = self.reference == "humans"
-            reference = written("naming.reference") if is_human else self.reference
+            whom = written("naming.reference") if self.reference == "humans" else self.reference
             rubrics = ", ".join(self.left_out)
-            lines.append(written("calibrate.left_out", whom=reference, rubrics=rubrics))
+            lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
         return lines
 
 

@@ -134,10 +134,7 @@ class RefusedProposal(ValueError):  # noqa: N818 - not an error of the program
 
 def options_of(rubric: Rubric) -> list[str]:
     """Return the options as a grader reads them, a line each."""
-    return [
-        f"({option.key}) {option.name}: {option.description}".rstrip(": ")
-        for option in rubric.options
-    ]
+    return [f"({one.key}) {one.name}: {one.description}".rstrip(": ") for one in rubric.options]
 
 
 def checked(proposal: str, rubric: Rubric) -> str:

@@ -312,29 +312,27 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
         others = [other for other in providers if f"{other}:" not in _USAGE]
         prefixes = ", ".join(f"{other}:" for other in others)
         raise InputError(
-            f"{_safe_part(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
+            f"{_shown(text)!r} is not a valid grader; write {_USAGE}; or begin with {prefixes}"
         )
     model, *addresses = _BEFORE_SERVER.split(after_colon, maxsplit=1)
     if not model or not model.isprintable() or re.search(r"\s", model):
-        raise InputError(f"{_safe_part(text)!r} does not name a model; write {_USAGE}")
+        raise InputError(f"{_shown(text)!r} does not name a model; write {_USAGE}")
     if name == "baseline":
         if after_colon not in BASELINES:
             raise InputError(
-                f"there is no baseline {_safe_part(after_colon)!r}; write baseline:{BASELINES[0]}"
+                f"there is no baseline {_shown(after_colon)!r}; write baseline:{BASELINES[0]}"
             )
         return GraderSpec(text, name, model)
     provider, typed_address = providers[name], addresses[0] if addresses else ""
     if not typed_address and "@" in model and provider.speaks != "messages":  # Vertex: NAME@DATE
-        raise InputError(
-            f"grader {_safe_part(text)!r}: BASE_URL must begin with http:// or https://"
-        )
+        raise InputError(f"grader {_shown(text)!r}: BASE_URL must begin with http:// or https://")
     if typed_address and (fault := fault_of_address(typed_address)):
         raise InputError(f"grader '{name}:{model}@...': the BASE_URL {fault}")
     endpoint = endpoint_of(provider, typed_address)
     if not endpoint.base_url and not provider.client:  # an SDK's own client finds its address
         variables = ", ".join(REFERENCE.findall(provider.base_url))
         raise InputError(
-            f"grader {_safe_part(text)!r}: it is not known where {name} is; write "
+            f"grader {_shown(text)!r}: it is not known where {name} is; write "
             f"{name}:MODEL@BASE_URL, or set {variables}"
         )
     if typed_address or not endpoint.address_in_name:
@@ -343,7 +341,7 @@ model='qwen3:8b', base_url='http://localhost:11434/v1')
     return GraderSpec(f"{text}@{address}", name, model, address, endpoint)
 
 
-def _safe_part(text: str) -> str:
+def _shown(text: str) -> str:
     """Return at most 80 characters of a grader's name, without what follows an @ (credentials)."""
     before_at, at_sign, _ = text.partition("@")
     return before_at[:80] + ("@..." if at_sign else "")
@@ -431,8 +429,7 @@ class Scrubber:
         text = json.dumps(values)
         if not any(form in text for form in self._json_forms):  # nearly always, and much faster
             return dict(values)
-        clean: dict[str, Any] = self._scrub_value(values)
-        return clean
+        return dict(self._scrub_value(values))
 
     def _scrub_value(self, value: Any) -> Any:
         """Return a part of a JSON-able object without known secrets."""

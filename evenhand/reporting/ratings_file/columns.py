@@ -423,8 +423,7 @@ def guessed_grid(
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
     if not best or (not raters and all(plain_kind(column) for column in best)):
         return None
-    firsts_and_seconds = zip(*best.values(), strict=True)
-    has_numbers = any(all(map(str.isdecimal, side)) for side in firsts_and_seconds)
+    has_numbers = any(all(map(str.isdecimal, side)) for side in zip(*best.values(), strict=True))
     is_rater_last = _is_rater_last(table, best, raters)  # None if not known
     is_sure = is_rater_last is not None and not has_numbers  # numbers may count anything
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)

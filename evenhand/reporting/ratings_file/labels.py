@@ -187,8 +187,7 @@ def _lookalike_names(
         kinds = dict(zip(table[column], table["rater_kind"], strict=True))
     rows = table[table[column].isin([name for group in groups for name in group])]
     counts = {str(name): int(count) for name, count in rows[column].value_counts().items()}
-    keys = [partner, "rubric"] if "rubric" in rows else [partner]
-    by_name = rows.groupby(column)[keys]
+    by_name = rows.groupby(column)[[partner, "rubric"] if "rubric" in rows else [partner]]
     partners = {str(name): set(pairs.itertuples(index=False, name=None)) for name, pairs in by_name}
     renamed: dict[str, str] = {}
     for group in groups:
@@ -386,8 +385,7 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
         users = uses[uses["label"] == label]
         raters = users["rater_id"].tolist()  # the most frequent user first
         only_graders = has_people and set(users["rater_kind"]) == {"model"}
-        is_usual = len(raters) > 1 and not only_graders
-        if is_usual or raters[0] not in frequent_raters:
+        if (len(raters) > 1 and not only_graders) or raters[0] not in frequent_raters:
             continue
         times = int(users["times"].max())
         if times > _MOST_ALONE and times > _SHARE_ALONE * n_labels[raters[0]]:
@@ -454,10 +452,9 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
     widest = max(gaps)
     n_low = gaps.index(widest) + 1
     low, high = ordered[:n_low], ordered[n_low:]
+    codes, scale_gaps = low, gaps[n_low:]
     if len(high) <= len(low):
         codes, scale_gaps = high, gaps[: n_low - 1]
-    else:
-        codes, scale_gaps = low, gaps[n_low:]
     # At least 3, and three times the gaps of the scale; one number alone shows no scale.
     is_wide = widest >= max(3 * max(scale_gaps, default=widest), 3)
     return codes if is_wide and 2 * widest >= values[-1] - values[0] and len(codes) <= 2 else []
