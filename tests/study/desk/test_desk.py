@@ -1,6 +1,5 @@
 """The desk: what it hands out and takes, in which order, ahead too; checks; the lead's stops."""
 
-import itertools
 import json
 import random
 import subprocess
@@ -12,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -137,7 +136,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session):
     study = make_session(ATTENTION, {"attention.toml": file}, rubrics=both)
     shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
-    assert sum(one != other for one, other in itertools.pairwise(shown)) == 1
+    assert sum(one != other for one, other in pairwise(shown)) == 1
     assert len(claiming.attention_results(study)) == 4
 
 
@@ -828,10 +827,9 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     assert orders[0] != orders[4]
     # Yet all finish the first ten pairs before the last two.
     sample = study.store.sample()
-    blocks = [
-        [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order] for order in orders[4:]
-    ]
-    assert all(block == sorted(block) for block in blocks)
+    for order in orders[4:]:
+        blocks = [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order]
+        assert blocks == sorted(blocks)
 
 
 @pytest.mark.journey
@@ -1100,9 +1098,8 @@ def test_repeats_are_planned_by_their_share_and_distance(make_session):
         (0.29, 1, {100: 29}),
         (0.0, 1, {100: 0}),
     ):
-        design = claiming.SessionDesign(
-            make_session(annotation={"repeat_share": share, "repeat_gap": gap})
-        )
+        study = make_session(annotation={"repeat_share": share, "repeat_gap": gap})
+        design = claiming.SessionDesign(study)
         assert {answers: design.planned_repeats(answers) for answers in planned} == planned
 
 
@@ -1138,7 +1135,7 @@ def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(m
 
 def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(make_session):
     study = make_session()
-    desk, task = AnnotationDesk(study), ""
+    desk = AnnotationDesk(study)
     task = task_of(desk, "r1").task_id
     flags = [Flag(submit_id=f"f{n}", task_id=task, reason="other", text=f"{n}") for n in range(22)]
     send(desk, "r1", *flags)
@@ -1165,11 +1162,8 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     assert (ahead.number, ahead.done, ahead.total, ahead.minutes) == (7, 6, 24, None)
     for at, before in ((0, 0), (1, 0), (3, 2)):
         back = desk.reopen("r1", ids[at])
-        assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (
-            at + 1,
-            ids[before],
-            ids[at],
-        )
+        found = (back.number, back.previous_task_id, back.tasks[0].task_id)
+        assert found == (at + 1, ids[before], ids[at])
     (row, *_) = desk.earlier("r1", start=1).rows
     assert (row.number, row.task.task_id, row.flagged) == (4, ids[3], False)
     assert not desk.has_early_task_ids("r1")

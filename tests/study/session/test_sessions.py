@@ -187,9 +187,8 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
 
 
 def test_background_answers_are_a_table_of_raters(sessions):
-    for rater, answers in (
-        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}), ("b", {}),
-    ):  # fmt: skip
+    given = {"a": {"political_leaning": "Moderate", "age_group": "25 to 34"}, "b": {}}
+    for rater, answers in given.items():
         steps = [sessions.next_step(rater).name]
         for do in (
             lambda rater: sessions.record_welcome_read(rater),
