@@ -7,8 +7,8 @@ import pytest
 
 from evenhand.analysis import RESULTS_KEY, Scale, StudyFacts, analyse
 from evenhand.analysis.labels.matrix import LabelMatrix
-from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
+from tests.cases import refused
 from tests.ratings_files import read_ratings
 
 FIVE = ("1", "2", "3", "4", "5")
@@ -107,8 +107,7 @@ def test_versions_of_a_rubric_are_never_pooled():
     ratings = ratings_of({"ann": "12" * 20, "ben": "22" + "12" * 19})
     ratings["rubric_hash"] = ["aaa"] * 70 + ["bbb"] * 10
     scale = Scale("tone", ("1", "2"))
-    with pytest.raises(InputError, match=r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)"):
-        analyse(ratings, None, [scale])
+    refused(r"'tone'.*aaa \(70 ratings\), bbb \(10 ratings\)", analyse, ratings, None, [scale])
     facts = StudyFacts(rubric_hashes={"tone": {"aaa"}})
     found = analyse(ratings, None, [scale], resamples=50, facts=facts)
     (note,) = found.notes
@@ -132,8 +131,7 @@ def test_bad_rows_are_named(change, message):
     ratings = ratings.assign(p_positive=np.nan, rubric="tone")
     for column, value in change.items():
         ratings.loc[5, column] = value
-    with pytest.raises(InputError, match=message):
-        analyse(ratings, None, [Scale("tone", ("1", "2")), Scale("else", ("1", "2"))])
+    refused(message, analyse, ratings, None, [Scale("tone", ("1", "2")), Scale("else", ("1", "2"))])
 
 
 def test_units_must_know_every_rated_unit_and_the_cluster():
@@ -144,8 +142,7 @@ def test_units_must_know_every_rated_unit_and_the_cluster():
         (units, {"cluster": "stance"}, "no column 'stance' to cluster by"),
         (None, {"cluster": "stance"}, "needs a units table"),
     ):
-        with pytest.raises(InputError, match=says):
-            analyse(ratings, table, [YES_NO], **asked)
+        refused(says, analyse, ratings, table, [YES_NO], **asked)
 
 
 @pytest.mark.parametrize("ben", ["yynnyy-", "-------"])

@@ -14,9 +14,9 @@ from evenhand.analysis.all_rubrics import analyse_reduced
 from evenhand.analysis.labels import encoding
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import RESULTS_KEY, key_of
-from evenhand.errors import InputError
 from evenhand.study.tables.ratings import split_ratings
 from harness.many_ratings import CATEGORIES, RATERS, many_ratings
+from tests.cases import refused
 
 SCALE = Scale("", CATEGORIES, "ordinal", frozenset({"3"}))
 NEED_RATINGS = {"disagreement", "rater_agreement"}
@@ -146,8 +146,7 @@ def test_units_are_counted_by_pattern_and_cluster():
 
 def test_more_labels_than_fit_are_refused(monkeypatch):
     monkeypatch.setattr("evenhand.analysis.labels.encoding.MAX_CELLS", 10)
-    with pytest.raises(InputError, match="do not fit; keep the ratings of fewer raters"):
-        reduced(many_ratings(9))
+    refused("do not fit; keep the ratings of fewer raters", reduced, many_ratings(9))
 
 
 def test_hashes_of_names_are_the_same_on_every_machine():

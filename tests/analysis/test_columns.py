@@ -9,17 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evenhand.analysis import (
-    Bootstrap,
-    cohen_kappa,
-    human_ceiling,
-    majority,
-    ppi_plus_plus,
-    rogan_gladen,
-    score_probabilities,
-    specific_agreement,
-    tune_threshold,
-)
+from evenhand import analysis
+from evenhand.analysis import Bootstrap, cohen_kappa, ppi_plus_plus, rogan_gladen, tune_threshold
 
 FIRST, SECOND = list("yynnynyn") * 5, list("yynnnnyy") * 5
 CLUSTERS = [f"c{unit // 4}" for unit in range(len(FIRST))]
@@ -39,13 +30,13 @@ def test_names_of_clusters_and_categories() -> None:
     ):
         assert found == told
     ceilings = [
-        human_ceiling(FRAME, FIRST, categories=names, clusters=each, bootstrap=FEW).low
+        analysis.human_ceiling(FRAME, FIRST, categories=names, clusters=each, bootstrap=FEW).low
         for each in (CLUSTERS, array, series)
     ]
     assert len(set(ceilings)) == 1
-    assert list(specific_agreement(FRAME, categories=names, bootstrap=FEW)) == ["y", "n"]
-    plain = majority(list(zip(FIRST, SECOND, strict=True)), categories=["y", "n"])
-    assert majority(FRAME, categories=names).labels == plain.labels
+    assert list(analysis.specific_agreement(FRAME, categories=names, bootstrap=FEW)) == ["y", "n"]
+    plain = analysis.majority(list(zip(FIRST, SECOND, strict=True)), categories=["y", "n"])
+    assert analysis.majority(FRAME, categories=names).labels == plain.labels
 
 
 def test_verdicts_and_probabilities() -> None:
@@ -60,8 +51,8 @@ def test_verdicts_and_probabilities() -> None:
     reference = np.array(positive) > 0.25
     first = tune_threshold(positive, list(reference), bootstrap=FEW)
     assert tune_threshold(np.array(positive), pd.Series(reference), bootstrap=FEW) == first
-    scores = score_probabilities(positive, reference.astype(int).tolist())
-    assert score_probabilities(pd.Series(positive), reference) == scores
+    scores = analysis.score_probabilities(positive, reference.astype(int).tolist())
+    assert analysis.score_probabilities(pd.Series(positive), reference) == scores
 
 
 @pytest.mark.thorough

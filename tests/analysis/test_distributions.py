@@ -14,7 +14,6 @@ from evenhand.analysis import Scale
 from evenhand.analysis import distributions as distances
 from evenhand.analysis.all_rubrics import views_of
 from evenhand.analysis.bootstrap.resamples import Bootstrap
-from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.labels.encoding import combine_readings, encode
 from evenhand.analysis.request import Request
 from evenhand.analysis.results import ResultRows
@@ -131,7 +130,7 @@ def rows_of(*tables, scale=THREE, resamples=200):
     drawn = Bootstrap(resamples).draw(frequency)
     views = views_of(ResultRows(""), labels, lambda: drawn, Request(None, AnalysisSettings()))
     for view in views["labels"] if labels.models else ():
-        add_distribution_rows(view)
+        distances.add_distribution_rows(view)
     return views["labels"][0].rows
 
 

@@ -13,9 +13,9 @@ from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
 from evenhand.analysis.subjects.scores import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
-from evenhand.errors import InputError
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import analyse_labels, verdict_on
+from tests.cases import refused
 from tests.known_values import known_values
 from tests.peers import inter_rater, metrics, stats
 
@@ -61,10 +61,8 @@ def test_a_best_threshold_is_surer_with_more_units():
 def test_the_possible_has_a_width_and_the_impossible_none():
     assert 96_000 < plans.units_needed("kappa", 0.0045, plans.Scenario(0.85, 0.5)) < 97_000
     assert np.isnan(plans.half_width("kappa", 250, plans.Scenario(0.85, 0.05)))
-    with pytest.raises(InputError, match="out of reach"):
-        plans.cantor(plans.KappaTest(0.9, 0.4), 0.9, 0.2)
-    with pytest.raises(InputError, match="differ"):
-        plans.KappaTest(0.5, 0.5)
+    refused("out of reach", plans.cantor, plans.KappaTest(0.9, 0.4), 0.9, 0.2)
+    refused("differ", plans.KappaTest, 0.5, 0.5)
 
 
 def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
@@ -157,8 +155,7 @@ def test_no_negative_variance_and_no_variation():
 
 @pytest.mark.parametrize("values", [[[1, 2]], [[1], [2]], [[1, np.nan], [2, 3]], [1, 2, 3]])
 def test_incomplete_tables_are_refused(values):
-    with pytest.raises(InputError, match="every rater on every unit"):
-        plans.g_study(values)
+    refused("every rater on every unit", plans.g_study, values)
 
 
 def test_the_largest_complete_part():

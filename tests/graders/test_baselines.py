@@ -38,9 +38,8 @@ def test_more_cues_are_more_of_the_scale_which_may_be_counted_per_hundred_words(
     # tanh(1) = 0.762: of five options the centre lies at 0.762 * 4 = 3.05, the fourth
     outcome = LexicalGrader(ordinal()).grade({"response": "foo Foo FOO foo"})
     assert outcome.label == "4"
-    assert outcome.probabilities == pytest.approx(
-        dict(zip("12345", discretised_normal(4 * 0.76159416, 0.5, 5), strict=True))
-    )
+    expected = dict(zip("12345", discretised_normal(4 * 0.76159416, 0.5, 5), strict=True))
+    assert outcome.probabilities == pytest.approx(expected)
     grader = LexicalGrader(ordinal(FOO | {"per_words": 100}))
     short, long = ("foo bar " * times for times in (5, 500))
     assert grader.grade({"response": short}) == grader.grade({"response": long})

@@ -24,18 +24,9 @@ from harness.installing import installed, pip_command
 from harness.killing import killed_after
 from harness.replies import Call, Reply, completion
 from tests.cases import refused
+from tests.graders import test_improving as improving
 from tests.graders.bench import Bench
-from tests.graders.test_improving import (
-    FAST,
-    PRICE,
-    SKILL,
-    candidates,
-    changed,
-    grades,
-    labelled,
-    options,
-    said,
-)
+from tests.graders.test_improving import FAST, PRICE, candidates, changed, grades, labelled, options
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +47,8 @@ def is_proposal(call: Call) -> bool:
 
 def graded(call: Call) -> Reply:
     """An answer that is right in three of five under the rubric's own text."""
-    is_old = not any(word in call.user + call.system for word in SKILL)
-    return completion(said("old", call.unit, 0.6)) if is_old else grades(call)
+    is_old = not any(word in call.user + call.system for word in improving.SKILL)
+    return completion(improving.said("old", call.unit, 0.6)) if is_old else grades(call)
 
 
 def proposing(*words: str, grading: Callable[[Call], Reply] = graded) -> Callable[[Call], Reply]:

@@ -7,31 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from evenhand.rubrics import (
-    Instructions,
-    JudgePrompt,
-    Rubric,
-    dump_rubric,
-    library_rubrics,
-    load_rubric,
-    named_rubrics,
-    read_own_words,
-    shipped_rubrics,
-)
-from evenhand.rubrics.loading import (
-    OWN_PROMPT,
-    Example,
-    draft_rubric,
-    own_prompt_hash,
-    own_prompt_raters,
-    parse_rubric,
-)
+from evenhand import rubrics
+from evenhand.rubrics import JudgePrompt, load_rubric, loading, named_rubrics, shipped_rubrics
+from evenhand.rubrics.loading import OWN_PROMPT, Example, draft_rubric, parse_rubric
 from evenhand.study.creation import usual_rubrics
 from tests.cases import refused
 from tests.commands import Run
 from tests.conftest import ROOT
 
-NAMES = sorted(library_rubrics())
+NAMES = sorted(rubrics.library_rubrics())
 
 
 def test_there_are_eleven_and_none_is_asked_unless_it_is_named() -> None:
@@ -58,7 +42,7 @@ def test_each_says_all_that_people_need(name: str) -> None:
         assert labels == ["Prompt", "Answer A", "Answer B"]
     assert 2 <= len(rubric.options) <= 5
     assert all(option.description and option.examples for option in rubric.options)
-    assert library_rubrics()[name].startswith("# For ")
+    assert rubrics.library_rubrics()[name].startswith("# For ")
     # Golden answers cover every option and are no example.
     assert 4 <= len(rubric.golden) <= 8
     assert {golden.label for golden in rubric.golden} == set(rubric.categories)
@@ -81,13 +65,13 @@ def test_answers_in_its_words_are_read_and_misleading_ones_are_not(name: str) ->
 @pytest.mark.parametrize("name", NAMES)
 def test_golden_answers_are_seen_by_nobody_who_rates(name: str) -> None:
     rubric = load_rubric(name)
-    fields = tomllib.loads(library_rubrics()[name])
-    bare = Rubric.model_validate(fields | {"golden": (), "not_for": ""})
+    fields = tomllib.loads(rubrics.library_rubrics()[name])
+    bare = rubrics.Rubric.model_validate(fields | {"golden": (), "not_for": ""})
     assert bare.hash == rubric.hash
     values = dict.fromkeys(rubric.variables, "x")
     assert bare.for_people(values) == rubric.for_people(values)
     assert bare.for_prompt(values) == rubric.for_prompt(values)
-    again = parse_rubric(dump_rubric(rubric), "again.toml")
+    again = parse_rubric(rubrics.dump_rubric(rubric), "again.toml")
     assert (again, again.hash) == (rubric, rubric.hash)
 
 
@@ -180,9 +164,9 @@ def test_words_of_a_user_s_own_have_a_hash_by_which_their_graders_are_known() ->
     words = JudgePrompt(template="{response}", answer_line="last")
     rater = f"m{OWN_PROMPT}{words.hash[:8]}"
     assert words.hash == "e25980efc1dfbbeb"
-    assert [own_prompt_hash(name) for name in (rater, "m")] == [words.hash[:8], ""]
-    assert own_prompt_raters([rater, "m"]) == [rater]
-    assert own_prompt_raters(["Judge", "m"], {"Judge": rater}) == ["Judge"]
+    assert [loading.own_prompt_hash(name) for name in (rater, "m")] == [words.hash[:8], ""]
+    assert loading.own_prompt_raters([rater, "m"]) == [rater]
+    assert loading.own_prompt_raters(["Judge", "m"], {"Judge": rater}) == ["Judge"]
 
 
 WRONG = {
@@ -216,7 +200,7 @@ WRONG = {
 def test_what_is_wrong_with_a_file_is_said(tmp_path, text):
     file = tmp_path / "judge.toml"
     file.write_text(text, "utf-8")
-    said = refused("", lambda: read_own_words(file).for_rubric(load_rubric("hedging")))
+    said = refused("", lambda: rubrics.read_own_words(file).for_rubric(load_rubric("hedging")))
     assert WRONG[text] in said
     assert "\n" not in said
 
@@ -226,10 +210,10 @@ def test_instructions_and_examples_take_the_place_of_the_rubrics(tmp_path, given
     instructions, labels = given
     rubric, file = load_rubric("hedging"), tmp_path / "own.toml"
     examples = [Example(texts={"prompt": "P", "response": f"Ex {n}"}, label=n) for n in labels]
-    made = Instructions.make(instructions, examples, ["Why\nthese"])
+    made = rubrics.Instructions.make(instructions, examples, ["Why\nthese"])
     file.write_bytes(made.source)
     assert file.read_text("utf-8").startswith("# Why these\n")
-    assert read_own_words(file) == made
+    assert rubrics.read_own_words(file) == made
     own = made.for_rubric(rubric)
     prompt = own.for_prompt({"prompt": "P", "response": "R"})
     assert own.hash == rubric.hash

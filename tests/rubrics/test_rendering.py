@@ -14,14 +14,7 @@ from PIL import Image as Picture
 
 from evenhand.rubrics import Block, Rubric, asked_rubric, dump_rubric, load_rubric
 from evenhand.rubrics.loading import parse_rubric, read_rubric
-from evenhand.rubrics.rendering import (
-    MOST_TURNS,
-    Image,
-    Turn,
-    is_conversation,
-    passages_of,
-    turns_of,
-)
+from evenhand.rubrics.rendering import Image, Turn, is_conversation, passages_of, turns_of
 from tests.cases import refused
 
 VALUES = {"prompt": "P", "response": "R", "prompt_a": "PA", "response_a": "RA"}
@@ -111,7 +104,7 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
         ('["hi"]', "turn 1 is no message"),
         ('[{"role": "user", "content": "x"}, {"role": "referee"}]', "turn 2 has the role 'ref"),
         ('[{"role": "user", "content": ""}]', "its messages hold no text"),
-        (json.dumps([{"role": "user", "content": "x"}] * (MOST_TURNS + 1)), "2,001 turns"),
+        (json.dumps([{"role": "user", "content": "x"}] * 2001), "2,001 turns"),
     ],
 )
 def test_what_is_no_conversation_is_said(cell: str, told: str) -> None:

@@ -542,9 +542,8 @@ def test_there_and_back(labelled, new_postgresql):
     assert (folder / "back.db").stat().st_mode & 0o777 == 0o600
     (folder / "study.db-wal").touch()  # as a killed process leaves it
     keeping.backup_study(folder, folder.parent / "b.zip")  # former stores are not in it
-    assert sorted(keeping.check_archive(folder.parent / "b.zip").files) == [
-        "rubrics/refusal.toml", "study.db", "study.toml",
-    ]  # fmt: skip
+    kept = keeping.check_archive(folder.parent / "b.zip").files
+    assert sorted(kept) == ["rubrics/refusal.toml", "study.db", "study.toml"]
     assert keeping.restore_study(folder.parent / "b.zip", folder.parent / "again").labels == 15
     with open_study(folder) as again:
         assert again.config.store == "back.db"
@@ -663,9 +662,8 @@ def upgraded(folder: Path) -> None:
     keeping.upgrade_store(folder)
     with open_study(folder) as study:
         ratings = study.ratings()
-        assert ratings["rater_id"].value_counts().to_dict() == {
-            "ann": 6, "ben": 6, "baseline:lexical": 6,
-        }  # fmt: skip
+        counts = ratings["rater_id"].value_counts().to_dict()
+        assert counts == {"ann": 6, "ben": 6, "baseline:lexical": 6}
         assert ratings["label"].tolist()[:6] == ["1", "2", "3", "1", "2", "3"]
         assert ratings["seconds"].tolist()[:6] == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
         assert list(oversight(study.store).exclusions) == ["ben"]

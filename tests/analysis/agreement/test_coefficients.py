@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import evenhand.analysis as a
 from evenhand.analysis.agreement import coefficients as c
-from evenhand.analysis.agreement.coefficients import bias_index, prevalence_index
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of
 from tests.known_values import known_values
@@ -63,7 +62,7 @@ def test_feinstein_and_cicchetti(name):
     for statistic, each in found.items():
         assert each.estimate == pytest.approx(expected[statistic], abs=known["tolerance"])
         assert each.n == 100
-    for of in (prevalence_index, bias_index):
+    for of in (c.prevalence_index, c.bias_index):
         assert of(np.array(known["data"][name])) == pytest.approx(expected[of.__name__])
 
 
@@ -292,13 +291,12 @@ def test_intervals_are_those_of_the_panel(clustered):
     panel = a.analyse(ratings, units, [scale], resamples=400, seed=7)
     labels = _plain(clustered)
     first, second, _ = zip(*labels, strict=True)
-    how = {"categories": "1234", "clusters": CLUSTERS}
-    how["bootstrap"] = a.Bootstrap(resamples=400, seed=7)
+    bootstrap = a.Bootstrap(resamples=400, seed=7)
+    how = {"categories": "1234", "clusters": CLUSTERS, "bootstrap": bootstrap}
     names = ["observed_agreement", "fleiss_kappa", "gwet_ac1", "gwet_ac2", "brennan_prediger"]
     of_all = {name: getattr(a, name)(labels, **how) for name in names}
     for level in ("ordinal", "nominal"):
-        alpha = a.krippendorff_alpha(labels, level=level, **how)
-        of_all[f"krippendorff_alpha_{level}"] = alpha
+        of_all[f"krippendorff_alpha_{level}"] = a.krippendorff_alpha(labels, level=level, **how)
     of_pair = {
         "cohen_kappa": a.cohen_kappa(first, second, **how),
         "weighted_kappa_linear": a.cohen_kappa(first, second, weights="linear", **how),

@@ -17,8 +17,8 @@ import evenhand as eh
 from evenhand.analysis import Scale, analyse, specific_agreement
 from evenhand.analysis.agreement.groups import MASI_ALPHA, jaccard_distances, masi_distances
 from evenhand.cli.main import main
-from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of, rows_of
+from tests.cases import refused
 from tests.known_values import known_values
 from tests.peers import inter_rater
 
@@ -268,8 +268,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
 def test_a_variant_with_other_categories_is_refused():
     other = Scale("level-2", ("1", "2"), variant_of="level")
     ratings = pd.concat(ratings_of({"g": "1"}).assign(rubric=of) for of in ("level", "level-2"))
-    with pytest.raises(InputError, match="same option keys"):
-        analyse(ratings, None, [LEVELS, other], resamples=10)
+    refused("same option keys", analyse, ratings, None, [LEVELS, other], resamples=10)
 
 
 def test_the_two_sides_of_a_pair_are_questions_of_their_own():

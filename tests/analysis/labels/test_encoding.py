@@ -13,9 +13,9 @@ from evenhand.analysis import Scale, StudyFacts, analyse
 from evenhand.analysis.labels.encoding import combine_readings
 from evenhand.analysis.labels.matrix import UnitFacts
 from evenhand.analysis.report import ReportContext, write_report
-from evenhand.errors import InputError
 from evenhand.study.tables.ratings import validate_ratings
 from tests.analysis.make import analyse_labels, ratings_of, rows_of
+from tests.cases import refused
 
 ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
@@ -99,8 +99,7 @@ def test_orders_and_draws_become_one_label(rows, label, positive, reason):
     ],
 )
 def test_what_lies_outside_the_scale_names_its_row(row, message):
-    with pytest.raises(InputError, match=message):
-        _combined([{"unit_id": "t", "label": "A"}, row])
+    refused(message, _combined, [{"unit_id": "t", "label": "A"}, row])
 
 
 LABELS = {
@@ -198,5 +197,4 @@ def test_clusters_by_unit_or_by_a_column():
     facts = UnitFacts(["u1", "u2", "u3"], UNITS)
     assert facts.clusters("unit").codes.tolist() == [0, 1, 2]
     assert facts.clusters("cluster_id").codes.tolist() == [0, 0, 1]
-    with pytest.raises(InputError, match="topic of item 'u2' is empty"):
-        facts.clusters("topic")
+    refused("topic of item 'u2' is empty", facts.clusters, "topic")

@@ -207,9 +207,8 @@ def test_subjects_who_answered_other_prompts_are_compared_as_far_as_they_share_t
     # s1 answered the last 300 of 400 prompts.
     kept = units[~((subject == "s1") & (number < 100))]
     answered = ratings[ratings["unit_id"].isin(kept["unit_id"])]
-    notes = by_at(analyse(answered, kept, [YES], resamples=100).results, "rate_difference_ppi")[
-        "note"
-    ]
+    results = analyse(answered, kept, [YES], resamples=100).results
+    notes = by_at(results, "rate_difference_ppi")["note"]
     shared = "300 of 400 clusters answered by both"
     assert notes.to_dict() == {"s0>s1": shared, "s0>s2": "", "s1>s2": shared}
 

@@ -361,9 +361,8 @@ def test_what_is_tuned_on_has_a_probability_and_a_label_of_the_reference(tables)
 def test_every_threshold_says_where_it_comes_from(tables):
     scales = (YES, replace(YES, thresholds={"g": 0.12}), tuned_scale())
     found = [each for scale in scales for each in tune.active_thresholds(matrix(tables, scale))]
-    assert [(each.origin, each.threshold) for each in found] == [
-        *(("default", 0.5), ("declared", 0.12), ("tuned", 0.12)),
-    ]
+    expected = [("default", 0.5), ("declared", 0.12), ("tuned", 0.12)]
+    assert [(each.origin, each.threshold) for each in found] == expected
     tuned = "tuned on 40 pairs to match annotators by kappa"
     assert [each.provenance for each in found] == ["default", "declared", tuned]
     assert [each.note for each in found[:2]] == ["", ""]

@@ -311,8 +311,7 @@ def test_real_labels_of_one_expert_get_an_answer(shared_data):
     table = pd.read_csv(shared_data / "real" / "llmbar.csv", dtype=str).fillna("")
     raters = ["gold", "GPT-4/Vanilla", "ChatGPT/Vanilla", "Falcon/Vanilla"]
     table = table[table["rater_id"].isin(raters)].rename(columns={"item_id": "unit_id"})
-    asked = {"resamples": 50, "reference": "gold"}
-    found = analyse(table, None, [Scale("", ("1", "2"))], **asked).verdicts
+    found = analyse(table, None, [Scale("", ("1", "2"))], resamples=50, reference="gold").verdicts
     verdicts = {each["grader"]: each["verdict"] for each in found}
     assert verdicts["Falcon/Vanilla"] == verdicts["ChatGPT/Vanilla"] == "disagrees_with_reference"
     assert verdicts["GPT-4/Vanilla"] != "disagrees_with_reference"

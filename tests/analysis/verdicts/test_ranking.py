@@ -26,7 +26,6 @@ from evenhand.analysis.statistics import Remark, limit_shown
 from evenhand.analysis.verdicts import evidence, requirements, versions, wording
 from evenhand.analysis.verdicts.evidence import Answers, Bounds, People, TunedEvidence, ViewEvidence
 from evenhand.analysis.verdicts.judge import Candidate, judge, recommend, recommendations
-from evenhand.analysis.verdicts.wording import JUDGEMENTS, PASSES
 from evenhand.reporting.gate import CheckedClause, parse_rule
 from tests.analysis.make import analyse_labels, assert_verdict, noisy, people_of, ratings_of
 from tests.cases import one_in
@@ -458,7 +457,7 @@ def assert_one_thing(verdict):
     assert sentence.startswith(HEADS[code])
     assert reason, "every cell of the grid says why"
     assert (" at threshold " in sentence.split(".")[0]) == (code == "can_replace_at_threshold")
-    passes = code in PASSES
+    passes = code in wording.PASSES
     assert (reason.startswith(("within", "labels only", "binary label"))) == passes
     assert (verdict["holds_for"] == "labels") == reason.startswith("labels only")
     assert (verdict["holds_for"] == "binary") == reason.startswith("binary label")
@@ -495,4 +494,4 @@ def test_constant_and_random_graders_are_never_recommended(shared_data, file):
     both = pd.concat([given, made], ignore_index=True).assign(rubric="r")
     found = analyse(both, None, [Scale("r", categories)], resamples=300)
     assert len(found.verdicts) == len(graders)
-    assert {each["verdict"] for each in found.verdicts} <= set(JUDGEMENTS[3:])
+    assert {each["verdict"] for each in found.verdicts} <= set(wording.JUDGEMENTS[3:])

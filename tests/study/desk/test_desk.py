@@ -1,6 +1,5 @@
 """The desk: what it hands out and takes, in which order, ahead too; checks; the lead's stops."""
 
-import itertools
 import json
 import random
 import subprocess
@@ -12,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -24,48 +23,22 @@ from evenhand.reporting import exporting
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk import claims as claiming
-from evenhand.study.desk.desk import (
-    SKIP_REASONS,
-    AnnotationDesk,
-    Answer,
-    Flag,
-    Task,
-    TimedAnswer,
-    is_day_over,
-    minutes_left,
-    rounded_minutes,
-    start_of_day,
-)
+from evenhand.study.desk import desk as desks
+from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag, Task, TimedAnswer, minutes_left
 from evenhand.study.keeping import upgrade_store
 from evenhand.study.prompts.units import has_known_answer, parse_unit_id
 from evenhand.study.session.sessions import PracticeDesk, Sessions
 from evenhand.study.settings.study_toml import SessionSettings, change_config
+from evenhand.study.store import schema
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import GradeAttempt
-from evenhand.study.store.schema import (
-    attention_labels,
-    background_answers,
-    claims,
-    flag_events,
-    labels,
-    meta,
-    remarks,
-)
+from evenhand.study.store.schema import attention_labels, claims, labels, meta, remarks
 from evenhand.study.store.store import add_event, answers_table, marks_on, remarks_table
 from evenhand.study.tables.ratings import Mark
 from evenhand.study.workspace import study_secret
+from harness import studies
 from harness.attacker import guessed_ids, identified, public_digest
-from harness.studies import (
-    claim_of,
-    give_secret,
-    label_all,
-    send,
-    submit,
-    task_of,
-    with_edited_rubric,
-    with_labels,
-    work_through,
-)
+from harness.studies import claim_of, label_all, send, submit, task_of, with_labels, work_through
 from tests.cases import one_in, refused
 
 ATTENTION = """
@@ -100,7 +73,7 @@ def test_one_check_comes_in_every_stretch_at_a_place_that_the_key_draws(make_ses
     places = []
     for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
         study = make_session(**CHECKED, seed=1)
-        give_secret(study, secret)
+        studies.give_secret(study, secret)
         for rater in ("r1", "r2"):
             seen = [is_check(study, task) for task in label_all(AnnotationDesk(study), rater, "5")]
             assert len(seen) == 24 + 4  # 6 pairs x 2 subjects x 2 sides, and every check once
@@ -163,7 +136,7 @@ def test_a_check_asks_what_the_units_around_it_ask(make_session):
     study = make_session(ATTENTION, {"attention.toml": file}, rubrics=both)
     shown = [task.rubric.name for task in label_all(AnnotationDesk(study), "r1")]
     # One stretch of the one rubric, one of the other: no check stands out by its rubric.
-    assert sum(one != other for one, other in itertools.pairwise(shown)) == 1
+    assert sum(one != other for one, other in pairwise(shown)) == 1
     assert len(claiming.attention_results(study)) == 4
 
 
@@ -442,7 +415,7 @@ def test_an_edited_rubric_asks_again_in_the_same_order_and_the_last_label_counts
     with study.store.write() as connection:
         connection.execute(sa.update(claims).values(order=other[drawn]))
     assert submit(AnnotationDesk(study), "r1", task, "A") == "stored"
-    with with_edited_rubric(study, name, same=False) as edited:
+    with studies.with_edited_rubric(study, name, same=False) as edited:
         old, (sentence,) = study.rubrics[name].hash, edited.edited_rubrics()
         assert f"1 ratings given under its older text ({old})" in sentence
         assert edited.ratings()["rubric_hash"].tolist() == [old]
@@ -525,7 +498,7 @@ def test_who_is_sent_units_ahead_gets_the_same_ones_in_the_same_order(make_sessi
     seen = []
     for ahead in (False, True):
         study = make_session(**CHECKED, pairs=12, seed=3, annotation=settings)
-        give_secret(study, "5" * 64)  # what is drawn by chance, drawn alike
+        studies.give_secret(study, "5" * 64)  # what is drawn by chance, drawn alike
         desk, given, promised = AnnotationDesk(study), [], None
         while sheet := desk.next_sheet("ann"):
             if ahead:
@@ -674,14 +647,14 @@ def test_a_skip_is_an_answer_without_a_label(make_study):
     study = make_study(raters_per_unit=1, rubrics=["refusal"])
     desk = AnnotationDesk(study)
     task = task_of(desk, "r1")
-    for option, skip in (("Z", ""), ("", "bored"), ("1", SKIP_REASONS[0]), ("", "")):
+    for option, skip in (("Z", ""), ("", "bored"), ("1", desks.SKIP_REASONS[0]), ("", "")):
         assert submit(desk, "r1", task, option, skip_reason=skip) == "unknown_task"
     assert study.ratings().empty
-    assert submit(desk, "r1", task, skip_reason=SKIP_REASONS[0]) == "stored"
+    assert submit(desk, "r1", task, skip_reason=desks.SKIP_REASONS[0]) == "stored"
     row = study.ratings().iloc[0]
     assert (row["label"], row["unscored_reason"]) == ("", "skipped_undecidable")
     assert desk.progress("r1") == (1, 24)
-    assert desk.reopen("r1").tasks[0].stored_answer.skip_reason == SKIP_REASONS[0]
+    assert desk.reopen("r1").tasks[0].stored_answer.skip_reason == desks.SKIP_REASONS[0]
     assert submit(desk, "r1", task, "1", "e", edit=True) == "stored"
     assert study.ratings()["label"].tolist() == ["1"]
 
@@ -758,7 +731,7 @@ def test_an_answer_waits_for_the_words_that_decided_and_takes_no_others(make):
         assert give(desk, task, mark) == "unknown_task"
     assert study.ratings().empty
     assert task_of(desk, "r1").task_id == task.task_id
-    assert give(desk, task, option="", skip_reason=SKIP_REASONS[0]) == "stored"
+    assert give(desk, task, option="", skip_reason=desks.SKIP_REASONS[0]) == "stored"
     assert give(desk, task_of(desk, "r1"), Mark("response", 0, 2), name="t") == "stored"
     desk = AnnotationDesk(silent)
     assert give(desk, task_of(desk, "r1"), Mark("response", 0, 1)) == "unknown_task"
@@ -844,7 +817,7 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     orders = []
     for secret in ("aa", "aa", "bb"):  # and the same seed, which is public
         study = make_study(pairs=12, seed=1, rubrics=["refusal"])
-        give_secret(study, secret)
+        studies.give_secret(study, secret)
         desk = AnnotationDesk(study)
         label_all(desk, "r1")
         label_all(desk, "r2")
@@ -854,16 +827,15 @@ def test_every_rater_has_an_order_of_their_own_that_the_key_fixes(make_study):
     assert orders[0] != orders[4]
     # Yet all finish the first ten pairs before the last two.
     sample = study.store.sample()
-    blocks = [
-        [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order] for order in orders[4:]
-    ]
-    assert all(block == sorted(block) for block in blocks)
+    for order in orders[4:]:
+        blocks = [sample.index(parse_unit_id(unit).pair_id) // 10 for unit in order]
+        assert blocks == sorted(blocks)
 
 
 @pytest.mark.journey
 def test_sides_are_balanced_within_every_rater_and_subject(make_study):
     study = make_study(pairs=8, rubrics=["even-handedness"])
-    give_secret(study, "cc")
+    studies.give_secret(study, "cc")
     desk = AnnotationDesk(study)
     for count in (5, 16):  # whenever somebody stops, not only at the end
         for rater in ("r1", "r2"):
@@ -975,7 +947,7 @@ def test_minutes_rest_on_the_recent_answers_and_are_no_finer_than_the_estimate()
     assert minutes_left([slow] * 50 + [quick] * 30, 100) == 10
     given = (0, 1.4, 9.4, 9.9, 12.4, 34.2, 59, 60, 84, 119, 149, 151)
     said = [1, 1, 9, 10, 10, 35, 60, 60, 80, 120, 120, 180]
-    assert [rounded_minutes(minutes) for minutes in given] == said
+    assert [desks.rounded_minutes(minutes) for minutes in given] == said
 
 
 @pytest.mark.parametrize(
@@ -992,7 +964,7 @@ def test_minutes_rest_on_the_recent_answers_and_are_no_finer_than_the_estimate()
 def test_enough_for_a_day(settings, answers, seconds, enough):
     now = datetime(2026, 5, 4, 12, tzinfo=UTC)
     worked = [TimedAnswer("2026-05-04T08:00:00.000+00:00", seconds)] * answers
-    assert is_day_over(SessionSettings(**settings), worked, now) is enough
+    assert desks.is_day_over(SessionSettings(**settings), worked, now) is enough
 
 
 def test_a_day_begins_at_midnight_where_the_study_says():
@@ -1000,10 +972,10 @@ def test_a_day_begins_at_midnight_where_the_study_says():
     now = datetime(2026, 5, 4, 1, tzinfo=UTC)
     here = SessionSettings(answers_per_day=1)
     there = SessionSettings(answers_per_day=1, time_zone="Europe/Berlin")
-    assert not is_day_over(here, worked, now)
-    assert is_day_over(there, worked, now)
-    assert not is_day_over(there, worked, now + timedelta(days=1))
-    assert start_of_day(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
+    assert not desks.is_day_over(here, worked, now)
+    assert desks.is_day_over(there, worked, now)
+    assert not desks.is_day_over(there, worked, now + timedelta(days=1))
+    assert desks.start_of_day(there, now, later=1).isoformat() == "2026-05-05T00:00:00+02:00"
     for name in ("Nowhere/Town", "../etc", "Europe", ""):
         with pytest.raises(ValueError, match="is no time zone"):
             SessionSettings(time_zone=name)
@@ -1094,7 +1066,7 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
             ("out", "a"),
         ):
             answer = {"rater_id": rater, "question": "side", "answer": side}
-            append(connection, background_answers, answer, answer | {"question": "age"})
+            append(connection, schema.background_answers, answer, answer | {"question": "age"})
             for kind, detail in events:
                 add_event(connection, rater, kind, **detail)
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
@@ -1126,9 +1098,8 @@ def test_repeats_are_planned_by_their_share_and_distance(make_session):
         (0.29, 1, {100: 29}),
         (0.0, 1, {100: 0}),
     ):
-        design = claiming.SessionDesign(
-            make_session(annotation={"repeat_share": share, "repeat_gap": gap})
-        )
+        study = make_session(annotation={"repeat_share": share, "repeat_gap": gap})
+        design = claiming.SessionDesign(study)
         assert {answers: design.planned_repeats(answers) for answers in planned} == planned
 
 
@@ -1164,7 +1135,7 @@ def test_a_check_is_due_in_each_stretch_and_those_that_were_given_are_left_out(m
 
 def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(make_session):
     study = make_session()
-    desk, task = AnnotationDesk(study), ""
+    desk = AnnotationDesk(study)
     task = task_of(desk, "r1").task_id
     flags = [Flag(submit_id=f"f{n}", task_id=task, reason="other", text=f"{n}") for n in range(22)]
     send(desk, "r1", *flags)
@@ -1172,7 +1143,7 @@ def test_the_latest_flags_are_shown_and_the_leads_answers_reach_who_raised_them(
     with study.store.write() as connection:
         for at, kind in ((1, "answered"), (0, "answered"), (2, "closed"), (21, "withdrawn")):
             event = {"flag_id": numbers[at], "kind": kind, "text": f"to {at}", "done_by": "lead"}
-            append(connection, flag_events, event)
+            append(connection, schema.flag_events, event)
     assert [own.text for own in desk.next_sheet("r1").flags] == [f"{n}" for n in range(1, 21)]
     told = [(each.text, each.answer) for each in desk.answers_to_flags("r1")]
     assert (told, desk.answers_to_flags("r2")) == ([("1", "to 1"), ("0", "to 0")], ())
@@ -1191,11 +1162,8 @@ def test_sheets_are_numbered_and_know_what_came_before_and_the_time_left(make_se
     assert (ahead.number, ahead.done, ahead.total, ahead.minutes) == (7, 6, 24, None)
     for at, before in ((0, 0), (1, 0), (3, 2)):
         back = desk.reopen("r1", ids[at])
-        assert (back.number, back.previous_task_id, back.tasks[0].task_id) == (
-            at + 1,
-            ids[before],
-            ids[at],
-        )
+        found = (back.number, back.previous_task_id, back.tasks[0].task_id)
+        assert found == (at + 1, ids[before], ids[at])
     (row, *_) = desk.earlier("r1", start=1).rows
     assert (row.number, row.task.task_id, row.flagged) == (4, ids[3], False)
     assert not desk.has_early_task_ids("r1")

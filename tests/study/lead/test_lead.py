@@ -17,7 +17,6 @@ from evenhand.study.desk.claims import exclude
 from evenhand.study.desk.desk import AnnotationDesk, Flag
 from evenhand.study.lead import disagreements as cases
 from evenhand.study.lead import progress as lead
-from evenhand.study.lead.disagreements import reopen as reopen_case
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
@@ -153,9 +152,8 @@ def test_the_work_ahead_is_reading_and_deciding(make_study):
     minutes = 60 * (single.hours + paired.hours) / 3
     assert lead.annotator_minutes(study) == pytest.approx(minutes)
     for most, share in ((2, 2 / 9), (99, 1)):
-        limited = make_study(
-            pairs=4, **own, annotation={"subjects": ["s1"], "units_per_rater": most}
-        )
+        asked = {"subjects": ["s1"], "units_per_rater": most}
+        limited = make_study(pairs=4, **own, annotation=asked)
         assert lead.annotator_minutes(limited) == pytest.approx(minutes * share)
     assert lead.workload(make_study(responses=None)) == ()
     assert lead.annotator_minutes(make_study(responses=None)) == 0
@@ -296,7 +294,7 @@ def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed
     assert told.startswith("ben has decided this item meanwhile, as 4. Both decisions are stored")
     assert cases.past_decisions(disputed)["reason"].tolist() == ["slowly", "quickly"]
     seen = cases.last_label(disputed.store)
-    again = reopen_case(disputed, case.key)  # what an adjudicator wrote is no remark on the unit
+    again = cases.reopen(disputed, case.key)  # what an adjudicator wrote is no remark on the unit
     assert (again.labels, again.reasons) == (case.labels, ())
     assert cases.decide(disputed, "ada", *case.key, "2", "again", seen) == ""
     (latest,) = cases.past_decisions(disputed, "ada").to_dict("records")

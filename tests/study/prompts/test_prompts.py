@@ -2,7 +2,6 @@
 
 import base64
 import io
-import itertools
 import json
 import struct
 import zlib
@@ -90,8 +89,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
         ratings = itemised.judge_ratings(items, rubric, "judge", "f.csv")
         assert import_ratings(study, ratings, "f.csv") == (3, 0)
         values = study.values(rubric, "x3|m1|a")
-        shown = rubric.for_people(values)
-        assert [(block.label, block.text) for block in shown.blocks] == [
+        assert [(block.label, block.text) for block in rubric.for_people(values).blocks] == [
             ("Question", "When?"),
             ("Retrieved contexts", "In </context> May."),
             ("Output", "May"),
@@ -324,9 +322,8 @@ def test_one_prompt_is_shown_with_two_answers_and_never_who_gave_them(tmp_path):
         assert units["prompt_id"].tolist() == ["q1", "q1", "q2", "q3"]
         for order, first, second in (("ab", "Basel", "Bern"), ("ba", "Bern", "Basel")):
             values = study.values(rubric, items.unit_ids[0], order)
-            shown = rubric.for_people(values)
             texts = [("Prompt", "", "Where?"), ("Answer A", "a", first), ("Answer B", "b", second)]
-            assert [(b.label, b.side, b.text) for b in shown.blocks] == texts
+            assert [(b.label, b.side, b.text) for b in rubric.for_people(values).blocks] == texts
             prompt = rubric.for_prompt(values)
             assert prompt.user.count("Where?") == 1
             assert prompt.user.index(first) < prompt.user.index(second)
@@ -450,8 +447,7 @@ def test_two_images_are_compared_and_so_attacked(tmp_path):
     with open_study(tmp_path / "study") as study:
         (unit,) = study.rubric_units(rubric)
         values = study.values(rubric, unit)
-    prompt = rubric.for_prompt(values)
-    assert [name for name, _ in prompt.images] == ["response_a", "response_b"]
+    assert [name for name, _ in rubric.for_prompt(values).images] == ["response_a", "response_b"]
     attacked = AttackedQuestion(unit, rubric, "ab", attack="x", side="b", suffix=" ATTACK")
     assert "[image: blue ATTACK]" in rubric.for_prompt(attacked.presented(values)).user
 
@@ -607,8 +603,7 @@ def test_a_proposition_study_has_one_unit_per_response(bank, tmp_path):
     rubrics = usual_rubrics(propositions=True)
     create_study(tmp_path / "s", StudyPlan(propositions=bank[0], wordings=bank[1], rubrics=rubrics))
     with open_study(tmp_path / "s") as study:
-        prompts = study.store.pairs()
-        rows = prompts[["pair_id"]].assign(subject="m", side="a", response="I agree.")
+        rows = study.store.pairs()[["pair_id"]].assign(subject="m", side="a", response="I agree.")
         study.store.add_responses(rows)
         units = study.units("all")
         assert sorted(units["unit_id"]) == [f"p{n:04d}|m|a" for n in range(1, 7)]
@@ -759,7 +754,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
     expected = 0.0
     for first in names:
         left = [name for name in names if name != first]
-        for took in itertools.product((True, False), repeat=2):
+        for took in product((True, False), repeat=2):
             taken = dict(zip(left, took, strict=True))
             chance = np.prod([second[n] if t else 1 - second[n] for n, t in taken.items()])
             sample = [first, *(name for name in left if taken[name])]

@@ -19,19 +19,8 @@ from evenhand.study.desk import claims
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead import disagreements
 from evenhand.study.lead.progress import forecast
-from evenhand.study.session.sessions import (
-    Costs,
-    Sessions,
-    amount_owed,
-    completion_url,
-    costs,
-    participants_table,
-    rater_of,
-    raters_table,
-    released_submissions,
-    session_times,
-    study_url,
-)
+from evenhand.study.session import sessions as sitting
+from evenhand.study.session.sessions import Sessions, amount_owed, costs, rater_of, session_times
 from evenhand.study.settings.study_toml import PaySettings
 from evenhand.study.store import schema
 from evenhand.study.store.store import add_event, remarks_table
@@ -198,9 +187,8 @@ def test_practice_on_a_screen_with_all_rubrics(make_session):
 
 
 def test_background_answers_are_a_table_of_raters(sessions):
-    for rater, answers in (
-        ("a", {"political_leaning": "Moderate", "age_group": "25 to 34"}), ("b", {}),
-    ):  # fmt: skip
+    given = {"a": {"political_leaning": "Moderate", "age_group": "25 to 34"}, "b": {}}
+    for rater, answers in given.items():
         steps = [sessions.next_step(rater).name]
         for do in (
             lambda rater: sessions.record_welcome_read(rater),
@@ -217,7 +205,7 @@ def test_background_answers_are_a_table_of_raters(sessions):
         assert steps == [
             "welcome", "consent", "rubric", "practice", "comprehension", "background", "labelling",
         ]  # fmt: skip
-    assert raters_table(sessions.study).to_dict("records") == [
+    assert sitting.raters_table(sessions.study).to_dict("records") == [
         {"rater_id": "a", "political_leaning": "Moderate", "age_group": "25 to 34", "education": ""}
     ]
     assert not set(sessions.study.ratings().columns) & {"political_leaning"}
@@ -340,11 +328,11 @@ def test_what_was_done_is_there_after_a_kill(make_session, database):
     assert killed.returncode == -signal.SIGKILL, os.strerror(abs(killed.returncode))
     with open_study(folder) as study:
         assert Sessions(study).next_step("ann").name == "labelling"
-        assert raters_table(study).to_numpy().tolist() == [["ann", "a", "25 to 34"]]
+        assert sitting.raters_table(study).to_numpy().tolist() == [["ann", "a", "25 to 34"]]
         assert claims.oversight(study.store).exclusions["ann"].reason == REASON
         kinds = ["pause", "resume", "exclude", "readmit", "exclude"]
         assert claims.decisions_table(study.store)["kind"].tolist() == kinds
-        assert (access.accounts(study.store), len(participants_table(study))) == ({}, 1)
+        assert (access.accounts(study.store), len(sitting.participants_table(study))) == ({}, 1)
         assert remarks_table(study.store)["text"].tolist() == [REASON] * 4
         (said,) = disagreements.sorted_cases(study)
         assert (said.kind, said.note) == ("rubric_unclear", REASON)
@@ -457,15 +445,15 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     rows = [f"{prolific_id(own)},{prolific_id(who)},{status}" for own, who, status in said]
     path = tmp_path / "export.csv"
     path.write_text("\n".join(["Submission id,Participant id,Status", *rows]), "utf-8")
-    ended = {"p1": "returned", "p2": "timed_out", "p3": "rejected"}
-    assert released_submissions(study, path) == {raters[who]: way for who, way in ended.items()}
+    ended = {raters["p1"]: "returned", raters["p2"]: "timed_out", raters["p3"]: "rejected"}
+    assert sitting.released_submissions(study, path) == ended
     for text, sentence in (
         ("Participant,Status\np1,RETURNED", "has no column 'Participant id'"),
         ("Participant id,State\np1,RETURNED", "has no column 'Status'"),
         ("Participant id,Status\np1,", "row 2: Status is empty"),
     ):
         path.write_text(text)
-        refused(sentence, released_submissions, study, path)
+        refused(sentence, sitting.released_submissions, study, path)
 
 
 @pytest.mark.parametrize(
@@ -481,8 +469,8 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
 def test_links_back_from_each_end(make_session, toml, codes):
     address, study = "https://app.prolific.com/submissions/complete?cc=", make_session(toml)
     expected = {end: code and address + code for end, code in codes.items()}
-    assert {end: completion_url(study, end) for end in codes} == expected
-    assert study_url("https://x.example/", "t.o-k") == (
+    assert {end: sitting.completion_url(study, end) for end in codes} == expected
+    assert sitting.study_url("https://x.example/", "t.o-k") == (
         "https://x.example/?invite=t.o-k&PROLIFIC_PID={{%PROLIFIC_PID%}}"
         "&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
     )
@@ -593,7 +581,7 @@ def test_times_leave_idle_time_out(make_session, monkeypatch):
 def test_times_count_what_was_labelled_and_the_first_answers_own_time(make_session):
     study = make_session(AMOUNTS, pairs=2)
     desk, sessions = AnnotationDesk(study), Sessions(study)
-    assert (costs(study), costs(make_session())) == (Costs("GBP", 0.0), Costs())
+    assert (costs(study), costs(make_session())) == (sitting.Costs("GBP", 0.0), sitting.Costs())
     label_all(desk, "r", "1", 1, seconds=40.0)
     label(desk, "r", 2)
     (row,) = session_times(study, sessions).to_dict("records")
@@ -647,7 +635,7 @@ def test_each_side_has_as_many_people_as_its_quota(make_session, any_database):
     assert sessions.sides() == {"Left": (2, 2), "Right": (1, 1), "Neither": (0, 0)}
     for rater, other in (("ann", "Right"), ("dan", "Left")):
         sessions.answer_side(rater, other)  # in another window: too late
-    assert dict(raters_table(study).to_numpy().tolist()) == people
+    assert dict(sitting.raters_table(study).to_numpy().tolist()) == people
     times = session_times(study, sessions).set_index("rater_id")
     assert times.loc["dan", ["state", "owed"]].tolist() == ["side_full", 0.0]
     assert times.loc["cy", "state"] == "labelling"  # who has chosen a side, and no more
