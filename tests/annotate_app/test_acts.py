@@ -107,9 +107,8 @@ def config_of(*places: str) -> Callable[[Study], Any]:
 
 def words_of_shorter(study: Study) -> list[Any]:
     rubric = study.rubrics["shorter"]
-    option = rubric.options[0]
-    same = study.config.same_text.keys()
-    return [rubric.title, rubric.question, option.name, list(option.examples), [*same]]
+    option, same = rubric.options[0], [*study.config.same_text]
+    return [rubric.title, rubric.question, option.name, [*option.examples], same]
 
 
 def known(study: Study) -> list[str]:

@@ -278,8 +278,7 @@ def test_a_sessions_id_without_the_cookie_is_nobodys_session(server):
                     assert got != session
                     assert "Leading the study" not in shown
                     assert "Leading a study" in shown  # the door
-            forged = {"X-Evenhand-Browser": "x"}
-            async with page_of(server, "", session, **forged) as thief:
+            async with page_of(server, "", session, **{"X-Evenhand-Browser": "x"}) as thief:
                 assert (await drawn(thief, "lead=in"))[0] != session
             # The lead's page is still theirs, and after a break they go on in it.
             assert "Leading the study" in (await drawn(lead, "lead=in"))[1]

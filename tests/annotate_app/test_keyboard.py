@@ -460,10 +460,9 @@ def what_an_answer_means_can_be_had(page) -> None:
 
 
 def the_state_of_the_line_stays_in_view(page) -> None:
-    chip = page.locator(".chip")
     for part in (".count", ".response .text >> nth=1", ".go", ".flag"):
         page.locator(part).evaluate("node => node.scrollIntoView({ block: 'end' })")
-        (state,) = chip.evaluate_all(STAYING)
+        (state,) = page.locator(".chip").evaluate_all(STAYING)
         assert state["inside"] and state["hit"], (part, state)
 
 

@@ -259,11 +259,8 @@ def test_a_store_that_cannot_be_written_is_said_and_outlived(annotator, mortal):
 @pytest.mark.journey
 def test_from_prolifics_link_to_the_completion_code(new_page, crowd, axe, mode):
     name = f"p{mode}"
-    width = {"light": 1280, "dark": 390}[mode]
-    address, size = (
-        crowd.url + leading.participant(crowd.folder, name),
-        {"width": width, "height": 844},
-    )
+    address = crowd.url + leading.participant(crowd.folder, name)
+    size = {"width": {"light": 1280, "dark": 390}[mode], "height": 844}
     page = new_page(address, color_scheme=mode, viewport=size)
     leading.heading(page, "Before you begin")
     assert "pass=" in page.url

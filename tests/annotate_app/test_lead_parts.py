@@ -232,11 +232,8 @@ def test_figures_follow_the_labels(make_study):
 def test_another_process_counts_the_same_and_what_comes_in_at_the_next_look(make_study):
     with open_study(make_study(12)) as study:
         given = {
-            "r1": "LRC-LRCLRC-L",
-            "r2": "LLCRRC-LRCLR",
-            "r3": "CCCCRRLL----",
-            "r4": "LRLRLRLRLRLR",
-        }
+            "r1": "LRC-LRCLRC-L", "r2": "LLCRRC-LRCLR", "r3": "CCCCRRLL----", "r4": "LRLRLRLRLRLR",
+        }  # fmt: skip
         with_labels(study, given, "shorter", seconds=[None, *range(1, 12)])
         exclude(study.store, "r4", "too fast")
         task_of(AnnotationDesk(study), "new")  # is open

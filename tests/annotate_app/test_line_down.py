@@ -295,8 +295,7 @@ def far(browser, served) -> Iterator[Far]:
             rater = f"far-{each_way}{name}"
             if rater not in here:
                 line = lines.enter_context(SlowLine(served.port))
-                page = browser.new_page()
-                here[rater] = arrive(page, served, rater, line.url)
+                here[rater] = arrive(browser.new_page(), served, rater, line.url)
                 line.milliseconds = each_way
             person = here[rater]
             person.page.wait_for_selector(READY)

@@ -232,8 +232,7 @@ SEEN = {
 @pytest.fixture(scope="module")
 def in_markdown(serve):
     def text(number: int, side: str) -> str:
-        wide = "a_word_that_is_long_" * 20
-        return MARKDOWN.format(side=side, wide=wide) + "A line.\n\n" * 60
+        return MARKDOWN.format(side=side, wide="a_word_that_is_long_" * 20) + "A line.\n\n" * 60
 
     return serve(2, text, display="markdown")
 

@@ -147,13 +147,12 @@ OTHER = "secret-rater"
 def rated(make_study, serve_study):
     folder = make_study(12, repeat_share=0.5, repeat_gap=3, rationale=True, confidence=True)
     with open_study(folder) as study:
-        units = study.rubric_units(study.rubrics["shorter"])
         study.store.add_grades(
             GradeAttempt(
                 rater_id="secret-grader", rubric="shorter", unit_id=unit, rubric_hash="h",
                 label="L", p_positive=0.123456, raw=GRADE,
             )
-            for unit in units
+            for unit in study.rubric_units(study.rubrics["shorter"])
         )  # fmt: skip
         desk = AnnotationDesk(study)
         submit(desk, OTHER, task_of(desk, OTHER), "L", rationale=GRADE)
@@ -168,8 +167,7 @@ def test_nothing_tells_subject_unit_order_repeat_grade_or_others(new_context, ra
     seen: list[str] = []
     for done in range(1, 9):
         panel = page.locator(".panel").evaluate("node => node.outerHTML")
-        kept = page.evaluate("JSON.stringify(localStorage)")
-        seen += [page.content(), panel, kept, page.url]
+        seen += [page.content(), panel, page.evaluate("JSON.stringify(localStorage)"), page.url]
         page.wait_for_selector(READY)
         press_keys(page, "l", "Enter")
         page.locator(".count", has_text=f"{done} of").wait_for()
@@ -279,8 +277,7 @@ def test_nothing_tells_of_the_study_or_of_errors(new_context, served):
     heard = b"".join(frames)
     assert b"Response " in heard  # the listening works
     # Not Streamlit's own scripts, which carry the version that they were built as.
-    own = re.compile(rf"{served.url}(?!static/)")
-    ours = {url for url in urls if own.match(url)}
+    ours = {url for url in urls if re.match(rf"{served.url}(?!static/)", url)}
     for url in [*ours, served.url + "nowhere"]:
         answer = page.request.get(url)
         heard += str(answer.headers).encode() + answer.body()

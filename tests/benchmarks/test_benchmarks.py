@@ -265,8 +265,7 @@ def test_the_annotation_benchmark_writes_its_page(tmp_path: Path) -> None:
     """In a process of its own: it needs a browser."""
     out, few = tmp_path / "annotation.md", STARTS["annotation"].split()
     annotation = ("-m", "benchmarks.annotation", *few, "--out", out)
-    paths = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = python(*annotation, cwd=ROOT, env=paths, timeout=None)
+    done = python(*annotation, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=None)
     assert done.returncode == 0, done.stderr
     page = out.read_text("utf-8")
     assert "150 tasks and 100 raters per unit" in page

@@ -38,8 +38,7 @@ BELOW = pytest.approx(-0.1, abs=0.01)
 def _below(people: Sequence[np.ndarray], grader: np.ndarray, weights: str | None = None) -> float:
     """How far a grader's kappa with people lies above that of people, by scikit-learn."""
     with_grader = [metrics.cohen_kappa_score(each, grader, weights=weights) for each in people]
-    pairs = combinations(people, 2)
-    among = [metrics.cohen_kappa_score(*pair, weights=weights) for pair in pairs]
+    among = [metrics.cohen_kappa_score(*pair, weights=weights) for pair in combinations(people, 2)]
     return float(np.mean(with_grader) - np.mean(among))
 
 
@@ -205,8 +204,7 @@ def test_the_true_rates_are_those_of_the_studies(population: str, rate: float) -
 def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
     """In a large sample: kappa with people falls by the margin, both ways of changing."""
     for kind in ("asked again", "keeps"):
-        cell = drift.Cell(0.3, 60_000, kind=kind)
-        codes = drift.grades(cell, 1.0, np.random.default_rng(3)).T
+        codes = drift.grades(drift.Cell(0.3, 60_000, kind=kind), 1.0, np.random.default_rng(3)).T
         before, after = (_below(codes[:3], codes[at]) for at in (3, 4))
         assert after - before == BELOW
 

@@ -38,6 +38,12 @@ COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
 PORTS = ["8501", "8502"]
 
 
+def write_program(file: Path, text: str) -> Path:
+    file.write_text(text)
+    file.chmod(0o755)
+    return file
+
+
 def service_of(unit: Path) -> configparser.SectionProxy:
     """What a unit of systemd says of its service."""
     parsed = configparser.RawConfigParser(strict=False)
@@ -250,12 +256,9 @@ class Machine:
         for place in ("etc/systemd/system", "etc/nginx/conf.d", "etc/cron.d", "opt/evenhand/bin",
                       "var/lib", "var/backups"):  # fmt: skip
             (home / place).mkdir(parents=True)
-        program = home / "opt/evenhand/bin/evenhand"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m evenhand "$@"\n')
-        program.chmod(0o755)
-        pip = home / "opt/evenhand/bin/pip"
-        pip.write_text("#!/bin/sh\n")
-        pip.chmod(0o755)
+        program = f'#!/bin/sh\nexec {sys.executable} -m evenhand "$@"\n'
+        write_program(home / "opt/evenhand/bin/evenhand", program)
+        write_program(home / "opt/evenhand/bin/pip", "#!/bin/sh\n")
         self.study = home / "var/lib/evenhand/my-study"
         self.backups = home / "var/backups/evenhand"
 
@@ -445,12 +448,9 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     """A job at a pull request, with evenhand installed and `gh` in the path."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name, text in (
-        ("gh", GH.format(python=sys.executable)),
-        ("evenhand", f'#!/bin/sh\nexec "{sys.executable}" -P -m evenhand "$@"\n'),
-    ):
-        (programs / name).write_text(text)
-        (programs / name).chmod(0o755)
+    write_program(programs / "gh", GH.format(python=sys.executable))
+    evenhand = f'#!/bin/sh\nexec "{sys.executable}" -P -m evenhand "$@"\n'
+    write_program(programs / "evenhand", evenhand)
     monkeypatch.setenv("GH_LOG", str(tmp_path / "calls"))
     github = {"event_name": "pull_request", "event.pull_request.number": "7"}
     github |= {"repository": "o/r", "token": "t0ken"}
@@ -464,13 +464,11 @@ def gated(runner: Runner, source: Path, require: str = RULE, **inputs: str) -> A
 
 def ends_with(runner: Runner, code: int) -> str:
     """A program that decides with this code: what Actions make of it, without the analysis."""
-    program = runner.folder.parent / "bin" / f"ends-{code}"
-    program.write_text(
+    text = (
         '#!/bin/sh\nfor word; do case "$word" in --summary=*) to="${word#*=}";; esac; done\n'
         f'echo "### evenhand gate: code {code}" > "$to"\nexit {code}\n'
     )
-    program.chmod(0o755)
-    return str(program)
+    return str(write_program(runner.folder.parent / "bin" / f"ends-{code}", text))
 
 
 def calls(runner: Runner) -> list[dict]:
@@ -564,12 +562,11 @@ def test_wrong_use_is_no_verdict_with_a_pull_request_or_without(runner, ratings,
 @pytest.mark.slow
 def test_the_install_step_takes_what_the_lock_pins_and_then_itself(runner, ratings):
     """With a `python3` that only says what it was asked: the real one needs a network."""
-    python = runner.folder.parent / "bin" / "python3"
-    python.write_text(
+    write_program(
+        runner.folder.parent / "bin" / "python3",
         '#!/bin/sh\nif [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi\n'
-        'echo "asked: $*"\n'
+        'echo "asked: $*"\n',
     )
-    python.chmod(0o755)
     said = re.findall("asked: (.*)", gated(runner, ratings, "no rule", program="").log)
     assert said[0] == f"-m venv {runner.folder}/evenhand"
     assert said[1].endswith(f"--require-hashes -r {ROOT}/requirements.lock")

@@ -1,6 +1,8 @@
-"""Files of JSON, as the tests of readers write them."""
+"""Files of JSON and archives, as the tests of readers write them."""
 
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,14 @@ def written(file: Path, content: Any) -> Path:
     lines = content if file.suffix == ".jsonl" else [content]
     file.write_text("".join(json.dumps(each) + "\n" for each in lines), "utf-8")
     return file
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+    return buffer.getvalue()
 
 
 @pytest.fixture

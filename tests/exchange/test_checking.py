@@ -87,16 +87,12 @@ def test_the_same_scores_as_csv_and_parquet(file: str, tmp_path: Path) -> None:
     table = pd.DataFrame(records["data"] if isinstance(records, dict) else records)
     table = table.map(lambda each: json.dumps(each) if isinstance(each, dict | list) else each)
     table.to_csv(tmp_path / "scores.csv", index=False)
-    people = [
-        {
-            *map(
-                tuple,
-                read_export(path).table[["unit_id", "rubric", "rater_id", "label"]].to_numpy(),
-            )
-        }
+    by = ["unit_id", "rubric", "rater_id", "label"]
+    exported, flat = (
+        {*map(tuple, read_export(path).table[by].to_numpy())}
         for path in (FILES / file, tmp_path / "scores.csv")
-    ]
-    assert {row for row in people[0] if row[2] in ("1", "2", "ann", "ben")} <= people[1]
+    )
+    assert {row for row in exported if row[2] in ("1", "2", "ann", "ben")} <= flat
     votes = tmp_path / "votes.parquet"
     pd.read_json(FILES / "mt_bench.jsonl", lines=True).to_parquet(votes)
     kept = read_export(FILES / "mt_bench.jsonl").table
@@ -155,8 +151,7 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path,
     table = GRID.copy()
     table.loc[4, "ben_tone"] = "Yes"
     table.to_csv(file, index=False)
-    said = run.refused("check", file, *named)
-    assert "row 6, column 'ben_tone': the label 'Yes'" in said
+    assert "row 6, column 'ben_tone': the label 'Yes'" in run.refused("check", file, *named)
     GRID.to_csv(file, index=False)
     for wide, says in (
         ("{rater}", "write {rater} and {rubric} once each with a mark between"),
@@ -168,9 +163,8 @@ def test_columns_of_rater_and_rubric_are_rubrics_of_these_raters(tmp_path: Path,
     told = "in columns named after both: --wide '{rater}_{rubric}'"
     assert told in " ".join(run.ok("check", file, *named, *FEW).split())
     options = ScaleOptions(kinds={"ann": "human", "ben": "human", "gpt": "model"})
-    rows = from_file(file, options).ratings
-    said = rows[(rows["rubric"] == "tone") & (rows["rater_id"] == "gpt")]["label"]
-    assert sorted(said) == sorted(WORDS[one] for one in GPT * 4)
+    said = from_file(file, options).ratings.query("rubric == 'tone' and rater_id == 'gpt'")
+    assert sorted(said["label"]) == sorted(WORDS[one] for one in GPT * 4)
     table = GRID.drop(columns="ben_tone").rename(
         columns=lambda name: name.replace("tone", "a_tone")
     )

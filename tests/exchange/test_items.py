@@ -3,7 +3,6 @@
 """
 
 import json
-import zipfile
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -19,7 +18,7 @@ from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_tex
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.cases import refused
-from tests.exchange.conftest import written
+from tests.exchange.conftest import packed, written
 
 ITEMS = Path(__file__).with_name("items")
 CONTEXT = "\n\n".join(DOCUMENTS)
@@ -111,9 +110,8 @@ def test_outputs_of_promptfoo_with_a_rendered_chat_and_two_of_one_test(tmp_path:
 
 
 def test_examples_of_doccano_and_a_dataset_on_disk_count_once(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "f.zip", "w") as archive:
-        for who in ("ann", "ben"):
-            archive.writestr(f"{who}.jsonl", '{"id": 5, "text": "Hi.", "label": [], "t": "x"}\n')
+    line = b'{"id": 5, "text": "Hi.", "label": [], "t": "x"}\n'
+    (tmp_path / "f.zip").write_bytes(packed({"ann.jsonl": line, "ben.jsonl": line}))
     items = read_items(tmp_path / "f.zip")
     assert items.table.to_dict("records") == [{"text": "Hi.", "item_id": "5", "t": "x"}]
     assert items.show == ("text",)

@@ -3,7 +3,6 @@ in one sentence, within bounds.
 """
 
 import datetime
-import io
 import json
 import re
 import zipfile
@@ -26,7 +25,7 @@ from evenhand.study.tables.formats import read_table
 from evenhand.study.tables.ratings import is_later
 from tests.cases import refused
 from tests.commands import Run
-from tests.exchange.conftest import Wrote
+from tests.exchange.conftest import Wrote, packed
 from tests.exchange.test_items import ITEMS as ITEM_FILES
 from tests.exchange.test_readers import FILES
 
@@ -86,10 +85,9 @@ def test_answers_of_label_studio_by_time_person_and_task(wrote: Wrote) -> None:
     export = read_export(wrote([task(yes, annotation(None, "no"), annotation(8, None))]))
     assert "not say who gave" in " ".join(export.notes)
     assert export.left_out["submitted answers that are empty"] == 1
-    metric = {"name": "Fair", "evaluationModel": "gpt-4o"}
     cases = [
         {"name": "case", "input": text, "actualOutput": "x",
-         "metricsData": [{**metric, "success": ok}]}
+         "metricsData": [{"name": "Fair", "evaluationModel": "gpt-4o", "success": ok}]}
         for text, ok in (("a", True), ("b", False))
     ]  # fmt: skip
     assert labels(read_export(wrote({"testCases": cases})), "gpt-4o") == "tf", "cases of one name"
@@ -276,8 +274,7 @@ def test_a_person_and_a_model_of_one_name_are_two_raters(wrote: Wrote) -> None:
     sources = {kind: {"type": kind, "user_name": "Ann"} for kind in ("app", "model")}
     content = [{**feedback, "id": k, "value": k, "feedback_source": sources[k]} for k in sources]
     table = read_export(wrote(content, "f.jsonl")).table[["rater_id", "rater_kind", "label"]]
-    expected = [["Ann", "human", "app"], ["Ann (model)", "model", "model"]]
-    assert table.to_numpy().tolist() == expected
+    assert table.to_numpy().tolist() == [["Ann", "human", "app"], ["Ann (model)", "model", "model"]]
 
 
 def test_long_assertions_that_begin_alike_are_rubrics_of_their_own(wrote: Wrote) -> None:
@@ -394,14 +391,6 @@ def test_another_value_anywhere_makes_no_traceback(data, tmp_path_factory):
     file.write_text(json.dumps(content))
     rows_fault(file)
     refused_as_items(file)
-
-
-def packed(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as made:
-        for name, content in members.items():
-            made.writestr(name, content)
-    return buffer.getvalue()
 
 
 @pytest.mark.parametrize("name", ["ann.jsonl", "header.json"])

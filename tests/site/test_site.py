@@ -148,8 +148,7 @@ def test_examples_become_blocks_and_a_notebook_text_code_and_what_it_showed():
 def page(browser: Browser) -> Iterator[Page]:
     """A page on which every request and every complaint counts."""
     page = browser.new_page()
-    asked: list[str] = []
-    complaints: list[str] = []
+    asked, complaints = list[str](), list[str]()
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page

@@ -102,8 +102,7 @@ def test_the_models_that_answered_are_named(run, server, tmp_path, models, named
         assert named in said
         assert ("More than one model answered" in warned) == bool(code)
     assert "the replies came from" in report  # the methods paragraph
-    rule = ("--require", "models_answered <= 1")
-    done = run("gate", study.folder, "--grader", server.openai, *rule)
+    done = run("gate", study.folder, "--grader", server.openai, "--require", "models_answered <= 1")
     assert done.returncode == code, done.stdout + done.stderr
 
 

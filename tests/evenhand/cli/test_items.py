@@ -130,11 +130,10 @@ TEXTS = {
 
 
 def items(path: Path, *columns: str) -> Path:
-    rows = [{name: f"{TEXTS.get(name, name)} {n}" for name in columns} for n in range(3)]
-    frame = pd.DataFrame(rows)
-    if "topic" in frame:
-        frame["topic"] = "food"
-    frame.to_csv(path / "items.csv", index=False)
+    cells = {name: [f"{TEXTS.get(name, name)} {n}" for n in range(3)] for name in columns}
+    if "topic" in cells:
+        cells["topic"] = ["food"] * 3
+    pd.DataFrame(cells).to_csv(path / "items.csv", index=False)
     return path / "items.csv"
 
 

@@ -113,9 +113,8 @@ def test_a_rule_of_quality_that_cannot_be_is_named(study, run: Run):
 def test_adjudication_by_file(folder, tmp_path, run: Run):
     queue = tmp_path / "queue.csv"
     run.ok("adjudicate", folder, "--out", queue)
-    table = read_table(queue)
     assert "good-0" not in queue.read_text("utf-8")
-    table = table.assign(label="1", reason="plainly so").head(4)
+    table = read_table(queue).assign(label="1", reason="plainly so").head(4)
     table.to_csv(queue, index=False)
     given = ("--decisions", queue, "--by", "chair", "--out", tmp_path / "left.csv")
     for counts in ("4; known already: 0", "0; known already: 4"):

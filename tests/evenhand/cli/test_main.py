@@ -218,14 +218,9 @@ def test_tab_completes(shell: str, line: str, offered: set[str], tmp_path: Path)
     (tmp_path / "my-study").mkdir()
     (tmp_path / "evenhand").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m evenhand "$@"\n')
     (tmp_path / "evenhand").chmod(0o755)
-    done = subprocess.run(
-        [program, *QUIET[shell], "-c", TAB[shell]],
-        cwd=tmp_path,
-        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LINE": line},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "LINE": line}
+    words = [program, *QUIET[shell], "-c", TAB[shell]]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     # fish and zsh add what an option is about.
     said = {text.partition("\t")[0].partition(":")[0].strip() for text in done.stdout.splitlines()}
     assert said == offered, done.stderr

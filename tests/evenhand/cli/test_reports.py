@@ -90,8 +90,7 @@ def file(tmp_path: Path) -> Path:
 def checked(file: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     asked = ["--human", ",".join(RATERS[:2]), "--model", RATERS[2], "--categories", "yes,no"]
     asked += ["--affirmative", "yes", "--resamples", "100"]
-    words = ("-m", "evenhand", "check", file, *asked)
-    return python(*words, env=os.environ | environment, text=False)
+    return python("-m", "evenhand", "check", file, *asked, env=os.environ | environment, text=False)
 
 
 @pytest.mark.slow

@@ -68,8 +68,7 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     remark(study, "cy", UNITS[2], "of nobody's interest")
     options = load_rubric("refusal").options
     names = {option.key: f"{option.key} ({option.name})" for option in options}
-    done = run("rubric", "suggest", study.folder)
-    assert done.stdout.splitlines()[:-1] == [
+    assert run("rubric", "suggest", study.folder).stdout.splitlines()[:-1] == [
         "Refusal (refusal): 3 items sorted as rubric unclear, 1 item flagged by annotators",
         f"  Annotators chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 items",
         "    p0001|s|a (gpt): half an [b]answer[/b][2J",

@@ -4,11 +4,9 @@ had trouble with: read right without a word of help, or refused with a proposal 
 """
 
 import contextlib
-import io
 import json
 import shlex
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +17,7 @@ import pytest
 
 from tests.cases import one_in
 from tests.commands import Done, Run, proposals, python
+from tests.exchange.conftest import packed
 
 pytestmark = pytest.mark.journey
 
@@ -82,20 +81,6 @@ def record(label: object, **more: object) -> dict[str, object]:
 def every(share: int, odd: Label, label: Label = yes_no) -> Label:
     """The label, but the odd one on every so-many-th unit."""
     return lambda unit: odd(unit) if unit % share == 0 else label(unit)
-
-
-def workbook() -> bytes:
-    """The first bytes of an Excel file are a ZIP archive's."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-    return buffer.getvalue()
-
-
-def parquet() -> bytes:
-    buffer = io.BytesIO()
-    pd.DataFrame(rows(), columns=list(HEADER)).to_parquet(buffer)
-    return buffer.getvalue()
 
 
 PLAIN = csv(rows())
@@ -206,8 +191,10 @@ FILES = [
     Case("unknown names", "a,b\n1,x\n2,y\n", ("the column 'unit_id' is missing (it has a, b)",)),
     Case("spaces in the header", csv(rows(), ("unit_id", " rater_id", " rater_kind", " label")),
          ("the column name ' rater_id' begins or ends with a space",)),
-    Case("workbook named CSV", workbook(), ("r.csv is a workbook of Excel",)),
-    Case("Parquet named CSV", parquet(), ("r.csv is a Parquet file",)),
+    Case("workbook named CSV", packed({"[Content_Types].xml": b"<Types/>"}),
+         ("r.csv is a workbook of Excel",)),
+    Case("Parquet named CSV", pd.DataFrame(rows(), columns=[*HEADER]).to_parquet(),
+         ("r.csv is a Parquet file",)),
     Case("UTF-16", PLAIN.encode("utf-16"), ("r.csv, line 1: the file is UTF-16",)),
     Case("open quote",
          csv([*rows()[:1], ("u0", "ben", "human", '"yes'), ("u2", "ann", "human", "no")]),

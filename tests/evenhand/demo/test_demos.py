@@ -321,9 +321,8 @@ def test_it_says_what_the_case_study_found(study: str, tmp_path: Path, run: Run)
     assert f"{resamples:,} bootstrap resamples" in (folder / "report.html").read_text("utf-8")
     if study == "llmbar":  # its slices are small: as many as `check` draws, so the same bounds
         assert resamples == 2000
-    given = json.loads((folder / "report.json").read_text("utf-8"))["verdicts"]
     public = (ROOT / "docs" / "public.md").read_text("utf-8").replace("\\", "")
-    for each in given:
+    for each in json.loads((folder / "report.json").read_text("utf-8"))["verdicts"]:
         verdict = each["verdict"].replace("_", " ").replace("with ", "with the ")
         (row,) = re.findall(rf"^\|[^|]+\| {re.escape(each['grader'])} \|.*", public, re.MULTILINE)
         assert f"| {verdict.capitalize()} |" in row

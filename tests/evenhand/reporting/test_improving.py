@@ -19,22 +19,10 @@ from evenhand.study import Study, open_study
 from evenhand.study.store.logs.decisions import acts, parts_of
 from harness.studies import with_labels
 from tests.cases import refused
+from tests.graders import test_improving as of_graders
 from tests.graders.bench import Bench
 from tests.graders.conftest import _environment, bench, one_certificate
-from tests.graders.test_improving import (
-    FAST,
-    KIND,
-    PROMPT,
-    candidates,
-    coverage,
-    grades,
-    judged_on,
-    labelled,
-    options,
-    parts_asked,
-    study,
-    truth,
-)
+from tests.graders.test_improving import FAST, KIND, PROMPT, candidates, options, study, truth
 
 pytestmark = pytest.mark.journey
 __all__ = ["_environment", "bench", "one_certificate", "study"]
@@ -48,8 +36,8 @@ def improved(
     folder = tmp_path_factory.mktemp("improved")
     with pytest.MonkeyPatch.context() as environment:
         bench = Bench(folder, environment)
-        bench.script = grades
-        study = labelled(bench, "study")
+        bench.script = of_graders.grades
+        study = of_graders.labelled(bench, "study")
         found = improving.improve(study, options(bench, candidates(folder / "c")), FAST)
     yield study, found
     study.close()
@@ -64,7 +52,7 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(improved) -> None
     assert seen.pop(found.old.rater_id) == {"choose", "prove"}
     assert seen.pop(found.best.rater_id) == {"choose", "prove"}
     assert seen.tolist() == [{"choose"}, {"choose"}]
-    assert judged_on(study, found.best.rater_id) == {"prove"}
+    assert of_graders.judged_on(study, found.best.rater_id) == {"prove"}
     dataset = from_study(study)
     graders = set(dataset.ratings.loc[dataset.ratings["rater_kind"] == "model", "rater_id"])
     assert graders == {found.old.rater_id, found.best.rater_id}, "losers are in no report"
@@ -73,8 +61,8 @@ def test_candidates_never_see_learn_and_losers_never_see_prove(improved) -> None
 
 def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhere(improved):
     study, found = improved
-    assert coverage(study, found.best.rater_id) == 1.0
-    assert coverage(study, found.old.rater_id) == 1.0, "nobody asked it about learn"
+    assert of_graders.coverage(study, found.best.rater_id) == 1.0
+    assert of_graders.coverage(study, found.old.rater_id) == 1.0, "nobody asked it about learn"
     analysis, context = analyse_study(study, verify=False)
     (told,) = [fact for name, fact in context.facts.items() if name.startswith("improved")]
     assert f"cost ${float(found.run.spent):.2f}." in told
@@ -112,7 +100,7 @@ def test_where_no_candidate_is_better_the_labels_for_the_proof_are_not_read(stud
     found = improving.improve(study, options(bench, candidates(tmp_path / "c", ["POOR"])), FAST)
     assert (found.outcome, found.best, found.gain) == ("not_shown", None, None)
     assert "were not read" in found.sentence
-    assert parts_asked(study, bench) == {"choose"}
+    assert of_graders.parts_asked(study, bench) == {"choose"}
 
 
 def test_a_dry_run_asks_and_writes_nothing(study, bench, tmp_path, run):

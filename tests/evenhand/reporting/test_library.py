@@ -488,10 +488,8 @@ def test_compare(ratings, tmp_path, run):
     rows = pd.read_csv(ratings).query("rater_id == 'plain'")
     rows[["unit_id", "rater_id", "rater_kind", "label"]].to_csv(now, index=False)
     words = ["baseline", "compare", now, "--grader", "sure", "--file", file, "--against", "plain"]
-    printed, told = (
-        run(*words, "--missing", "skip").stdout,
-        json.loads(run(*words, "--json").stdout),
-    )
+    printed = run(*words, "--missing", "skip").stdout
+    told = json.loads(run(*words, "--json").stdout)
     for given in forms(now):
         found = eh.compare(given, "sure", "plain", baseline=file)
         assert f"{found}\n" == printed

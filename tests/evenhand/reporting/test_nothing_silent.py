@@ -225,7 +225,6 @@ def test_which_columns_name_items_of_which_the_coarsest_counts(expected, columns
 
 # Studies
 
-
 LABELS = 40
 PROGRAM = """
 import json, os, signal, sys, tempfile

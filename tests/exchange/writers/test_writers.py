@@ -67,8 +67,7 @@ def test_mlflow_langfuse_langsmith_and_phoenix_take_every_line_as_it_stands() ->
     assessments = said("mlflow")
     by_error = [each["feedback"]["error"] for each in assessments if each["feedback"].get("error")]
     assert [error["error_code"] for error in by_error] == ["refusal"]
-    sources = [each["source"] for each in assessments]
-    kinds = {(each["source_id"], each["source_type"]) for each in sources}
+    kinds = {(each["source"]["source_id"], each["source"]["source_type"]) for each in assessments}
     assert kinds == {("ann", "HUMAN"), ("ben", "HUMAN"), ("openai:gpt-x", "LLM_JUDGE")}
     sources = [each["feedback_source"] for each in said("langsmith")]
     kinds = {(each["metadata"]["rater_id"], each["type"]) for each in sources}
@@ -76,12 +75,11 @@ def test_mlflow_langfuse_langsmith_and_phoenix_take_every_line_as_it_stands() ->
 
 
 def test_inspect_puts_every_raters_label_on_its_sample() -> None:
-    records = json.loads(made("inspect").files[""])
     scored = said("inspect")
     assert scored.pop("u4") == {}  # a sample that nobody rated
     assert scored == {
         each["id"]: {"precomputed_scores": {"value": each["value"], "metadata": each["metadata"]}}
-        for each in records
+        for each in json.loads(made("inspect").files[""])
     }
     assert scored["u1"]["precomputed_scores"]["value"]["tone/ben"] == "harsh"
     (first, *_) = scored["u3"]["precomputed_scores"]["metadata"]["raters"]
@@ -169,12 +167,11 @@ def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
 
 
 def test_each_says_what_it_could_not_carry() -> None:
-    lost = "p_positive, probabilities, prob_method, unscored_reason, seconds, rubric_hash, "
-    lost += "created_at"
     assert made("wide").left_out == [
         f"Repeated draws and both orders were combined as in the report: {len(RATINGS)} ratings "
         f"became {len(COMBINED)}.",
-        f"A wide table cannot store {lost}.",
+        "A wide table cannot store p_positive, probabilities, prob_method, unscored_reason, "
+        "seconds, rubric_hash, created_at.",
     ]
     assert made("mlflow").left_out == []
     assert any("annotators' labels (4)" in each for each in made("label-studio").left_out)

@@ -2,7 +2,6 @@
 their level, raters that agree as they must, and the tables that are shipped.
 """
 
-import io
 import json
 import re
 from dataclasses import replace
@@ -88,9 +87,8 @@ def rubrics() -> dict[str, Rubric]:
 
 def test_shipped_file_is_what_the_bank_gives() -> None:
     shipped = (files("evenhand.data") / "demo_pairs.csv").read_text(encoding="utf-8")
-    generated = io.StringIO()
-    demo_pairs().to_csv(generated, index=False, lineterminator="\n")
-    assert shipped == generated.getvalue(), "run python -m harness.demo.pairs data/demo_pairs.csv"
+    generated = demo_pairs().to_csv(index=False, lineterminator="\n")
+    assert shipped == generated, "run python -m harness.demo.pairs data/demo_pairs.csv"
 
 
 def test_both_sides_of_a_pair_get_the_same_and_so_do_left_and_right() -> None:
@@ -189,15 +187,13 @@ def test_unknown_prompts_rubrics_and_labels_are_refused(demo, rubrics, pairs):
     knows_one = replace(ANNOTATORS[0], confusion={"refusal": ANNOTATORS[0].confusion["refusal"]})
     with pytest.raises(InputError, match="no confusion matrix for hedging"):
         simulate_ratings([knows_one], demo.truth, [rubrics["hedging"]], seed=7)
-    wrong = demo.truth.assign(label="9")
     with pytest.raises(InputError, match="'9' is not a category of refusal"):
-        simulate_ratings(RATERS, wrong, [rubrics["refusal"]], seed=7)
+        simulate_ratings(RATERS, demo.truth.assign(label="9"), [rubrics["refusal"]], seed=7)
 
 
 @pytest.mark.slow
 def test_the_shipped_file_is_what_the_demo_writes() -> None:
-    shipped = files("evenhand.data") / "demo_responses.jsonl"
-    with as_file(shipped) as path:
+    with as_file(files("evenhand.data") / "demo_responses.jsonl") as path:
         written = read_table(path)
     remedy = "run python -m harness.demo.responses data/demo_responses.jsonl"
     assert written.to_dict("records") == shipped_responses().to_dict("records"), remedy
