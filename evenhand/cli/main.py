@@ -513,7 +513,8 @@ def _argparse_options(field: FieldInfo) -> dict[str, Any]:
         return {"metavar": field.json_schema_extra["metavar"], "type": split_values}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
-    return {"metavar": {int: "N", float: "X"}.get(field.annotation, "COL")}
+    metavars: dict[object, str] = {int: "N", float: "X"}
+    return {"metavar": metavars.get(field.annotation, "COL")}
 
 
 # ---- values of these options ---------------------------------------------------------------------
