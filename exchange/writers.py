@@ -408,15 +408,14 @@ _IDS = {"trace_id": "traceId", "observation_id": "observationId", "session_id": 
 def langfuse_score(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, Any]:
     """Return a categorical score, named after the rubric, with `stable_rating_id` as its id."""
     ids = {name: str(unit[column]) for column, name in _IDS.items() if column in unit}
-    score = {
+    return {
         "id": stable_rating_id(row),
         **(ids or {"traceId": tool_id(row, unit, "trace_id")}),
         "name": rubric_name(row["rubric"]),
         "value": row["label"],
         "dataType": "CATEGORICAL",
         "metadata": rating_metadata(row),
-    }
-    return score | ({"timestamp": utc_time(row["created_at"])} if row["created_at"] else {})
+    } | ({"timestamp": utc_time(row["created_at"])} if row["created_at"] else {})
 
 
 # ---- LangSmith ----------------------------------------------------------------------------------
@@ -478,7 +477,7 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
     if not row["label"]:
         feedback["error"] = {"error_code": row["unscored_reason"] or "no_label"}
     time = utc_time(row["created_at"])
-    record = {
+    return {
         "assessment_name": rubric_name(row["rubric"]),
         "trace_id": tool_id(row, unit, "trace_id"),
         "source": {"source_type": source, "source_id": row["rater_id"]},
@@ -487,8 +486,7 @@ def mlflow_assessment(row: dict[Any, Any], unit: dict[str, Any]) -> dict[str, An
         "feedback": feedback,
         "metadata": {name: str(value) for name, value in facts_of(row, _MLFLOW_FACTS).items()},
         "valid": True,
-    }
-    return record | ({"span_id": str(unit["span_id"])} if "span_id" in unit else {})
+    } | ({"span_id": str(unit["span_id"])} if "span_id" in unit else {})
 
 
 # ---- R and spreadsheets -------------------------------------------------------------------------

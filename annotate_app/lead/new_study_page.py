@@ -27,15 +27,8 @@ from evenhand.annotate_app.logins import place_of, require, root_address
 from evenhand.annotate_app.sites import add_study, check_names, present_site, sites
 from evenhand.errors import InputError
 from evenhand.lazy import pd
-from evenhand.reporting.new_study import (
-    ItemFile,
-    StudyPreview,
-    create_and_preview,
-    create_items,
-    folder_next_to,
-    look_at_items,
-    preview_only,
-)
+from evenhand.reporting import new_study
+from evenhand.reporting.new_study import ItemFile, StudyPreview
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions
 from evenhand.reporting.workers import one_at_a_time, run_apart
 from evenhand.rubrics import Rubric, load_rubric, named_rubrics, shipped_rubrics
@@ -122,7 +115,7 @@ def _ask_for_items(study: Study, who: Visitor, compared: bool) -> _Form:
         ):
             names = [*options.rubric, *(str(path) for path in rubrics.values() if path)]
             values = vars(options) | sampling | {"rubric": names, "stratify": stratify}
-            yield create_items, (files["items"], LabelOptions(**values))
+            yield new_study.create_items, (files["items"], LabelOptions(**values))
 
     question = options.question or options.rubric or rubric_file
     return _Form({"a file of items": upload, "a question": question}, read_files)
@@ -196,7 +189,7 @@ def _read_once(upload: UploadedFile, options: ItemOptions, who: Visitor) -> Item
     if key not in by_key:
         uploaded = parts.uploaded_files(parts.OF_TOOLS, items=upload)
         with uploaded as files, st.spinner("Reading the file"):
-            contents = _run_guarded(who, look_at_items, files["items"], options)
+            contents = _run_guarded(who, new_study.look_at_items, files["items"], options)
         by_key = {**dict(list(by_key.items())[-3:]), key: contents}
         st.session_state[_READ_FILES] = by_key
     return by_key[key]
@@ -264,7 +257,7 @@ def _ask_for_pairs(study: Study) -> _Form:
                 rubrics=[by_name[name] for name in rubrics], sample=sampling["sample"],
                 raters_per_unit=sampling["raters"], seed=sampling["seed"],
             )  # fmt: skip
-            yield create_and_preview, (plan,)
+            yield new_study.create_and_preview, (plan,)
 
     return _Form({"a file of pairs": pairs, "a rubric": rubrics}, read_files)
 
@@ -308,20 +301,20 @@ def _carry_out(
     """
     create, arguments = creation
     if request == "preview":
-        _show_preview(_run_guarded(who, preview_only, create, *arguments))
+        _show_preview(_run_guarded(who, new_study.preview_only, create, *arguments))
         return
     requests, outcomes = st.session_state[_REQUESTS], present_outcomes()
     requests.clear()  # first, so that no other run creates this study again
-    folder = folder_next_to(study.folder, name.strip())
+    folder = new_study.folder_next_to(study.folder, name.strip())
     if _has_address():
         check_names([*(site.folder.name for site in sites()), name.strip()])
     preview = _run_guarded(who, create, folder, *arguments)
     note_act(study.store, "study", about=folder.name, detail="", done_by=who.name)
     token, has_account = "", False
     if _has_address():
-        with open_study(folder) as new_study:
-            has_account = copy_access(study, new_study, who)
-            token = new_link_token(new_study.store)
+        with open_study(folder) as created:
+            has_account = copy_access(study, created, who)
+            token = new_link_token(created.store)
         add_study(folder)
     outcomes[_MADE] = partial(_show_created, folder.name, token, has_account, preview)
 

@@ -32,7 +32,7 @@ from evenhand.annotate_app.lead import (
     settings_page,
 )
 from evenhand.annotate_app.lead.parts import PageLink, latest, latest_figures, page_of, show_table
-from evenhand.annotate_app.logins import LOGIN, hidden_page, leave, place_of, present_place, require
+from evenhand.annotate_app.logins import FIRST_PLACE, LOGIN, hidden_page, leave, place_of
 from evenhand.annotate_app.payload import app_files, typesetter
 from evenhand.annotate_app.sites import present_site, sites
 from evenhand.errors import InputError
@@ -65,7 +65,7 @@ _FAILED = {"do_not_use", "disagrees_with_reference"}  # verdicts on a grader tha
 @st.fragment(run_every="5s")
 def show_overview(study: Study) -> None:
     """Draw the recommendations, the next step, the tiles, the open issues and the verdicts."""
-    require(study, "lead")
+    logins.require(study, "lead")
     figures = latest_figures(study)
     is_current = figures is not None and figures.version == progress.data_version(study)
     verdicts, age = _verdicts(figures), "current" if is_current else "older"  # for lead.css
@@ -318,7 +318,7 @@ def verdict_table(verdicts: Sequence[judge.Verdict], results: pd.DataFrame) -> p
 @st.fragment(run_every="10s")
 def show_progress(study: Study) -> None:
     """Draw what is left of the labelling, by rubric and annotator, and the work of the graders."""
-    require(study, "lead")
+    logins.require(study, "lead")
     rubrics = latest(study, progress.rubric_progress)
     raters = latest(study, progress.rater_progress)
     if oversight(study.store).paused:
@@ -361,7 +361,7 @@ def show_progress(study: Study) -> None:
 @st.fragment(run_every="3s")
 def show_agreement(study: Study) -> None:
     """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
-    require(study, "lead")
+    logins.require(study, "lead")
     figures, above = latest_figures(study), st.container(key="stacked-agreement")  # filled below
     _show_pairs(study)
     adjudication_page.show_least_agreed(study, folded=figures is not None)
@@ -496,7 +496,7 @@ class _Page:
 
     def show(self, study: Study) -> None:
         """Draw the page. Raises InputError unless the visitor has one of its roles."""
-        require(study, *self.roles)
+        logins.require(study, *self.roles)
         self.draw(study)
 
 
@@ -527,7 +527,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     `present` returns the study as its files are now.
     """
     study = present()
-    visitor = require(study, "lead", "expert")
+    visitor = logins.require(study, "lead", "expert")
     parts.stand_by()
     pages = PAGES[-1:] if study.folder.name == START else PAGES  # no study yet: New study alone
     permitted = [page for page in pages if visitor.role in page.roles]
@@ -541,14 +541,14 @@ def show_pages(present: Callable[[], Study]) -> None:
         for page in permitted
     ]
     # The annotators' address (""), and pages that another role alone may see, show the first page.
-    first, rest = permitted[0], {"", present_place()} - {page.url_path for page in addressed}
+    first, rest = permitted[0], {"", logins.present_place()} - {page.url_path for page in addressed}
     hidden = [hidden_page(path, first.title, _page_function(present, first)) for path in rest]
     # Not in Streamlit's groups, in which a screen reader finds no list: lead.css names the groups.
     chosen = st.navigation([*addressed, *hidden], expanded=True)
     st.set_page_config(page_title=f"{chosen.title}: {study.config.name}")
     if not chosen.url_path:
         for page in addressed:  # on the first run Streamlit does not know the page by its address
-            if page.url_path == present_place():
+            if page.url_path == logins.present_place():
                 st.switch_page(page)
         st.query_params[LINK_PARAMETER] = "in"  # a reload asks for the lead's pages (`entry`)
     st.html(Path(__file__).with_name("lead.css"))
@@ -566,9 +566,7 @@ def show_pages(present: Callable[[], Study]) -> None:
     studies = [name for name in other_studies if name != START]
     if visitor.role == "lead" and studies:  # the login is a separate one for each study
         heading = written("several.others")
-        links = [
-            f'<li><a href="../{name}/{logins.FIRST_PLACE}">{name}</a></li>' for name in studies
-        ]
+        links = [f'<li><a href="../{name}/{FIRST_PLACE}">{name}</a></li>' for name in studies]
         with st.sidebar.container(key="lead-other-studies"):
             show(f'<nav aria-label="{heading}"><p>{heading}</p><ul>{"".join(links)}</ul></nav>')
     with st.container(key="lead"):
@@ -582,7 +580,7 @@ def _page_function(present: Callable[[], Study], page: _Page) -> Callable[[], No
     def draw() -> None:
         study = present()
         try:
-            require(study, *page.roles)
+            logins.require(study, *page.roles)
         except InputError:
             st.rerun()  # shows the login
         show(block(study.config.name, "study"))

@@ -54,9 +54,8 @@ class ToolFormat:
                 raise InputError(f"{source.name} holds {self.without}")
             return None
         rows = ItemRows(source, users_fields=self.users_fields)
-        if table := self.reader.items(rows, source):
-            return table
-        return rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
+        table = self.reader.items(rows, source)  # None: the items were added to `rows`
+        return table or rows.items(written(f"exchange.{self.key}_items"), self.cluster, self.show)
 
 
 TABLE = "table"  # CSV with any delimiter, JSONL and Parquet as `study.tables` reads them

@@ -125,10 +125,9 @@ class Store(Database):
         """Return (pair's cells, responses by side) of a few hundred keys (pair_id, subject)."""
         ids = {pair for pair, _ in keys}
         subjects = {subject for _, subject in keys}
-        pair_query = sa.select(schema.pairs.c.pair_id, schema.pairs.c.cells).where(
-            schema.pairs.c.pair_id.in_(ids)
-        )
-        conditions = schema.responses.c.pair_id.in_(ids), schema.responses.c.subject.in_(subjects)
+        pairs, responses = schema.pairs.c, schema.responses.c
+        pair_query = sa.select(pairs.pair_id, pairs.cells).where(pairs.pair_id.in_(ids))
+        conditions = responses.pair_id.in_(ids), responses.subject.in_(subjects)
         texts: dict[tuple[str, str], dict[str, str]] = {key: {} for key in keys}
         with self.read() as connection:
             cells = {row.pair_id: row.cells for row in connection.execute(pair_query)}
@@ -275,17 +274,16 @@ def grade_totals(store: Store) -> pd.DataFrame:
         sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
         for kind in ("input", "output", "cached")
     )
+    count = sa.func.count()
     sums = (
         sa.select(
             *_GRADER,
-            sa.func.count().label("attempts"),
+            count.label("attempts"),
             sa.func.count(grades.c.unit_id.distinct()).label("units"),
-            sa.func.count().filter(is_current, schema.is_scored).label("labelled"),
-            sa.func.count().filter(is_current, ~schema.is_scored).label("unscored"),
-            sa.func.count().filter(is_current, schema.is_scored, has_low_mass).label("low_mass"),
-            sa.func.count()
-            .filter(is_current, schema.is_scored, has_none)
-            .label("without_probabilities"),
+            count.filter(is_current, schema.is_scored).label("labelled"),
+            count.filter(is_current, ~schema.is_scored).label("unscored"),
+            count.filter(is_current, schema.is_scored, has_low_mass).label("low_mass"),
+            count.filter(is_current, schema.is_scored, has_none).label("without_probabilities"),
             *tokens,
             sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
             sa.func.min(grades.c.created_at).label("first_at"),
