@@ -97,8 +97,7 @@ class Verb(NamedTuple):
     @property
     def table(self) -> Mapping[str, Any]:
         """Its table in `verbs.toml`."""
-        table: Mapping[str, Any] = _verb_tables()[self.full_name]
-        return table
+        return _verb_tables()[self.full_name]
 
     @property
     def summary(self) -> str:
@@ -117,7 +116,7 @@ class Verb(NamedTuple):
         return code
 
 
-def _verb_tables() -> dict[str, Any]:
+def _verb_tables() -> dict[str, dict[str, Any]]:
     """Return the content of `verbs.toml`, whose head explains it."""
     return table_of("evenhand.cli", "verbs.toml")
 
@@ -512,7 +511,8 @@ def _argparse_options(field: FieldInfo) -> dict[str, Any]:
         return {"metavar": field.json_schema_extra["metavar"], "type": split_values}
     if kind is tuple:
         return {"action": "append", "metavar": "COL"}
-    return {"metavar": {int: "N", float: "X"}.get(field.annotation, "COL")}
+    metavars: dict[object, str] = {int: "N", float: "X"}
+    return {"metavar": metavars.get(field.annotation, "COL")}
 
 
 # ---- values of these options ---------------------------------------------------------------------
