@@ -1823,20 +1823,18 @@ def forecast_responses(
     spec = parse_spec(subject, study.config.providers)
     settings = GraderSettings.for_subject(spec)
     all_prompts = _study_prompts(study, scope)
-    texts = [text for key, text in all_prompts.items() if key not in answered]
-    prompts = [PromptText(system="", user=text) for text in texts]
+    new = [(PromptText("", text), 1) for key, text in all_prompts.items() if key not in answered]
     forecast = GraderForecast(
         rater_id=spec.text,
         already=0,
-        new=len(prompts),
+        new=len(new),
         basis=written("grade.expected_response", tokens=_RESPONSE_TOKENS),
         warnings=(*clients.warnings_about_secrets(spec), *warnings_about(spec, settings)),
     )
     tariff = money.Tariff.find(spec, prices=study.config.prices)
-    single_draws = ((prompt, 1) for prompt in prompts)
-    forecast = priced_forecast(forecast, tariff, spec, settings, single_draws, _RESPONSE_TOKENS)
+    forecast = priced_forecast(forecast, tariff, spec, settings, new, _RESPONSE_TOKENS)
     forecast = forecast.remaining(0)  # without the sample, and free if no response is missing
-    return replace(forecast, already=len(all_prompts) - len(prompts))
+    return replace(forecast, already=len(all_prompts) - len(new))
 
 
 def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> str:

@@ -97,8 +97,7 @@ class Verb(NamedTuple):
     @property
     def table(self) -> Mapping[str, Any]:
         """Its table in `verbs.toml`."""
-        table: Mapping[str, Any] = _verb_tables()[self.full_name]
-        return table
+        return _verb_tables()[self.full_name]
 
     @property
     def summary(self) -> str:
@@ -117,7 +116,7 @@ class Verb(NamedTuple):
         return code
 
 
-def _verb_tables() -> dict[str, Any]:
+def _verb_tables() -> dict[str, dict[str, Any]]:
     """Return the content of `verbs.toml`, whose head explains it."""
     return table_of("evenhand.cli", "verbs.toml")
 

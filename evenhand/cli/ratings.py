@@ -169,17 +169,16 @@ def run_grade(arguments: Namespace) -> int:
         new_text = load_rubric(arguments.rubric_file)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     options = replace(options, orders=orders, text=new_text, shard=shard)
-    batch = arguments.batch
     with main.study_of(arguments) as study:
         for sentence in study.edited_rubrics():
             warn("terminal.note", note=sentence)
         if arguments.dry_run:
-            print_forecast(forecast(study, arguments.grader, options, batch=batch))
+            print_forecast(forecast(study, arguments.grader, options, batch=arguments.batch))
             return main.DONE
         with progress_bar("grading") as progress:
-            batching = {"batch": batch, "cancel": arguments.cancel}
+            values = {"graders": arguments.grader, "options": options, "progress": progress}
             limits = request_limits(arguments)
-            summary = grade(study, arguments.grader, options, limits, progress, **batching)
+            summary = main.call_with(grade, arguments, study=study, limits=limits, **values)
         graders = [grader.rater_id for grader in summary.graders]
         for grader in summary.graders:
             note(study, "grades", grader.rater_id, f"new: {grader.scored}")

@@ -601,8 +601,7 @@ def label_items(
         hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:
         notes += names_shown(study, hiding_option)
-        n_raters = study.config.annotation.raters_per_unit
-        raters = [f"rater-{number}" for number in range(1, n_raters + 1)]
+        raters = [f"rater-{n + 1}" for n in range(study.config.annotation.raters_per_unit)]
         invites = make_invites(study, raters, hours=_INVITE_HOURS)
         note(study, "invite", detail=f"made: {len(raters)}")
     base_url = address or f"http://localhost:{port}/"
@@ -632,10 +631,9 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
                 if option not in _READING_OPTIONS:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
-            in_turns = item_tables.CONVERSATION_ID in study.store.pairs()
+            by_turn = item_tables.CONVERSATION_ID in study.store.pairs()
             try:
-                present_options = replace(options, rubric=rubrics, each_turn=in_turns)
-                file_study = item_study(source, present_options)
+                file_study = item_study(source, replace(options, rubric=rubrics, each_turn=by_turn))
             except InputError as fault:
                 if options.judge:
                     raise

@@ -551,9 +551,8 @@ def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
     remarks = remarks.drop_duplicates(["unit_id", "rater_id"], keep="last")
-    keys = zip(remarks["unit_id"], remarks["rater_id"], strict=True)
-    texts = zip(keys, remarks["text"], strict=True)
-    return [(labels[key], text) for key, text in texts if key in labels]
+    rows = remarks[["unit_id", "rater_id", "text"]].itertuples(index=False)
+    return [(labels[unit, rater], text) for unit, rater, text in rows if (unit, rater) in labels]
 
 
 def _marked(

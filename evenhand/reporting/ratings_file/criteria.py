@@ -73,10 +73,9 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     criteria = table.groupby([RESPONSE_ID, CRITERION], sort=False).ngroup()
     number_in_response = criteria.groupby(response_ids).rank("dense").astype(int).astype(str)
     table.insert(0, "unit_id", response_ids + "-c" + number_in_response)
-    points_of_row = table[POINTS].astype(float)
-    if (points_of_row < 0).any():
-        is_sign = [points_of_row > 0, points_of_row < 0]
-        table[SIGN] = np.select(is_sign, ["positive", "negative"], "")
+    row_points = table[POINTS].astype(float)
+    if (row_points < 0).any():
+        table[SIGN] = np.select([row_points > 0, row_points < 0], ["positive", "negative"], "")
     # A column of models, unlike one of graders, has one value for each response. That of items,
     # which are not `rated`, is recognised later, by `item_columns`.
     models = [by_name[key] for key in _ITEM_NAMES["subject"] if by_name.get(key) in table]
