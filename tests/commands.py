@@ -51,6 +51,12 @@ def python(*words: str | Path, **how: Any) -> Done:
     )
 
 
+def write_program(file: Path, text: str) -> Path:
+    file.write_text(text)
+    file.chmod(0o755)
+    return file
+
+
 def proposals(refusal: str) -> list[str]:
     """The options that a refusal proposes, each as it would be pasted."""
     word = r"(?:'[^']*'(?:\"'\"'[^']*')*|[^\s';,()]+(?:,[^\s';,()]+)*)"

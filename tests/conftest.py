@@ -181,9 +181,8 @@ def make_study(tmp_path: Path) -> Iterator[MakeStudy]:
                 file.write("\n" + toml)
         if annotation:
             change_config(folder, {"annotation": annotation})
-        study = open_study(folder)
-        opened.append(study)
-        return study
+        opened.append(open_study(folder))
+        return opened[-1]
 
     yield make
     for study in opened:

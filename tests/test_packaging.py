@@ -126,8 +126,7 @@ def test_each_copy_builds_the_same_wheel(shipped: Shipped, kind: str, tmp_path: 
 def test_the_sdist_holds_the_whole_project(shipped: Shipped) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("only a clone knows what belongs to the project")
-    command = ["git", "ls-files", "-z"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = run(["git", "ls-files", "-z"], ROOT)
     tracked = {ROOT / name for name in listed.split("\0") if name}
     wanted = {path.relative_to(ROOT) for path in tracked if path.is_file()}
     with tarfile.open(shipped.sdist) as archive:
@@ -192,8 +191,7 @@ def workplace(tmp_path: Path) -> Path:
         for n in range(1, 31)
         for label in [1 + n % 5 if rater != "ben" or n % 4 else 1]
     ]
-    ratings = ["unit_id,rubric,rater_id,rater_kind,label,seconds", *ratings, ""]
-    text = "\n".join(ratings)
+    text = "\n".join(["unit_id,rubric,rater_id,rater_kind,label,seconds", *ratings, ""])
     (tmp_path / "ratings.csv").write_text(text, "utf-8")
     (tmp_path / "graded.csv").write_text(text.replace("hasty,human", "hasty,model"), "utf-8")
     return tmp_path

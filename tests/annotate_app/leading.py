@@ -104,7 +104,7 @@ response_a = "{LONG}"
 prompt_b = "Tell B."
 response_b = "{SHORT}"
 """
-SESSION = """
+SESSION = f"""
 [session]
 entry = "invite"
 content_warning = "Some texts are <b>harsh</b>."
@@ -124,8 +124,7 @@ explanation = "It is length alone that counts."
 file = "attention.toml"
 every = 2
 
-"""
-SESSION += CODES
+{CODES}"""
 
 
 def link(folder: Path, rater: str = "", hours: float = 1, **ids: str) -> str:

@@ -25,7 +25,6 @@ from harness.sessions import GONE, Session
 
 # Kills while many annotators work
 
-
 ANNOTATORS = 12
 
 
@@ -157,8 +156,7 @@ async def attack(server: Served, seconds: float, forgers: int) -> tuple[list[flo
     await honest.open()
     end = asyncio.get_running_loop().time() + seconds
     over = lambda: asyncio.get_running_loop().time() > end  # noqa: E731 - a condition
-    sheet = honest.data["sheet"]
-    others = [question["task"] for question in sheet["questions"]]
+    others = [question["task"] for question in honest.data["sheet"]["questions"]]
     crowd = [Forger(server.port, seed) for seed in range(forgers)]
     async with asyncio.TaskGroup() as tasks:
         for forger in crowd:

@@ -69,8 +69,7 @@ def test_responses_are_shown_as_text_and_nothing_leaves(serve, annotator, new_co
     context.on("request", lambda request: asked.append(request.url))
     context.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
     person = annotator("hostile", server, context)
-    shown = []
-    kinds: set[str] = set()
+    shown, kinds = list[str](), set[str]()
     page = person.page
     question = page.locator("#question-0")
     for _ in range(len(HOSTILE) // 2):

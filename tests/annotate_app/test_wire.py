@@ -192,8 +192,7 @@ def test_settings_that_annotate_would_refuse_are_not_taken_in(panel):
     for change in (*({"annotation": each} for each in unknown), {"rewording": {"pairs": 2}}):
         study_toml.change_config(panel.study.folder, change)
         assert panel.answers()[0]["task_id"] == task, change
-        with pytest.raises(InputError):
-            prepare_serving(panel.study.folder, "", "", "")
+        refused("", prepare_serving, panel.study.folder, "", "", "")
         file.write_text(good, "utf-8")
 
 

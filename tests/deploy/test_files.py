@@ -29,19 +29,13 @@ from harness.proxy import DEPLOY, NAME
 from harness.served import Served, ServedTogether, holds
 from harness.studies import panel_study
 from tests.annotate_app.together import two_studies
-from tests.commands import python
+from tests.commands import python, write_program
 
 ROOT = DEPLOY.parent
 UNIT = DEPLOY / "systemd" / "evenhand@.service"
 DOCKERFILE = (DEPLOY / "docker" / "Dockerfile").read_text("utf-8")
 COMPOSE = (DEPLOY / "docker" / "compose.yaml").read_text("utf-8")
 PORTS = ["8501", "8502"]
-
-
-def write_program(file: Path, text: str) -> Path:
-    file.write_text(text)
-    file.chmod(0o755)
-    return file
 
 
 def service_of(unit: Path) -> configparser.SectionProxy:

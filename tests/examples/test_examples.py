@@ -208,8 +208,7 @@ def test_votes_are_checked_and_rank_the_models(tmp_path: Path) -> None:
     scale = {"categories": ["a", "tie", "b"], "level": "ordinal", "sides": ["a", "b"]}
     found = check(read(path), **scale, resamples=200)
     # The judge's vote of a unit, again from the rows as they are.
-    frame = pd.DataFrame(rows)
-    own = frame[frame["judge"] == "gpt4_pair"]
+    own = pd.DataFrame(rows).query("judge == 'gpt4_pair'")
     worth = own["winner"].map({"model_a": 1.0, "model_b": 0.0}).fillna(0.5)
     for model in MODELS:
         won = [worth[own["model_a"] == model], 1 - worth[own["model_b"] == model]]

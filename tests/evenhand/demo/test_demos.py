@@ -31,7 +31,7 @@ from harness.demo.responses import demo_responses
 from harness.demo.stance_raters import REWORDED, WAVERING
 from harness.demo.stance_responses import LEVELS, demo_answers
 from harness.page_size import page_size
-from tests.commands import Run, python
+from tests.commands import Run, python, write_program
 from tests.conftest import ROOT
 from tests.harness.demo.test_demo import expected_agreement, truth_distribution
 
@@ -332,9 +332,8 @@ def test_it_opens_the_report_soon(tmp_path: Path, monkeypatch) -> None:
     """With a browser that writes down what it opens. By the processors' time, beside that of
     loading pandas and scipy, since the machine may be busy (benchmarks/first_minute.py).
     """
-    opened, browser, marks = tmp_path / "opened", tmp_path / "browser", []
-    browser.write_text(f'#!/bin/sh\necho "$1" > "{opened}"\n')
-    browser.chmod(0o755)
+    opened, marks = tmp_path / "opened", []
+    browser = write_program(tmp_path / "browser", f'#!/bin/sh\necho "$1" > "{opened}"\n')
     monkeypatch.setenv("BROWSER", str(browser))
     look = ["-m", "evenhand", "demo", "look", "--study", "dices"]
     for words in (["-c", ""], ["-c", "import pandas, scipy.stats"], look):

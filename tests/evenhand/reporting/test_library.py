@@ -259,10 +259,9 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path):
     with open_study(folder) as study:
         tune_and_exclude(study)
     dataset = eh.open_study(folder)
-    rubric = next(iter(dataset.scales))
     excluded = set(dataset.facts.excluded)
     assert excluded and excluded <= set(dataset.ratings["rater_id"])
-    assert not excluded & set(dataset.counted(rubric)["rater_id"])
+    assert not excluded & set(dataset.counted(next(iter(dataset.scales)))["rater_id"])
     assert f"{len(dataset.ratings)} ratings" in repr(dataset)
     # Nobody has looked at the labels yet, and to open a study is no look.
     for opened in (dataset, eh.open_study(folder)):

@@ -44,9 +44,8 @@ REPORT = {"report.html", "report.md", "report.json", "results.csv", "disagreemen
 @pytest.fixture
 def labelled(make_study):
     """Two people and a grader on the refusal rubric, 6 pairs of one subject."""
-    study = make_study(subjects=("s1",))
     given = {"ann": "125125125125", "ben": "125125125121", "gpt": "125125125155"}
-    return with_labels(study, given, graders=["gpt"])
+    return with_labels(make_study(subjects=("s1",)), given, graders=["gpt"])
 
 
 @pytest.mark.journey
