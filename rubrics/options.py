@@ -211,7 +211,9 @@ class Block(Texts):
         if not COLUMN.fullmatch(value):
             raise ValueError(f"a block's column is lower-case letters, digits and _, not {value!r}")
         if re.search("(^|_)[ab]$", value):
-            raise ValueError(f"a block's column may not be a, b or end in _a or _b: {value!r} does")
+            raise ValueError(
+                f"a block's column may not be a or b or end in _a or _b, as {value!r} does"
+            )
         return value
 
 

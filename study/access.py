@@ -264,7 +264,9 @@ def set_account(store: Store, name: str, password: str, role: Role) -> None:
     a rater's, the password is too short or too long, or there is no such role.
     """
     if not RATER_CODE.fullmatch(name) or name in RESERVED_RATERS:
-        raise InputError("an account's name is 1 to 64 letters, digits, dots, hyphens, underscores")
+        raise InputError(
+            "an account's name is 1 to 64 letters, digits, dots, hyphens or underscores"
+        )
     if role not in get_args(Role):
         raise InputError(f"there is no role {role!r}; take one of {', '.join(get_args(Role))}")
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:

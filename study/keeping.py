@@ -358,7 +358,10 @@ def _check_target(file: Path, study_folder: Path) -> None:
     target_folder = file.parent.resolve()
     is_in_backups = target_folder.is_relative_to(study_folder / BACKUPS)
     if target_folder.is_relative_to(study_folder) and not is_in_backups:
-        raise InputError(f"{file} would be lost with the study's folder; name one elsewhere")
+        raise InputError(
+            f"{file} would be lost with the study's folder; name a file elsewhere, best on another "
+            "disk"
+        )
 
 
 def _write_archive(path: Path, listing: Listing, files: Mapping[str, bytes], store: Path) -> None:

@@ -668,7 +668,9 @@ def reduce_ratings(
     from scipy.sparse import csr_array, eye_array
 
     if scale.is_number:
-        raise InputError("numbers hardly repeat, which an engine needs; leave --engine out")
+        raise InputError(
+            "labels that are numbers hardly repeat, which an engine needs; leave --engine out"
+        )
     readings = combine_readings(ratings, scale, source)
     position = {name: column for column, name in enumerate(raters)}
     column = np.array([position[name] for name in readings.raters], dtype=np.intp)[readings.rater]

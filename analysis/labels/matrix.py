@@ -2,7 +2,8 @@
 the units table: clusters, subjects, slices, groups, lengths.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary label), which coefficients are computed from. `UnitFacts` looks units up.
+categories, or the binary label), which coefficients are computed from. `UnitFacts` looks up columns
+of the units table.
 
 *Copies.* Labels may be duplicates, such as one file under two names. The agreement of a grader with
 a human whose labels it repeats says nothing about the grader. But two raters who are nearly always

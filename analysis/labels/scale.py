@@ -35,7 +35,9 @@ def category_values(categories: Categories, level: Level = "ordinal") -> tuple[f
     except ValueError:
         if level == "interval":
             names = ", ".join(map(str, categories))
-            raise InputError(f"the level interval needs numbers, not {names}") from None
+            raise InputError(
+                f"the interval level needs categories that are numbers, not {names}"
+            ) from None
         return tuple(float(rank) for rank in range(1, len(categories) + 1))
 
 

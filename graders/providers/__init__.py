@@ -366,7 +366,9 @@ def key_from_environment(name: str) -> str | None:
     """Return the key in an environment variable, or None. Raises InputError if it is not valid."""
     key = os.environ.get(name, "").strip()
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise InputError(f"{name} is no valid key: it has a space or odd character; set it again")
+        raise InputError(
+            f"{name} is not a valid key: it has a space or an odd character; set it again"
+        )
     return key or None
 
 

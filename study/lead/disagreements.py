@@ -168,7 +168,10 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
     decisions, and of rows without a label. Raises InputError for an invalid row or name.
     """
     if not RATER_CODE.fullmatch(name):
-        raise InputError(f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, or .-_")
+        raise InputError(
+            f"{name!r} is no adjudicator's name: 1 to 64 letters, digits, dots, hyphens or "
+            "underscores"
+        )
     hint = "; a queue is written by `evenhand adjudicate DIR --out FILE`"
     require_columns(table, DECISION_FILE_COLUMNS, source, hint)
     unit_ids = {kind: set(ids) for kind, ids in study.units_by_kind("all").items()}

@@ -189,7 +189,10 @@ def _image_bytes(cell: str, folder: Path) -> bytes:
             raise ValueError("the image is damaged: what it holds is no base64") from None
     else:
         if re.match("[a-z][a-z0-9+.-]+://", cell, re.IGNORECASE):
-            raise ValueError("the image is an address, and nothing is fetched; save it as a file")
+            raise ValueError(
+                "the image is an address, and nothing is fetched; save it beside the file and name "
+                "it"
+            )
         path = (folder / cell).resolve()
         # A cell may come from anyone: it must not name a file outside the folder.
         if not path.is_relative_to(folder.resolve()) or not path.is_file():

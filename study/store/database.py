@@ -44,8 +44,13 @@ _HANG_FACTOR = 8  # multiple of a short patience after which the server counts a
 SILENT = 60.0  # seconds within which a server must answer in long work: see `report_answer`
 _IDLE = 10.0  # seconds after which PostgreSQL ends an idle writer: others wait for its lock
 _ALONE_PATIENCE = 2.0  # seconds to wait for exclusive use
-_IN_USE = "the study is open elsewhere; stop `evenhand annotate` and other runs on it first"
-_LOCKED = "another run has the study to itself, such as `evenhand store`; run this after it"
+_IN_USE = (
+    "the study is open elsewhere; stop `evenhand annotate` and every other run on it, then run "
+    "this again"
+)
+_LOCKED = (
+    "another run has the study to itself, such as `evenhand store`; run this when it has ended"
+)
 _NO_ANSWER = "the store does not answer: {reason}"
 _OTHER_SESSIONS = sa.text(
     "SELECT count(*) FROM pg_stat_activity "
@@ -478,7 +483,10 @@ def resolved(location: str) -> str:
 
     def from_environment(match: re.Match[str]) -> str:
         if (setting := os.environ.get(match[1])) is None:
-            raise InputError(f"study.toml: store names the variable {match[1]}, which is not set")
+            raise InputError(
+                f"study.toml: store names the environment variable {match[1]}, which is not set; "
+                "set it"
+            )
         return setting if match[0] == location else quote(setting, safe="")
 
     return _DRIVER.sub("postgresql+psycopg://", _VARIABLE.sub(from_environment, location))
