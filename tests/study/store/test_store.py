@@ -203,7 +203,7 @@ def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
         ("sqlite:///${WORD}", "sqlite:///p%40%2F%3Aw"),
     ):
         assert resolved(location) == found
-    refused("the variable NO_WORD, which is not set", resolved, "${NO_WORD}")
+    refused("the environment variable NO_WORD, which is not set", resolved, "${NO_WORD}")
 
 
 @pytest.mark.parametrize(
