@@ -94,6 +94,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             return
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return
+        case (
+            ast.Return(value=ast.Constant(value=None))
+            | ast.BinOp(op=ast.Mult() | ast.Div(), right=ast.Constant(value=1.0))
+        ):
+            pass  # the change would alter nothing, or the last digit only
         case ast.Compare(ops=[operator]) | ast.BoolOp(op=operator) | ast.BinOp(op=operator):
             if swapped := _SWAPS.get(type(operator)):
                 yield node, f"({_with_operator(node, swapped())})"
