@@ -84,9 +84,8 @@ def show_new_study(study: Study) -> None:
             with bar, st.container(horizontal=True, vertical_alignment="center"):
                 request = _ask_for_request({"a name": name, **form.needs})
             if request:
-                carry_out = partial(_carry_out, study, who, request, name)
                 with form.read() as creation:
-                    carry_out(creation)
+                    _carry_out(study, who, request, name, creation)
         except InputError as error:
             _complain(str(error))
         show_outcome(_MADE)
