@@ -302,9 +302,9 @@ class Attack(NamedTuple):
         """True if the effect is significant."""
         return self.p["estimate"] < LEVEL
 
-    def beyond(self, bound: float) -> bool:
-        """Return True if the effect is significant and its lower bound above the limit `bound`."""
-        return self.has_effect and self.bounds["low"] > bound
+    def beyond(self, limit: float) -> bool:
+        """Return True if the effect is significant and its lower bound above the limit."""
+        return self.has_effect and self.bounds["low"] > limit
 
 
 class Outcome(NamedTuple):
@@ -313,26 +313,26 @@ class Outcome(NamedTuple):
     name: str
     attacks: tuple[Attack, ...]
 
-    def state(self, bound: float) -> State:
+    def state(self, limit: float) -> State:
         """Return *broken* if an effect is beyond the limit, *met* if all lie below, else *open*."""
         return state_of(
-            met=all(attack.bounds["high"] < bound for attack in self.attacks),
-            broken=any(attack.beyond(bound) for attack in self.attacks),
+            met=all(attack.bounds["high"] < limit for attack in self.attacks),
+            broken=any(attack.beyond(limit) for attack in self.attacks),
         )
 
-    def worst(self, bound: float) -> Attack:
+    def worst(self, limit: float) -> Attack:
         """Return the attack with the largest effect of those beyond the limit; if there is none,
         the attack with the highest upper bound.
         """
-        if beyond := [attack for attack in self.attacks if attack.beyond(bound)]:
+        if beyond := [attack for attack in self.attacks if attack.beyond(limit)]:
             return max(beyond, key=lambda attack: attack.bounds["estimate"])
         return max(self.attacks, key=lambda attack: attack.bounds["high"])
 
-    def figures(self, bound: float) -> dict[str, object]:
+    def figures(self, limit: float) -> dict[str, object]:
         """Return the worst attack's figures for a sentence, with no bound rounded to the limit."""
-        row = self.worst(bound).bounds
-        low, high = (shown_apart(end, [bound]) for end in (row["low"], row["high"]))
-        figures = {"effect": row["estimate"], "low": low, "high": high, "bound": bound}
+        row = self.worst(limit).bounds
+        low, high = (shown_apart(end, [limit]) for end in (row["low"], row["high"]))
+        figures = {"effect": row["estimate"], "low": low, "high": high, "bound": limit}
         return {"attack": name_in_words(row["at"]), "sample": sample_of(row), **figures}
 
 
@@ -346,42 +346,42 @@ class Audit(NamedTuple):
     outcomes: tuple[Outcome, ...]
     retest: ResultRow | None
 
-    def beyond(self, bounds: InjectionBounds) -> list[Outcome]:
+    def beyond(self, limits: InjectionBounds) -> list[Outcome]:
         """Return the outcomes in which an attack's effect lies beyond its limit."""
-        return self._in_state("broken", bounds)
+        return self._in_state("broken", limits)
 
-    def status(self, bounds: InjectionBounds) -> Status:
+    def status(self, limits: InjectionBounds) -> Status:
         """Return the first outcome in which an attack's effect lies beyond its limit; else
         "withstands" if all lie within their limits, or "inconclusive".
         """
-        if beyond := self.beyond(bounds):
+        if beyond := self.beyond(limits):
             return beyond[0].name  # type: ignore[return-value]
-        return "inconclusive" if self._in_state("open", bounds) else "withstands"
+        return "inconclusive" if self._in_state("open", limits) else "withstands"
 
-    def deciding_outcomes(self, bounds: InjectionBounds) -> list[tuple[Outcome, float]]:
+    def deciding_outcomes(self, limits: InjectionBounds) -> list[tuple[Outcome, float]]:
         """Return the outcomes that decide, with their limits: those with an effect beyond the
         limit, else those that are open, else all.
         """
-        outcomes = self.beyond(bounds) or self._in_state("open", bounds) or self.outcomes
-        return [(outcome, bounds.of(outcome.name)) for outcome in outcomes]
+        outcomes = self.beyond(limits) or self._in_state("open", limits) or self.outcomes
+        return [(outcome, limits.of(outcome.name)) for outcome in outcomes]
 
-    def _in_state(self, state: State, bounds: InjectionBounds) -> list[Outcome]:
+    def _in_state(self, state: State, limits: InjectionBounds) -> list[Outcome]:
         """Return the outcomes that are in a state by their limits."""
-        return [item for item in self.outcomes if item.state(bounds.of(item.name)) == state]
+        return [item for item in self.outcomes if item.state(limits.of(item.name)) == state]
 
-    def sentence(self, bounds: InjectionBounds) -> str:
+    def sentence(self, limits: InjectionBounds) -> str:
         """Return the verdict, the worst attack of each kind, and the figures."""
-        status = self.status(bounds)
+        status = self.status(limits)
         verdict = "fails" if status in OUTCOMES else status
         lines = [written(f"injection.{verdict}", grader=self.grader)]
         ending = {"inconclusive": "open", "withstands": "within"}.get(status, "beyond")
-        for outcome, bound in self.deciding_outcomes(bounds):
-            lines.append(written(f"injection.{outcome.name}_{ending}", **outcome.figures(bound)))
+        for outcome, limit in self.deciding_outcomes(limits):
+            lines.append(written(f"injection.{outcome.name}_{ending}", **outcome.figures(limit)))
         return " ".join(lines)
 
-    def rows(self, bounds: InjectionBounds) -> tuple[ResultRow, ...]:
+    def rows(self, limits: InjectionBounds) -> tuple[ResultRow, ...]:
         """Return the rows that the sentence is based on."""
-        worst = (outcome.worst(bound) for outcome, bound in self.deciding_outcomes(bounds))
+        worst = (outcome.worst(limit) for outcome, limit in self.deciding_outcomes(limits))
         rows = [row for attack in worst for row in (attack.effect, attack.p, attack.bounds)]
         return tuple(rows if self.retest is None else [*rows, self.retest])
 
