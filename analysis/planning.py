@@ -513,10 +513,10 @@ def pass_chances(
     errs as often as humans on average and has their average strictness. The scope of humans like
     them needs three; more than ten count as ten, which understates the probability a little.
     """
-    simulated = {k: min(k, _MAX_PEOPLE) for k in people}  # humans to simulate for each number
+    simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # humans to simulate
     passed: dict[Scope, dict[int, list[bool]]] = {
-        "these": {k: [] for k in simulated.values()},
-        "like_these": {k: [] for k in simulated.values() if k > 2},
+        "these": {n_humans: [] for n_humans in simulated.values()},
+        "like_these": {n_humans: [] for n_humans in simulated.values() if n_humans > 2},
     }
     required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
@@ -525,14 +525,18 @@ def pass_chances(
     for n_drawn in range(0, studies, drawn_at_once):
         shape = min(drawn_at_once, studies - n_drawn), units
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
-        for some in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
-            for panel in panels(some, scenario.distance, is_ordered=scenario.is_ordered):
-                number = len(panel.with_grader)
+        for chunk in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
+            for panel in panels(chunk, scenario.distance, is_ordered=scenario.is_ordered):
+                n_humans = len(panel.with_grader)
                 for scope, by_number in passed.items():
-                    if number in by_number:
-                        by_number[number] += panel.passes(scope, margin, rule, required).tolist()
+                    if n_humans in by_number:
+                        by_number[n_humans] += panel.passes(scope, margin, rule, required).tolist()
     return {
-        scope: {k: float(np.mean(by_number[n])) for k, n in simulated.items() if n in by_number}
+        scope: {
+            number: float(np.mean(by_number[n_humans]))
+            for number, n_humans in simulated.items()
+            if n_humans in by_number
+        }
         for scope, by_number in passed.items()
     }
 
