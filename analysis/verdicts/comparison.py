@@ -316,7 +316,7 @@ class Comparison:
     tested_bounds: ScoreBounds  # of the tested quantity
     kappas: Array  # k, (rows,)
     best_baseline_kappa: float
-    baseline_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
+    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
     people_kappa: float  # K
     people_differ: tuple[int, int]  # clusters with a unit on which people differ, and the others
@@ -411,7 +411,7 @@ class Comparator:
             margin_share=margin_share,
             tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
             kappas=kappas, best_baseline_kappa=best_baseline_kappa,
-            baseline_bounds=support.score_bounds(kappas, effective),
+            kappa_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
             people_differ=(n_differ, n_alike), people_influence=bounds.influence(people_kappas),
             people_variance=variance,

@@ -488,7 +488,7 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     people["bar"] = -margin  # a `margin` would repeat its remark in the note of this row
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     lead = comparison.baseline_difference
-    above = comparison.baseline_bounds.interval_or_remark(lead, alpha)
+    above = comparison.kappa_bounds.interval_or_remark(lead, alpha)
     constant = Remark("constant_rater") if comparison.is_constant else ""
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(lead, lead, lead)

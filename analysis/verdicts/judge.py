@@ -548,7 +548,9 @@ def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key 
         return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
-    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, verdict_requirements.KAPPA)
+    return difference, deciding_key(
+        *DECIDING_KAPPAS, KAPPA_HELD_OUT, verdict_requirements.REFERENCE_KAPPA
+    )
 
 
 @dataclass(frozen=True)
