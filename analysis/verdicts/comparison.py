@@ -319,7 +319,8 @@ class Comparison:
     kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
     people_kappa: float  # K
-    people_differ: tuple[int, int]  # clusters with a unit on which people differ, and the others
+    clusters_differing: int  # clusters with a unit on which people differ
+    clusters_alike: int  # other clusters with a unit that two people labelled
     people_influence: Array  # of K
     people_variance: float  # of the difference, over people; NaN for under three, or not requested
     chance_agreement: float  # of two raters with people's shares of the labels
@@ -413,8 +414,8 @@ class Comparator:
             kappas=kappas, best_baseline_kappa=best_baseline_kappa,
             kappa_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_differ=(n_differ, n_alike), people_influence=bounds.influence(people_kappas),
-            people_variance=variance,
+            clusters_differing=n_differ, clusters_alike=n_alike,
+            people_influence=bounds.influence(people_kappas), people_variance=variance,
             chance_agreement=float((label_shares**2).sum()),
             is_constant=len(np.unique(codes[units])) < 2, is_pooled=grader_mean.pooled,
         )  # fmt: skip

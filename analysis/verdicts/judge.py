@@ -42,7 +42,7 @@ from evenhand.analysis.statistics import limit_shown, reason_in_words, says, sho
 from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
 from evenhand.analysis.verdicts import evidence, wording
 from evenhand.analysis.verdicts import requirements as verdict_requirements
-from evenhand.analysis.verdicts.evidence import Bounds, VerdictEvidence
+from evenhand.analysis.verdicts.evidence import AgreementByLabels, Bounds, VerdictEvidence
 from evenhand.analysis.verdicts.requirements import without_level
 from evenhand.analysis.verdicts.wording import PASSES, Decision, Judgement, NextStep, because
 from evenhand.study.settings.analysis import DecisionSettings
@@ -167,10 +167,10 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
+        return _inconclusive(case, [*faults, _selective(case.selective)], step=_RANDOM_OVERLAP)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
-    passes = agreement_shown and not (against or faults or case.tuned.is_compared)
+    passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
     at_threshold = _at_threshold(case)  # a pass, inconclusive, or None
     passes_at_threshold = at_threshold is not None and at_threshold.judgement in PASSES
     relabel = NextStep(kind="annotators", number=len(people.opposed))  # who reverse the scale
@@ -271,12 +271,13 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     return Decision("only_with_correction", head, reasons)
 
 
-def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
+def _selective(agreement: AgreementByLabels) -> Reason:
     """Return the reason that units with several labels were chosen by their labels."""
+    few, more = agreement.few, agreement.more
     return because(
         "selective", noun="item", ask=ITEMS_AT_RANDOM,
         more=more["n_units"], several=more["at"].removesuffix("+"), agree_more=more["estimate"],
-        fewer=fewer["n_units"], few=fewer["at"], agree_fewer=fewer["estimate"],
+        fewer=few["n_units"], few=few["at"], agree_fewer=few["estimate"],
     )  # fmt: skip
 
 
@@ -545,7 +546,9 @@ def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key 
 
     def deciding_key(*statistics: str) -> Key | None:
         candidates = [key for key in keys if key[_STATISTIC] in statistics]
-        return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
+        return (
+            candidates[-1 if verdict == "can_replace_at_threshold" else 0] if candidates else None
+        )
 
     difference = deciding_key(CEILING, CEILING_HELD_OUT)
     return difference, deciding_key(
