@@ -162,6 +162,13 @@ _BLOCK = 1_000
 """Pairs of subjects computed at a time, which bounds memory."""
 
 
+def wilson_reach(clusters: float) -> Reach:
+    """Return the `Reach` of an interval without score bounds: Wilson's, with Student's t for this
+    number of clusters, the normal distribution for inf.
+    """
+    return Reach(below=np.inf, above=np.inf, carriers=clusters)
+
+
 class Measure(NamedTuple):
     """Names of the statistics of a rate or mean: of `people`, of the grader (`raw`), corrected by
     PPI++ (`powered`), and differences of the latter between subjects (`difference`) or `sides`.
@@ -183,12 +190,11 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the `Reach` of a mean; None for a rate, which has another. A mean has no rarer
-        outcome, for which the score bounds are: `below` and `above` are inf, so that Wilson's hold,
-        and all `clusters` count for Student's t. With PPI++, `clusters` is inf, for the normal
-        distribution, as each resample estimates the weight again.
+        """Return the `Reach` of a mean; None for a rate, whose reach depends on its rarer outcome.
+        A mean has no such outcome: all `clusters` count for Student's t. With PPI++, `clusters` is
+        inf, for the normal distribution, as each resample estimates the weight again.
         """
-        return None if self.is_rate else Reach(np.inf, np.inf, clusters)
+        return None if self.is_rate else wilson_reach(clusters)
 
 
 RATES = Measure(
