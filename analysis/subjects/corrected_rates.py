@@ -30,13 +30,8 @@ by subject are reported, too. PPI++ is computed by subject and makes no such ass
 depend on how many people labelled a unit.
 
 The module has the sums first, with estimates and intervals, then `rogan_gladen` and `ppi_plus_plus`
-for arrays of users, then the functions that add rows of results, each called by the analysis:
-
-- `add_corrected_rows`: rates or means of each subject, and the differences of subjects.
-- `add_part_rows` and `add_people_side_rows`: by part of the sample, and by group of annotators.
-- `add_side_difference_rows`: differences within pairs, between answers to their two sides.
-- `add_share_rows`: shares of classes.
-- `label_spreads`: no rows, but the spreads that a sample size is planned with.
+for arrays of users, then the functions that add rows of results: by subject (`add_corrected_rows`),
+part of the sample, group of annotators, side of pairs and class. Last are spreads for planning.
 """
 
 from __future__ import annotations
@@ -119,9 +114,8 @@ class RateSums(NamedTuple):
     @property
     def covariance(self) -> Array:
         """Covariance of reference and grade on the labelled units."""
-        return (
-            ratio(self.products, self.n_labelled) - self.reference_rate * self.grader_rate_labelled
-        )
+        mean_product = ratio(self.products, self.n_labelled)
+        return mean_product - self.reference_rate * self.grader_rate_labelled
 
     @property
     def variance(self) -> Array:
@@ -211,16 +205,12 @@ def clip_rates(rate: Array) -> Array:
 
 
 def corrected_interval(
-    interval: Interval,
-    replicates: Array,
-    n_units: int,
-    labelled: Counts,
-    reach: Reach | None = None,
+    interval: Interval, resampled: Array, n_units: int, labelled: Counts, reach: Reach | None = None
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
     variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
-    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
+    `resampled` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
     `labelled` the units, and the clusters, that people labelled.
 
     A bound is the narrower of Wilson's (1927), with Student's t for the number of clusters with the
@@ -235,7 +225,7 @@ def corrected_interval(
     # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
     # a `reach`, one unit of those that people labelled, on which the correction rests.
     n_inside = n_units if reach is None else n_labelled
-    interval = intervals.share_interval(interval, replicates, n_inside, n_clusters, reach)
+    interval = intervals.share_interval(interval, resampled, n_inside, n_clusters, reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
     return intervals.widened(replace(interval, low=low, high=high), n_clusters, kind="unit")
 
@@ -261,9 +251,8 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     if len(by_cluster) < 2:
         return None
     kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
-    cases, weighted_grades, sizes = kinds.T
-    frequency = times.astype(float)
-    return intervals.powered_reach(cases, weighted_grades, sizes, frequency, unlabelled_error)
+    cases, graded, sizes = kinds.T
+    return intervals.powered_reach(cases, graded, sizes, times.astype(float), unlabelled_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,10 +417,8 @@ def _resampled_interval(
 # such as yes and no. `out` is the `Writer` of one subset: the view itself, or a part of it.
 # `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
 # finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
-PEOPLES_OWN = Remark("peoples_own")
-"""People labelled all units that the grader graded: PPI++ is their own rate."""
-FEW_UNITS = 30
-"""Labelled units below which a figure of a part of the sample has a note."""
+PEOPLES_OWN = Remark("peoples_own")  # of all graded units: PPI++ is people's own rate
+FEW_UNITS = 30  # labelled units below which a figure of a part of the sample has a note
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
 """Strata with fewer labelled or fewer unlabelled clusters are merged: a resample needs some of
@@ -462,9 +449,8 @@ class Scores(NamedTuple):
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
-        by_grader = {labels.raters[model]: scores[:, model] for model in labels.models}
-        grades = {name: column for name, column in by_grader.items() if np.isfinite(column).any()}
-        return cls(measure, people, grades)
+        graders = [model for model in labels.models if np.isfinite(scores[:, model]).any()]
+        return cls(measure, people, {labels.raters[model]: scores[:, model] for model in graders})
 
 
 @dataclass(frozen=True)
@@ -643,9 +629,7 @@ class _CorrectedRates:
         reach: Reach | None,
         note: Note = "",
     ) -> None:
-        """Add the corrected rate, clipped, of a group's graded `units`. `sample` is the size of the
-        labelled sample that the correction rests on, which may have units of other groups, too.
-        """
+        """Add a group's corrected rate, clipped. `sample` counts the labels that it rests on."""
         interval = self.out.resamples.interval(rates, sample.clusters)
         if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
             interval = Interval.undefined(Remark("outside_zero_one"))
@@ -727,9 +711,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
 
 
 def _sample_note(out: Writer, in_sample: Mask, in_rest: Mask, n_strata: int) -> Note:
-    """Return a note on what a PPI++ figure rests on: only people's labels, strata, or few labels.
-    The masks (units,) are of labelled and other units.
-    """
+    """Return a note on what a PPI++ figure rests on: people's labels alone, strata, few labels."""
     note: Note = f"in {n_strata} strata" if n_strata > 1 else ""
     if not out.subset.startswith("all") and out.count(in_sample).units < FEW_UNITS:
         note = FEW
@@ -846,9 +828,7 @@ def add_share_rows(view: RubricView) -> None:
 def _add_shares(
     out: Writer, names: Sequence[str], features: Array, units: Mask, strata: Codes, about: About
 ) -> None:
-    """Add `prevalence_ppi` of the classes with these names in some of the graded units, a mask;
-    none if people labelled none of them. `features` are (units, classes, 7).
-    """
+    """Add `prevalence_ppi` of the named classes in graded `units`: features (units, classes, 7)."""
     in_sample, in_rest = (units & (features[:, 0, column] > 0) for column in (LABELLED, REST))
     if not in_sample.any():
         return
@@ -901,10 +881,8 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         samples = [out.count(is_labelled & pairs) for pairs in pairs_of]
         features = rate_features(people_difference, grader_difference)
         n_clusters = np.array([sample.clusters for sample in samples])
-        alpha = 0.05 / request.n_rubrics
-        differences = _paired_differences(
-            out, features, subject, n_clusters, alpha, is_rate=measure.is_rate
-        )
+        data, is_rate = (out, features, subject, n_clusters), measure.is_rate
+        differences = _paired_differences(*data, 0.05 / request.n_rubrics, is_rate=is_rate)
         # Answers, (units,), that a pair could have: those with a known side and a grade.
         is_answer = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         n_answers = np.bincount(groups.codes[is_answer], minlength=len(groups.names))
@@ -956,13 +934,11 @@ def paired_half_widths(
     `alpha` of studies. `replicates` are resampled differences (rows, subjects); `means` and
     `n_clusters` (subjects,) are the mean differences and the clusters of the labelled pairs alone.
 
-    Resamples repeat only the differences of labelled pairs: -1, 0 and 1 for rates, or fewer of
-    these. Two additions allow for a difference that no labelled pair has: one more pair in favour
-    of each side in the variance, at 1 - m and 1 + m from the mean m, as in Agresti & Caffo's
-    interval (2000); and a half-width of at least the share of clusters that may be unobserved
-    (`intervals.unseen`), times 1 + |m|. For means, both only if no resample differs.
+    Resamples repeat only the differences of labelled pairs. Two additions allow for others: to the
+    variance, one more pair in favour of each side, 1 - m and 1 + m from the mean m, as in Agresti &
+    Caffo's interval (2000); and a half-width of at least 1 + |m| times the share of clusters that
+    may be unobserved (`intervals.unseen`). For means, both only if no resample differs.
     """
-    # 1 where there are these additions, 0 where there are neither.
     has_additions = np.ones(len(n_clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
     extra = has_additions * 2.0 * (1.0 + means**2) / n_clusters**2
     joint_half_widths = subject_scores.joint_half_widths

@@ -33,8 +33,8 @@ from evenhand.analysis.thresholds import tuning
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
 
-HELD_OUT, UNTUNED = "held_out", "untuned"
-"""Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
+HELD_OUT = "held_out"  # value of `at` for thresholds tuned on other clusters
+UNTUNED = "untuned"  # value of `at` for a rubric's threshold before tuning
 TUNED_FOR = "kappa"  # objective of the tuned thresholds that verdicts are based on
 
 

@@ -3,11 +3,9 @@
 1. `add_deciding_rows` compares every grader with people (`verdicts.comparison`), and adds the rows
    that decide: differences and kappas with one-sided bounds. The labels that a grader is compared
    on are a *view*: categories, binary labels, or binary labels at a threshold tuned on other
-   clusters. `comparison.grader_views` has a table of the views.
-2. `evidence_on` collects these rows and those of other statistics in the `VerdictEvidence` on one
-   grader. Its parts come first in the module: `Bounds`, `ViewEvidence`, `People`, `Answers`.
-
-`pilots` takes the variances from the same rows, for planning a study.
+   clusters (see the table of `comparison.grader_views`).
+2. `evidence_on` collects these and other rows in the `VerdictEvidence` on one grader. Its parts
+   come first in the module: `Bounds`, `ViewEvidence`, `People`, `Answers`.
 
 A row is identified by its statistic, two raters ("humans" are all people, "" is nobody), the
 `subset` of labels ("all", or `BINARY_ALL` for binary labels) and `at`, for several rows of one
@@ -25,7 +23,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import betaincinv, stdtrit
@@ -164,9 +162,7 @@ class TunedEvidence(ViewEvidence):
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
-        """Collect the evidence. `is_binary` is True if binary labels, and not the categories,
-        decide on the grader's labels as they are.
-        """
+        """Collect the evidence. With `is_binary`, `present` is on binary labels, not categories."""
 
         def binary_row(statistic: str, at: str = "") -> ResultRow | None:
             return rows.get(statistic, "humans", grader, BINARY_ALL, at)
@@ -203,8 +199,7 @@ class People:
     """The people that a grader is compared with."""
 
     number: int  # without those in `copied`
-    copied: tuple[tuple[str, float], ...] = ()
-    """People whose labels the grader repeats, with the share of units on which it does."""
+    copied: tuple[tuple[str, float], ...] = ()  # whose labels the grader repeats, on which share
     copied_rows: tuple[ResultRow | None, ...] = ()  # the grader's agreement with those in `copied`
     min_kappa: float = 0.0  # human-human kappa below which no grader can be evaluated
     share_units: bool = True  # some unit has labels of two people
@@ -248,13 +243,6 @@ class Answers:
         return Interval(share, share, share) if math.isnan(low) else Interval(share, low, high)
 
 
-class AgreementByLabels(NamedTuple):
-    """Rows of a grader's agreement with people on units with few labels, and with more."""
-
-    few: ResultRow
-    more: ResultRow
-
-
 @dataclass(frozen=True)
 class VerdictEvidence:
     """The evidence on one grader."""
@@ -274,7 +262,8 @@ class VerdictEvidence:
     injection: Audit | None = None
     identical_graders: tuple[str, ...] = ()  # graders with the same labels
     recoded: tuple[ResultRow, ...] = ()  # kappas of its recoded labels (reversed, ...), best first
-    selective: AgreementByLabels | None = None  # known if labels decided which units got more
+    selective: tuple[ResultRow, ResultRow] | None = None
+    """Agreement on units with few labels and with more, if labels decided which units got more."""
     gross_errors: ResultRow | None = None  # share of gross errors, on an ordered scale
     points: str = "points"  # the name of the scale's steps
 
@@ -369,12 +358,13 @@ def evidence_on(
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    # If labels decided which units got more, the statistic has two rows at numbers of labels, such
+    # If labels decided which units got more, this statistic has two rows at numbers of labels, such
     # as "1" and "2+", in one subset. Its other rows are at a class of item, such as "unanimous".
     by_n_labels = (
         [row for row in rows_with(annotators.BY_LABELS, name) if row["at"][0].isdigit()]
         for name in ("all", BINARY_ALL)
     )
+    few_and_more = [(pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2]
     recoded = (row_with_people(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     injections = (audit for audit in audits(rows.rows.values()) if audit.grader == grader)
@@ -390,7 +380,7 @@ def evidence_on(
         injection=next(injections, None),
         identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
-        selective=next((AgreementByLabels(*pair) for pair in by_n_labels if len(pair) == 2), None),
+        selective=next(iter(few_and_more), None),
         gross_errors=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )  # fmt: skip
@@ -435,7 +425,6 @@ def add_deciding_rows(
     # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     jackknife = resamples.left_out(labels.clusters[labelled])
-    cluster_weights = jackknife.mass.astype(float)
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:
@@ -453,10 +442,10 @@ def add_deciding_rows(
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
         view, best_kappa = comparison.view, comparison.best_baseline_kappa
-        if view.at == UNTUNED:  # compared only for its share of the level, without rows
+        if view.at == UNTUNED:  # compared only for its share of the level
             continue
         bounds[view.key] = _add_bounds(rows, comparison, level)
-        worst_view = with_missing_as_wrong(labels, view, cluster_weights)
+        worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
         worst_case = comparator.compare(worst_view, best_kappa) if worst_view else None
         if worst_case is not None:
             row = _add_worst_case(rows, worst_case, level, rule)
@@ -522,9 +511,7 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
 
 
 def _over_people(comparison: Comparison, difference: Interval, alpha: float) -> Interval | None:
-    """Widen the interval of the `difference` from these people to people like these; None for fewer
-    than three people, and without a level or bounds.
-    """
+    """Widen bounds to those for people like these; None without, or for fewer than three people."""
     if math.isnan(comparison.people_variance) or not alpha or math.isnan(difference.low):
         return None
     estimate = difference.estimate
@@ -606,8 +593,6 @@ def add_part_rows(
     people counts against it, as most parts are too small to show more. There are no bounds where
     fewer than `min_minority` clusters have a minority label.
     """
-    if not views:
-        return {}
     parts: list[tuple[str, Mask, Comparator]] = []
     for name, inside in chain.from_iterable(column.parts() for column in columns):
         jackknife = comparator.jackknife.only(np.unique(views[0].coded.clusters[inside]))

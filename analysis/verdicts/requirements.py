@@ -4,18 +4,17 @@ A *requirement* (`requirement.Requirement`) compares the one-sided bounds of a f
 it is *met* if the bound towards the limit clears it, *broken* if the other bound lies beyond it,
 else *open*. The functions here take:
 
-- `case` (`VerdictEvidence`): all evidence on one grader, and the study's rule with the limits.
-- `view` (`ViewEvidence`): the part of it on one view of the grader's labels, such as binary ones.
-- `bounds` (`Bounds`): the rows of that view whose bounds decide on agreement with people.
+- `case`: all evidence on one grader, with the study's rule, which has the limits.
+- `view`: the part of it on one view of the grader's labels, such as binary ones.
+- `bounds`: the rows of that view whose bounds decide on agreement with people.
 
 A row that decides has in `row["deciding"]` the level of its bounds (their error rate, at this
 interim analysis and the next) and what they are compared with: a `margin`, or another limit, `bar`.
 
 The first part has the requirements for replacing annotators, `as_good_as_people` and `no_faults`,
-each followed by the single requirements that it consists of. The second part has graders that are
-compared with a *reference*, one rater whose labels count as correct: `add_reference_rows` adds the
-figures, `judge_against_reference` decides on them. For changes between two versions of a grader,
-see `versions`.
+each followed by those that it consists of. The second part is on graders compared with a
+*reference*, one rater whose labels count as correct: `add_reference_rows` adds the figures,
+`judge_against_reference` decides. `versions` has the changes between two versions of a grader.
 """
 
 import math
@@ -50,23 +49,33 @@ from evenhand.texts import written
 
 
 def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
-    """Require bounds that show agreement as good as human agreement, on a large enough sample, and
-    labels for enough units without gross errors.
-    """
+    """Require bounds that show agreement as good as human agreement, on a large enough sample."""
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
     people_kappa, min_kappa = bounds.people_kappa, case.people.min_kappa
     people_agree = people_kappa["low"] > 0 and people_kappa["low"] >= min_kappa
     large_enough = sample_is_enough(bounds.sample(difference), rule, case.noun)
     is_below = difference["high"] < limit and people_agree and requirement.all_met(large_enough)
     above_baseline, gross_errors = bounds.above_baseline, case.gross_errors
-    # Sentences give kappa as it is reported; without such a row, how far it is above the baseline.
-    kappa = case.present.kappa or above_baseline
+
+    # The factor by which the sample must grow to show that the grader is within the margin. For
+    # these people the score test computed it, inf if no number of clusters would do. For people
+    # like these, and for a grader below the margin, `Bound` computes it from the interval.
+    known_growth = None
+    if difference["statistic"] == evidence.NON_INFERIORITY and difference["estimate"] > limit:
+        to_pass = bounds.clusters_to_pass
+        known_growth = to_pass["estimate"] / difference["n_clusters"] if to_pass else math.inf
 
     def could_be_below() -> list[Reason]:
         figures = wording.comparison_in_words(case, bounds)
         chance = wording.chance_in_words(bounds.chance["estimate"])
         apart = shown_apart(-difference["low"], [bounds.margin])
         return [because("could_be_below", figures=figures, chance=chance, apart=apart)]
+
+    def not_above_baseline() -> list[Reason]:
+        # Kappa as it is reported; without such a row, how far it is above the baseline.
+        kappa = case.present.kappa or above_baseline
+        figures, to_beat = wording.mean_kappa(kappa, case.noun), case.best_baseline_kappa
+        return [because("not_above_baseline", to_beat=to_beat, figures=figures)]
 
     return {
         "people_agree": Requirement(
@@ -79,13 +88,11 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
             requirement.state_of(met=difference["low"] > limit, broken=is_below),
             why=could_be_below,
             is_likely=difference["estimate"] > limit,
-            unsettled=bound_of(
-                difference, limit, bounds.deciding, known_growth=_known_growth(bounds, difference)
-            ),
+            unsettled=bound_of(difference, limit, bounds.deciding, known_growth=known_growth),
         ),
         "above_baselines": Requirement(
             requirement.state_of(met=above_baseline["low"] > 0, broken=above_baseline["high"] <= 0),
-            why=lambda: [baseline_reason(case, kappa, "not_above_baseline")],
+            why=not_above_baseline,
             is_likely=above_baseline["estimate"] > 0,
             unsettled=bound_of(above_baseline, 0.0, bounds.deciding),
         ),
@@ -93,18 +100,6 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
         **({"gross": gross_errors_are_rare(case, gross_errors)} if gross_errors else {}),
     }
-
-
-def _known_growth(bounds: Bounds, difference: ResultRow) -> float | None:
-    """Return the factor by which the sample must grow to show that the grader is within the margin,
-    as the score test computed it: inf if no number of clusters would do. None for people like
-    these, and for a grader below the margin: `Bound` then computes the factor from the interval.
-    """
-    is_for_these_people = difference["statistic"] == evidence.NON_INFERIORITY
-    if not (is_for_these_people and difference["estimate"] > -bounds.margin):
-        return None
-    to_pass = bounds.clusters_to_pass
-    return to_pass["estimate"] / difference["n_clusters"] if to_pass else math.inf
 
 
 def disagreement_reasons(case: VerdictEvidence, people_kappa: ResultRow) -> list[Reason]:
@@ -122,16 +117,6 @@ def disagreement_reasons(case: VerdictEvidence, people_kappa: ResultRow) -> list
     if not is_likely and not case.people.opposed and not agree_within_side:
         why.append(because("clearer_rubric"))
     return why
-
-
-def baseline_reason(
-    case: VerdictEvidence,
-    kappa: ResultRow,
-    name: Literal["not_above_baseline", "no_better_than_baseline"],
-) -> Reason:
-    """Return the reason that the grader is not clearly better than a baseline, or no better."""
-    figures = wording.mean_kappa(kappa, case.noun)
-    return because(name, to_beat=case.best_baseline_kappa, figures=figures)
 
 
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
@@ -241,21 +226,18 @@ def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Require
 
 
 # ---- Verdicts against a reference ----------------------------------------------------------------
-# The reference is one rater whose labels count as correct, such as an expert. As one rater does not
-# show human agreement, no verdict is that a grader can replace annotators:
+# As one rater does not show human agreement, no verdict is that a grader can replace annotators:
 # - *agrees with the reference*: all requirements are met, on enough clusters with each label.
 # - *disagrees with the reference*: a requirement is clearly missed, labels are missing, or an
 #   audit found a fault.
 # - *inconclusive*: neither, with the number of further labels that would decide.
-
+# Statistics of a grader and the reference, and names of three in sentences:
 REFERENCE_KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"  # of binary labels
 MINORITY = "reference_rarer_clusters"  # number of clusters with a minority label of the reference
 EFFECTIVE = "reference_clusters_worth"  # effective number of clusters
 STATISTICS = (REFERENCE_KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
-"""All statistics that `add_reference_rows` adds."""
 _NAMES = {REFERENCE_KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-"""Names of figures in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,18 +245,12 @@ class AgainstReference(ViewEvidence):
     """Evidence from comparing a view with the reference."""
 
     figures: tuple[ResultRow, ...]  # kappa; sensitivity and specificity if there is a binary label
-    minority_clusters: ResultRow
-    effective_clusters: ResultRow
-
-    @property
-    def rows(self) -> tuple[ResultRow, ...]:
-        """All rows of the comparison."""
-        return (*self.figures, self.minority_clusters, self.effective_clusters)
+    sizes: tuple[ResultRow, ResultRow]  # rows of `MINORITY` and `EFFECTIVE`
 
     @property
     def sample(self) -> ClusterCounts:
         """The clusters with labels of both the grader and the reference."""
-        effective, minority = self.effective_clusters, self.minority_clusters
+        minority, effective = self.sizes
         return ClusterCounts(minority["n_clusters"], effective["estimate"], minority["estimate"])
 
 
@@ -301,7 +277,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     influences = [influence(c.kappas) for c in comparisons if c.view.shares_level]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        if comparison.view.at != UNTUNED:  # compared only for its share of the level, without rows
+        if comparison.view.at != UNTUNED:  # which is compared only for its share of the level
             view.rows.evidence[comparison.view.key] = _add_comparison_rows(
                 view.rows, comparison, labels, jackknife, alpha, level, rule
             )
@@ -323,14 +299,13 @@ def _add_comparison_rows(
     kappa = comparison.kappa_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
     kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
     figures = [rows.added(REFERENCE_KAPPA, kappa, comparison.counts, **key)]
-    effective = Interval.point(comparison.sample.effective)
-    effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)
+    n_effective = Interval.point(comparison.sample.effective)
+    effective = rows.added(EFFECTIVE, n_effective, comparison.counts, **key)
     mass = jackknife.mass[coded.clusters[units]]  # a unit may stand for several equal ones
     label_mass = np.bincount(coded.codes[units, reference], mass, minlength=coded.q)
     in_minority = units & (coded.codes[:, reference] != label_mass.argmax())
-    _, n_minority = jackknife.count(coded.clusters, in_minority)
-    minority = Interval.point(float(n_minority))
-    minority_row = rows.added(MINORITY, minority, comparison.counts, **key)
+    n_minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
+    minority = rows.added(MINORITY, n_minority, comparison.counts, **key)
     if labels.has_binary:
         binary = coded if coded.is_binary else labels.on_binary()
         key |= {"subset": binary.subset}
@@ -348,11 +323,9 @@ def _add_comparison_rows(
                 n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, alpha))
             share = share.as_deciding(replace(level, bar=bar))
-            share_counts = jackknife.count(binary.clusters, by_reference)
-            figures.append(rows.added(statistic, share, share_counts, **key))
-    return AgainstReference(
-        figures=tuple(figures), minority_clusters=minority_row, effective_clusters=effective_row
-    )
+            counts = jackknife.count(binary.clusters, by_reference)
+            figures.append(rows.added(statistic, share, counts, **key))
+    return AgainstReference(figures=tuple(figures), sizes=(minority, effective))
 
 
 def judge_against_reference(
@@ -365,7 +338,7 @@ def judge_against_reference(
     tuned: AgainstReference | None = rows.evidence.get((case.grader, BINARY_ALL, HELD_OUT))
     decision = _decide(case, present, tuned)
     keys = evidence.keys_of(
-        *(row for view in (present, tuned) if view for row in view.rows),
+        *(row for view in (present, tuned) if view for row in (*view.figures, *view.sizes)),
         *(case.tuned.advised, case.answers.coverage),
         *(case.injection.rows(case.rule.injection) if case.injection else ()),
         *(bias.row for bias in case.present.biases),
@@ -471,5 +444,4 @@ def _figure_reason(
         interval = wording.interval_of(row["low"], row["high"], bar, alpha=deciding.alpha)
         text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
         short = written(f"short.{short_name}", **fields)
-    text = text[0].upper() + text[1:]
-    return Reason(written("because.reference_figures", figures=text), short)
+    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), short)

@@ -8,9 +8,8 @@ Each `*_part` function makes a section's part on one rubric; `render_*_text` are
 Several figures of one statistic differ in `at`:
 
 - Confidence (`tuning.COVERAGE`, `AGREEMENT`): the cut, the least confidence of the labels used.
-- A cut that guarantees an agreement (`tuning.CUT`), and figures above it: the agreement guaranteed.
-- Stability: the column whose values are the variants, such as the prompt's wording, or `REWORDED`
-  for wordings of the rubric.
+- Cuts that guarantee an agreement (`tuning.CUT`), and figures above these: that agreement.
+- Stability: the column of variants, such as wordings of a prompt; or `REWORDED`, of the rubric.
 - A trial of a new wording (`disagreements.TRIAL_...`): the wording.
 - Thresholds (`_TUNED`, `_RECOMMENDED`, `_GAIN`): the objective that they are tuned to.
 - Values of an objective, such as kappa on the curve (`tuning.CURVE`): the threshold.
@@ -77,9 +76,7 @@ def distribution_part(figures: src.RubricFigures) -> Part:
 
 
 def confidence_part(figures: src.RubricFigures) -> Part:
-    """Make the part on *routing*: trusting a grader's labels only above a cut of its confidence,
-    which is declared, or guarantees an agreement with people.
-    """
+    """Make the part on *routing*: trusting a grader's labels only above a cut of its confidence."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
     declared_cut = _cut_title(declared[0]) if declared else ""
@@ -166,7 +163,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
     columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD, (binary_head, on_binary)]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
     overall_kappas = figures.select(STABILITY)
-    subsets = dict.fromkeys(row.subset for row in kappas)
+    names = dict.fromkeys(row.subset for row in kappas)  # of all subjects together, and of each
     tables: list[Table] = []
     for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
@@ -174,9 +171,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
             if row.at == varying and row.interval:  # without an interval it is undefined
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
-                rows += [
-                    (src.subject_title(name), row.key._replace(subset=name)) for name in subsets
-                ]
+                rows += [(src.subject_title(name), row.key._replace(subset=name)) for name in names]
         tables += figures.table("stability.answers", rows, columns, column=varying)
     rubric_kappas = [row for row in overall_kappas if row.at == REWORDED]
     reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
@@ -204,10 +199,11 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
 def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
     names = disagreements.TRIAL_ALPHA, disagreements.TRIAL_DIFFERENCE, disagreements.TRIAL_FILLED
+    # Figures by wording. The differences are from the old wording, the only one without.
     alphas, differences, filled = ({row.at: row for row in figures.select(name)} for name in names)
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
-    for new_wording, difference in differences.items():  # of each new wording from the old one
+    for new_wording, difference in differences.items():
         old = next(row for wording, row in alphas.items() if wording not in differences)
         new = alphas[new_wording]
         outcome = disagreements.trial_outcome(
@@ -223,26 +219,20 @@ def rewording_part(figures: src.RubricFigures) -> Part:
 # ---- Thresholds of graders that give probabilities -----------------------------------------------
 # A grader's probabilities become binary labels at a *threshold*. Tuning finds the best one by an
 # *objective*, such as kappa with people, and *recommends* it, or the default threshold.
-MAIN = "kappa"
-"""The objective that the sentences and charts are about; tables have the others."""
-_OBJECTIVES = {
-    name: written(f"thresholds.objective_{name}")
-    for name in ("kappa", "agreement", "f1", "youden", "prevalence")
-}
-_KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
-"""Kinds of recommended thresholds, each with a text over a panel of the chart."""
-_TUNED, _RECOMMENDED = "threshold", "threshold_recommended"
-"""Statistics: the best threshold by an objective, and the one to use (it may be the default)."""
-_GAIN = "threshold_held_out_gain"
-"""Statistic: how much better the best threshold is than the default, on held-out items."""
+MAIN = "kappa"  # the objective that the sentences and charts are about; tables have the others
+_OBJECTIVES = {name: written(f"thresholds.objective_{name}") for name in tuning.OBJECTIVES}
+_KINDS = ("tuned", "default", "not_identifiable")  # of recommended thresholds, each with a text
+_TUNED, _RECOMMENDED = "threshold", "threshold_recommended"  # statistics: the best, the one to use
+_GAIN = "threshold_held_out_gain"  # how much better the best threshold is than the default
 _BEST, _DEFAULT = "best", "default"  # marks of points of a chart's curve
-_STATED, _SHARE = "reliability_probability", "reliability"
-"""Statistics of calibration: a stated probability, and the affirmative share at it."""
+_STATED = "reliability_probability"  # statistic of calibration: a stated probability
+_SHARE = "reliability"  # and the affirmative share at it
 
 
 def threshold_part(figures: src.RubricFigures) -> Part:
     """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
-    recommended, sentences = _recommended(figures, MAIN), []
+    recommended = [row for row in figures.select(_RECOMMENDED, src.ALL_BINARY) if row.at == MAIN]
+    sentences = []
     for threshold in recommended:
         evidence = src.lines_of([threshold, *_tuned_and_gain(figures, threshold)])
         sentences.append(with_lines(_threshold_sentence(figures, threshold), evidence))
@@ -283,15 +273,10 @@ def render_thresholds_text(
     for figures in source.rubrics:
         tables = _tuned_table(figures, [objective])
         marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
-        thresholds = _recommended(figures, objective)
-        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in thresholds]))
+        recommended = figures.select(_RECOMMENDED, src.ALL_BINARY)
+        chosen = [row for row in recommended if row.at == objective]
+        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in chosen]))
     return by_rubric
-
-
-def _recommended(figures: src.RubricFigures, objective: str) -> list[src.Figure]:
-    """Return the recommended thresholds by one objective."""
-    thresholds = figures.select(_RECOMMENDED, src.ALL_BINARY)
-    return [figure for figure in thresholds if figure.at == objective]
 
 
 def _tuned_table(
@@ -306,14 +291,12 @@ def _tuned_table(
         value = tuning.AT_THRESHOLD.get(key.at, "")
         return figures.by_key(key._replace(statistic=value, at=threshold))
 
-    def at_default(key: src.Key) -> src.Figure | None:
-        return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
-
-    def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].exact.estimate))
-
-    columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
-    columns |= {"at_tuned": at_tuned, "held_out_gain": _GAIN}
+    columns: dict[str, src.Column] = {
+        "at_default": lambda key: value_at(key, figures.default_threshold(tuned[key].raters)),
+        "tuned": _TUNED,
+        "at_tuned": lambda key: value_at(key, repr(tuned[key].exact.estimate)),
+        "held_out_gain": _GAIN,
+    }
     headed = [(written(f"thresholds.{name}"), column) for name, column in columns.items()]
     rows = src.rows_of(
         tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
@@ -328,8 +311,7 @@ def _matched_title(reference: str, grader: str) -> str:
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return [the tuned threshold behind a recommended one, its held-out gain], None if unknown."""
-    raters = recommended.raters
-    return figures.by_name((_TUNED, _GAIN), raters, src.ALL_BINARY, recommended.at)
+    return figures.by_name((_TUNED, _GAIN), recommended.raters, src.ALL_BINARY, recommended.at)
 
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
@@ -366,9 +348,7 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
 
 
 def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
-    """Draw kappa over the thresholds, a panel for each grader, with the best threshold, its
-    interval and the one to use; nothing without probabilities on units with reference labels.
-    """
+    """Draw kappa over the thresholds, a panel for each grader; mark the best and the advised."""
     pairs = figures.rater_pairs(figures.select(tuning.CURVE, src.ALL_BINARY))
     values: list[charts.Datum] = []
     points: list[src.Figure] = []  # of all curves

@@ -66,9 +66,7 @@ def _correlation_answer(figures: src.RubricFigures) -> list[object]:
 
 
 def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Draw every subject's score by people and by the grader, a panel for each grader, in the order
-    of people's scores; nothing where people or graders scored no subject.
-    """
+    """Draw subjects' scores by people and by the grader, a panel for each grader; if both score."""
     scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
@@ -107,19 +105,13 @@ def preference_part(figures: src.RubricFigures) -> Part:
         rows += [(entry_for(statistic).name, None), *sorted(src.distinct_rows(by_raters, "at"))]
     tables = figures.table("preference.caption", rows, _rater_columns(raters))
     folded = [*tables, *_corrected_win_rates(figures, graders)]
-    about = [written("preference.strength")]
-    return Part(_preference_answers(figures, raters), folded=folded, about=about)
-
-
-def _preference_answers(figures: src.RubricFigures, raters: list[str]) -> list[list[object]]:
-    """Name the subject that each rater prefers."""
     answers: list[list[object]] = []
-    for rater in raters:
+    for rater in raters:  # the subject that each prefers
         if by_rate := src.largest_first(figures.select("win_rate", raters=(rater, ""))):
             best = by_rate[0]
             key = "preference_people" if rater == "humans" else "preference_grader"
             answers.append(in_pieces(f"report.{key}", grader=rater, subject=best.at, rate=best))
-    return answers
+    return Part(answers, folded=folded, about=[written("preference.strength")])
 
 
 def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list[Table]:
@@ -178,19 +170,16 @@ def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
 
 
 def _direction_table(
-    figures: src.RubricFigures,
-    net: list[src.Figure],
-    column: str,
-    title: Callable[[src.Figure], str],
+    figures: src.RubricFigures, net: list[src.Figure], kind: str, title: Callable[[src.Figure], str]
 ) -> list[Table]:
-    """Tabulate net direction: every subject or group in a row, every rater in a column."""
-    column_figures = [figure for figure in net if figure.column == column]
+    """Tabulate net direction: every subject or group (`kind`) in a row, every rater in a column."""
+    column_figures = [figure for figure in net if figure.column == kind]
     rows: list[src.RowSpec] = []
-    if column == "subject" and column_figures:
+    if kind == "subject" and column_figures:
         rows.append((_sides_title(column_figures[0]), None))
     rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
     columns = _rater_columns(figure.rater for figure in column_figures)
-    return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
+    return figures.table("direction.by_column", rows, columns, stub=kind.title(), column=kind)
 
 
 def _sides_title(figure: src.Figure, value: str = "") -> str:
@@ -202,9 +191,7 @@ def _sides_title(figure: src.Figure, value: str = "") -> str:
     return written("direction.sides_where", first=first, second=second, **fields)
 
 
-# Rates and means
-
-
+# ---- Rates and means -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Quantity:
     """The rates, or the means, of subjects on one rubric. The subject of all units is ""."""
@@ -242,9 +229,8 @@ class _Quantity:
         return [name for name in self.graders if name not in with_own[1:]]
 
     def raw(self, grader: str) -> dict[str, src.Figure]:
-        """Return a grader's raw figures by subject, "" for all units. A raw rate has the raters of
-        the corrected one; a raw mean is the grader's `subject_score`, of the grader alone.
-        """
+        """Return a grader's raw figures by subject, "" for all units."""
+        # A raw rate has the raters of the corrected one; a raw mean is the grader's own score.
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
@@ -284,10 +270,8 @@ class _Quantity:
         return [(first, second, figure) for first, second, figure in pairs if figure]
 
     def pair_differences(self, grader: str) -> list[src.Figure]:
-        """Return a grader's differences between pair sides, by subject. The same statistic has the
-        differences between annotator sides, on other columns.
-        """
-        rows = self.figures.select_all(self.statistics.sides)
+        """Return a grader's differences between pair sides, by subject."""
+        rows = self.figures.select_all(self.statistics.sides)  # also of annotator sides
         return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
 
 
@@ -356,9 +340,7 @@ def _difference_tables(quantity: _Quantity) -> list[Table]:
         for first, second, figure in quantity.differences(grader):
             rows.append((written("rates.difference", first=first, second=second), figure.key))
     first, second = figures.analysis.settings.sides
-    side_rows = quantity.rows(
-        row for grader in graders for row in quantity.pair_differences(grader)
-    )
+    side_rows = quantity.rows(chain.from_iterable(map(quantity.pair_differences, graders)))
     # Both tables have one column, with the figure whose key the row has.
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": quantity.label}
@@ -585,9 +567,7 @@ def _one_sided_sentences(rates: _Quantity) -> Iterator[str]:
             yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
 
 
-# Rates on all rubrics
-
-
+# ---- Rates on all rubrics ------------------------------------------------------------------------
 class _RubricRates(NamedTuple):
     """Subjects' rates on one rubric, by its best grader: the cells by subject, those of `published`
     rates, the `kind` of the rates (`_Quantity.kind`), and whose labels they rest on.
