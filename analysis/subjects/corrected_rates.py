@@ -75,7 +75,7 @@ class RateSums(NamedTuple):
 
     @classmethod
     def of(cls, feature_sums: Array) -> RateSums:
-        """Return the sums from those of `rate_features`, (rows, ..., 7), each as one field."""
+        """Return the sums from those of `rate_features`, (..., 7), each as one field."""
         return cls(*np.moveaxis(feature_sums, -1, 0))
 
     @property
@@ -231,8 +231,8 @@ def corrected_interval(
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
-    k) or (clusters, strata, k), and the weight on the grader.
+    """Return the `reach` of `corrected_interval` for a PPI++ rate, from `rate_features` summed over
+    clusters, (clusters, 7) or (clusters, strata, 7), and the weight on the grader.
 
     Both parts, the labelled units and the rest, are scaled so that each stratum has its share of
     all units. None with one labelled cluster, and with weight 0, where the rate is people's own.
@@ -702,10 +702,10 @@ def merge_small_strata(
 
 
 def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
+    """Return `ppi_reach` from features (units, 7) and strata (units,), -1 for none."""
     n_strata = int(strata.max()) + 1
     in_stratum = strata[:, None] == np.arange(n_strata)
-    by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, k)
+    by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, 7)
     sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
     return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
 
@@ -772,15 +772,15 @@ def _add_side_comparison_rows(
     alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
     for group, name, is_member in groups:
         graded = is_member & all_rates[0].is_graded
-        subsets = [side.out.subset for side in all_rates]
+        subsets = [corrected.out.subset for corrected in all_rates]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(defined) < len(sides):  # the least side is unknown
             continue
-        rates = np.column_stack([side.rates[:, group] for side in all_rates])
+        rates = np.column_stack([corrected.rates[:, group] for corrected in all_rates])
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
-        compared = (view.count(side.is_compared & is_member) for side in all_rates)
-        n_compared = np.array([size.clusters for size in compared])
+        masks = (corrected.is_compared & is_member for corrected in all_rates)
+        n_compared = np.array([view.count(mask).clusters for mask in masks])
         by_pair = subject_scores.all_differences(rates, n_compared, alpha, is_rate=measure.is_rate)
         ends = np.clip([by_pair.estimate, by_pair.low, by_pair.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(by_pair.first, by_pair.second, ends, strict=True):

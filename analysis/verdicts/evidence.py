@@ -337,7 +337,7 @@ def evidence_on(
     difference = rows.get(CEILING, "humans", grader)
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
     is_binary = binary is not None and (difference is None or difference["n_units"] == 0)
-    if is_binary:
+    if is_binary:  # the grader gives no categories: its binary labels decide
         kappa, subset = "cohen_kappa", BINARY_ALL
         difference, binary = binary, None
 

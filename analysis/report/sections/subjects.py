@@ -8,8 +8,9 @@ texts; "report.rates" is a sentence in the texts.
 Rates and means are shown as graders give them (*raw*), and corrected with people's labels. A
 `_Quantity` is either the rates or the means, so that the same functions show both; its `statistics`
 are the names of their statistics (`analysis.subjects.scores.Measure`). *Pair sides* are the two
-sides of a pair of prompts, such as left and right, *annotator sides* groups of annotators, such as
-parties. `with_every_rubric` adds the table of rates on all rubrics.
+sides of a pair of prompts, such as left and right; *net direction* is how much more often a rater
+favours the first. *Annotator sides* are groups of annotators, such as parties. `with_every_rubric`
+adds the table of rates on all rubrics.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -66,7 +67,7 @@ def _correlation_answer(figures: src.RubricFigures) -> list[object]:
 
 
 def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Draw subjects' scores by people and by the grader, a panel for each grader; if both score."""
+    """Draw subjects' scores by people and by graders, a panel for each grader, if both scored."""
     scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
@@ -352,7 +353,7 @@ def _annotator_side_tables(quantity: _Quantity) -> list[Table]:
     """Tabulate subjects' figures by annotator side, such as a party: a table for each column."""
     figures, statistics = quantity.figures, quantity.statistics
     graders, tables = quantity.distinct_graders, []
-    # The `least` figure of a subject is the smallest of those by the sides of a column.
+    # The `least` figure of a subject is the smallest of those by the annotator sides of a column.
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
