@@ -8,7 +8,7 @@ Each `*_part` function makes a section's part on one rubric; `render_*_text` are
 Several figures of one statistic differ in `at`:
 
 - Confidence (`tuning.COVERAGE`, `AGREEMENT`): the cut, the least confidence of the labels used.
-- Cuts that guarantee an agreement (`tuning.CUT`), and figures above these: that agreement.
+- A cut (the estimate of `tuning.CUT`) and figures above it: the agreement that it guarantees.
 - Stability: the column of variants, such as wordings of a prompt; or `REWORDED`, of the rubric.
 - A trial of a new wording (`disagreements.TRIAL_...`): the wording.
 - Thresholds (`_TUNED`, `_RECOMMENDED`, `_GAIN`): the objective that they are tuned to.

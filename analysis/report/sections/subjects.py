@@ -242,7 +242,9 @@ class _Quantity:
         return {row.at: row for row in rows}
 
     def kind(self, grader: str) -> Literal["corrected", "own", "raw"]:
-        """Return the kind of a grader's figures: "own" if people labelled all units it graded."""
+        """Return the kind of a grader's figures: without correction "raw"; "own" if people labelled
+        all units that it graded, so that a correction gives their own figures; else "corrected".
+        """
         if self.statistic == self.statistics.raw:
             return "raw"
         rows = src.largest_first(self.by_subject(self.statistics.powered, grader).values())
@@ -570,15 +572,13 @@ def _one_sided_sentences(rates: _Quantity) -> Iterator[str]:
 
 # ---- Rates on all rubrics ------------------------------------------------------------------------
 class _RubricRates(NamedTuple):
-    """Subjects' rates on one rubric, by its best grader: the cells by subject, those of `published`
-    rates, the `kind` of the rates (`_Quantity.kind`), and whose labels they rest on.
-    """
+    """Subjects' rates on one rubric, by its best grader."""
 
     title: str
-    cells: dict[str, blocks.Cell]
-    published: dict[str, blocks.Cell]
-    kind: Literal["corrected", "own", "raw"]
-    label_source: str
+    cells: dict[str, blocks.Cell]  # by subject
+    published: dict[str, blocks.Cell]  # of published rates, by subject
+    kind: Literal["corrected", "own", "raw"]  # of the rates (`_Quantity.kind`)
+    label_source: str  # whose labels the rates rest on
 
 
 def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
