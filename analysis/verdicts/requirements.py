@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from evenhand.analysis import requirement
-from evenhand.analysis.bootstrap.bounds import ALPHA, influence, level_of_look
+from evenhand.analysis.bootstrap.bounds import ALPHA, influence
 from evenhand.analysis.bootstrap.intervals import Deciding, Interval, share_bounds
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.injection import Audit
@@ -260,9 +260,8 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     `rows.evidence`. `error` is the probability of a wrong pass, of which interim analyses up to
     this `look` may spend a part.
 
-    `low` and `high` are one-sided bounds at the level of the verdict. Bounds of kappa are like
-    those of `non_inferiority`, for all graders at once; bounds of shares (`share_bounds`) are
-    uncorrected, as a pass needs all three above their limits.
+    `low` and `high` are one-sided bounds at the level of the verdict, for all graders at once:
+    those of kappa like those of `non_inferiority`, those of shares by `share_bounds`.
     """
     labels = view.labels.with_reference(rule.reference)  # which is their only human
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
@@ -273,13 +272,12 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
         comparison = comparator.compare(grader_view)
         if comparison is not None and np.isfinite(comparison.kappas).all():
             comparisons.append(comparison)
-    alpha = level_of_look(look, rule.looks, error)
     influences = [influence(c.kappas) for c in comparisons if c.view.shares_level]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
         if comparison.view.at != UNTUNED:  # which is compared only for its share of the level
             view.rows.evidence[comparison.view.key] = _add_comparison_rows(
-                view.rows, comparison, labels, jackknife, alpha, level, rule
+                view.rows, comparison, labels, jackknife, level, rule
             )
 
 
@@ -288,11 +286,10 @@ def _add_comparison_rows(
     comparison: Comparison,
     labels: LabelMatrix,
     jackknife: Resamples,
-    alpha: float,
     level: Deciding,
     rule: DecisionSettings,
 ) -> AgainstReference:
-    """Add the rows of one comparison: kappa with bounds at `level`, shares at `alpha` (0: none)."""
+    """Add the rows of one comparison: kappa and shares, with bounds at `level` (alpha 0: none)."""
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")  # the only one
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
@@ -317,11 +314,11 @@ def _add_comparison_rows(
             # Units with this label by the reference, and any by the grader; and those that agree.
             by_reference = (binary.codes[:, reference] == code) & binary.labelled[:, grader]
             by_both = by_reference & (binary.codes[:, grader] == code)
-            share = Interval.undefined("no_labels")
-            if by_reference.any() and alpha:
+            share = Interval.undefined("no_labels" if level.alpha else "no_level")
+            if by_reference.any() and level.alpha:
                 masks = np.column_stack([by_both, by_reference])
                 n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
-                share = Interval(*share_bounds(n_both, n_reference, alpha))
+                share = Interval(*share_bounds(n_both, n_reference, level.alpha))
             share = share.as_deciding(replace(level, bar=bar))
             counts = jackknife.count(binary.clusters, by_reference)
             figures.append(rows.added(statistic, share, counts, **key))

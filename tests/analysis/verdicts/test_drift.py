@@ -226,11 +226,11 @@ def experts(truth):
     return {"expert": [ONE_TWO.categories[code] for code in truth]}
 
 
-def beside(rng, keep, n=400, **settings):
-    """A grader that is right with `keep` beside the expert."""
+def beside(rng, keep, n=400, graders=("g",), **settings):
+    """Graders that are right with `keep` beside the expert."""
     truth = (rng.random(n) < 0.4).astype(int)
-    labels = experts(truth) | {"g": make.noisy(rng, truth, 2, keep)}
-    return make.analyse_labels(labels, ONE_TWO, **EXPERT, **settings)
+    labels = experts(truth) | {name: make.noisy(rng, truth, 2, keep) for name in graders}
+    return make.analyse_labels(labels, ONE_TWO, graders, **EXPERT, **settings)
 
 
 @pytest.mark.parametrize(
@@ -273,19 +273,20 @@ def test_one_expert_without_a_reference_is_told_how_to_get_an_answer(rng):
 
 
 def test_figures_are_those_of_other_libraries(rng):
-    found = beside(rng, 0.8)
-    table = make.rows_of(found, "confusion", "expert", subset="all").set_index("at")["estimate"]
+    found, pair = beside(rng, 0.8, graders=("g", "g2")), ("expert", "g")
+    table = make.rows_of(found, "confusion", *pair, subset="all").set_index("at")["estimate"]
     n = np.array([[table.get(f"{a}>{b}", 0) for b in "12"] for a in "12"])
-    kappa = make.row_of(found, "reference_kappa")
+    kappa = make.row_of(found, "reference_kappa", *pair)
     theirs = inter_rater.cohens_kappa(n)
     assert kappa["estimate"] == pytest.approx(theirs.kappa)
-    # A one-sided bound, by the large-sample standard error about the estimate.
-    low = theirs.kappa + ndtri(level_of_look(1)) * theirs.std_kappa
+    # A one-sided bound, by the large-sample standard error about the estimate; of both graders.
+    (level, _) = [r["deciding"].alpha for r in found.rows if r["statistic"] == "reference_kappa"]
+    assert level_of_look(1) / 2 <= level < 0.7 * level_of_look(1)
+    low = theirs.kappa + ndtri(level) * theirs.std_kappa
     assert kappa["low"] == pytest.approx(low, abs=0.015)
-    sensitivity = make.row_of(found, "reference_sensitivity")
+    sensitivity = make.row_of(found, "reference_sensitivity", *pair)
     hits, whole = n[1, 1], n[1].sum()
-    asked = {"alpha": 2 * level_of_look(1), "method": "beta"}
-    low, high = proportion.proportion_confint(hits, whole, **asked)
+    low, high = proportion.proportion_confint(hits, whole, 2 * level, "beta")
     figures = [sensitivity[name] for name in ("estimate", "low", "high")]
     assert figures == pytest.approx([hits / whole, low, high], abs=0.005)
 
