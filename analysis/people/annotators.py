@@ -178,7 +178,7 @@ def selection_p(
     units = _Units(n_labels.astype(float), data.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
     # Sums over a cluster, (kinds, tests), and the number of equal clusters of a kind, (kinds,).
-    sums, n_clusters = data.signed(data.cluster_sums(coded.clusters, scores))
+    sums, n_clusters = data.distinct_clusters(data.cluster_sums(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()
