@@ -5,10 +5,9 @@ call* is 1 if side a of a pair is favoured, -1 if side b is, else 0: by a pair r
 on single responses, the verdict on side a minus the verdict on side b.
 
 The first half of the module leads from sums of humans' calls (`HumanSums`) to the distribution of
-their score (`ScoreDistribution`), to the calls expected of a grader (`_Curves`, which are fitted to
-the grader's calls) and to the excess of its calls over these (`excess_calls`). The second half
-computes shifts from `Calls`: `side_shift` for the side of a pair that a grader favours, `Shifts.of`
-for any property, from sums of humans' calls by stratum (`HumanCalls`).
+their score (`ScoreDistribution`), to the calls expected of a grader (`_Curves`) and to the excess
+of its calls over these (`excess_calls`). The second half computes shifts from `Calls`: `side_shift`
+for the side of a pair that a grader favours, `Shifts.of` for any property.
 
 *Shift towards a side.* The grader's mean call is compared with the humans' mean call. Their plain
 difference would show a bias of any grader that errs more than humans: if one side is favoured more
@@ -261,9 +260,8 @@ class ScoreDistribution(NamedTuple):
     @classmethod
     def constant(cls, sums: HumanSums) -> ScoreDistribution:
         """Return the distribution for equal tau in a stratum; for few units with two labels."""
-        mean = sums.human_mean
-        zero, no_nodes = np.zeros_like(mean), np.zeros((*mean.shape, 0))
-        return cls(mean, zero, ndtri(mean), zero, no_nodes, no_nodes)
+        zero, no_nodes = np.zeros_like(sums.n1), np.zeros((*sums.n1.shape, 0))
+        return cls(sums.human_mean, zero, ndtri(sums.human_mean), zero, no_nodes, no_nodes)
 
     @classmethod
     def of(cls, sums: HumanSums, fit_third: bool, noise: Noise | None = None) -> ScoreDistribution:
@@ -388,12 +386,12 @@ class _Curves(NamedTuple):
         cls, scores: ScoreDistribution, shares: Array, factor: Array, mean: Array, cov: Array
     ) -> _Curves:
         """Return the curves for scores and a grader's moments, from arrays with the rows first."""
-        node_deviations = ndtr(scores.node_probits) - scores.tau_mean[..., None]
         rows_first = {
             "stratum_shares": shares, "strictness_factor": factor,
             "probit_mean": scores.probit_mean, "probit_sd": scores.probit_sd,
             "node_probits": scores.node_probits, "node_weights": scores.node_weights,
-            "node_deviations": node_deviations, "target_mean": mean, "target_covariance": cov,
+            "node_deviations": ndtr(scores.node_probits) - scores.tau_mean[..., None],
+            "target_mean": mean, "target_covariance": cov,
         }  # fmt: skip
         moved = {name: np.moveaxis(array, 0, -1) for name, array in rows_first.items()}
         return cls(**{name: np.ascontiguousarray(array) for name, array in moved.items()})
@@ -422,8 +420,7 @@ class _Curves(NamedTuple):
         start = np.clip(ndtri(self.target_mean[is_guessing]), -_MAX_STRICTNESS, _MAX_STRICTNESS)
         guessing = self.of_rows(np.flatnonzero(is_guessing))
         a[is_guessing] = guessing.matching_mean(start, b[is_guessing])
-        # Step 2. The grid has row 0 at each sharpness; its residuals rise to 0 at the solution.
-        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))
+        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # step 2: row 0
         grid_a = on_grid.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         mean_residual, cov_residual = on_grid.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
@@ -472,9 +469,8 @@ class _Curves(NamedTuple):
             a = a + np.clip(step_a, -_MAX_STEP_A, _MAX_STEP_A)
             b = b + np.clip(step_b, -_MAX_STEP_B, _MAX_STEP_B)
             # Where the determinant is negative, the covariance falls: its maximum has been passed.
-            inside = (
-                (det > 0.0) & (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
-            )
+            is_in_range = (b >= 0.0) & (b <= _MAX_SHARPNESS) & (np.abs(a) <= _MAX_STRICTNESS)
+            inside = (det > 0.0) & is_in_range
             converged = np.maximum(np.abs(step_a), np.abs(step_b)) <= _TOLERANCE
             done = inside & converged
             solved_a[active[done]], solved_b[active[done]] = a[done], b[done]
@@ -876,8 +872,7 @@ class Shifts:
 
     If `noisy`, the noise of all raters may change with x: the variance of humans' score may change,
     and the shift is also estimated with strictness in units of that noise. The `cache` has humans'
-    calls on the units that a grader called, which are mostly the same for all graders; properties
-    with the same resamples may share it.
+    calls on a grader's units, often the same for all; properties with equal resamples may share it.
     """
 
     def __init__(

@@ -2,17 +2,14 @@
 
 A resample draws as many clusters as the data have, with replacement, and is fully described by its
 *draw counts*: the number of times that each cluster was drawn. Every statistic is a function of
-sums of *features*, numbers that add up over units (labelled items) and clusters. So there are three
-steps:
+sums of *features*, numbers that add up over units (labelled items) and clusters:
 
 1. Add up the features of the units of each cluster (`Resamples.cluster_sums`).
-2. Multiply the draw counts by these sums, which gives the sums in all resamples at once
-   (`Resamples.totals`; `Resamples.sums` takes both steps).
+2. Multiply the draw counts by these sums, for the sums in all resamples (`Resamples.totals`).
 3. Compute the statistic from each row of sums, which is left to the caller.
 
-Row 0 of every result is the data; a row for each resample follows, then the rows of the jackknife,
-if there is one: the data without one cluster each. Every statistic has the same resamples, so that
-differences between statistics are paired.
+Row 0 of every result is the data; a row for each resample follows, then rows of the jackknife, if
+any: the data without one cluster each. As all share the resamples, their differences are paired.
 
 Identical clusters are one *type*, so that each is computed only once. Four arrays describe types:
 
@@ -92,8 +89,8 @@ class Resamples:
     its draw counts are not kept in memory: because they are large, or `keep` is False. With
     `jackknife`, the data without each cluster follow as rows.
 
-    Callers hold the units of one cluster of each type. In all methods, `types` (units,) is the type
-    of each unit's cluster, and `chosen` (units,) a mask of units. Sums are over these axes:
+    Callers hold the units of one cluster of each type. In all methods but `only`, `types` (units,)
+    is the type of each unit's cluster, and `chosen` a mask (units,). Sums are over these axes:
 
         sums            features of units     -> rows, weighted
         totals          cluster sums by type  -> rows, weighted
@@ -103,10 +100,8 @@ class Resamples:
         by_cluster      features of units     -> clusters, weighted
 
     >>> resamples = Resamples([2, 1], 1, np.random.default_rng(7))  # two types, three clusters
-    >>> types, feature = np.array([0, 0, 1]), np.array([[1.0], [4.0], [7.0]])
-    >>> resamples.cluster_sums(types, feature).tolist()
-    [[5.0], [7.0]]
-    >>> resamples.sums(types, feature).tolist()  # data: 2 x 5 + 7; resample: type 1 three times
+    >>> types, feature = np.array([0, 0, 1]), np.array([1.0, 4.0, 7.0])
+    >>> resamples.sums(types, feature).tolist()  # data: 2 (1 + 4) + 7; resample: type 1 three times
     [[17.0], [21.0]]
     """
 
@@ -183,16 +178,13 @@ class Resamples:
             np.matmul(columns.T, draw_counts.T, out=out[: 1 + self.resamples].T)
         else:
             out[0] = _product(self.frequency[None, :], columns)[0]
-            row_cost = self.n_types * max(1, n_columns // _PRODUCTS_PER_OPERATION)
-            self._over_blocks(fill, row_cost)
+            self._over_blocks(fill, self.n_types * max(1, n_columns // _PRODUCTS_PER_OPERATION))
         if self._omissions is not None:
             out[1 + self.resamples :] = out[0] - self._omissions @ columns.astype(np.float64)
         return out.reshape(len(self), *by_type.shape[1:])
 
     def omitted_sums(self, by_type: Array) -> Array:
-        """Return the sums over the clusters that each row of the jackknife leaves out, without
-        weights, (jackknife rows, ...), from the sums over one cluster of each type (types, ...).
-        """
+        """Return the sums over the clusters left out, (jackknife rows, ...), without weights."""
         flat = self._omissions @ by_type.reshape(len(by_type), -1)
         return np.asarray(flat).reshape(len(flat), *by_type.shape[1:])
 
@@ -213,9 +205,7 @@ class Resamples:
         return self.each_cluster(by_type if self.weight is None else by_type * self.weight[:, None])
 
     def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:
-        """Return sums over distinct clusters, (n, k), from sums by type (types, k), and the number
-        of clusters that have each, (n,).
-        """
+        """Return the sums over clusters, equal ones once, (n, k), and the number of each, (n,)."""
         return by_type, self.frequency
 
     def count(self, types: Codes, chosen: Mask) -> tuple[int, int]:
@@ -235,14 +225,14 @@ class Resamples:
         """Return the estimate and its 95% interval from `values` (rows,): `intervals.interval`."""
         return intervals.interval(values, n_clusters, **options)
 
-    def only(self, kept_types: Codes) -> Resamples:
-        """Return the resamples of some types, faster for a slice; their draw counts are kept."""
+    def only(self, types: Codes) -> Resamples:
+        """Return the resamples of these types only, for a slice; their draw counts are kept."""
         part = copy(self)
-        part.frequency = self.frequency[kept_types]
-        part.weight = None if self.weight is None else self.weight[kept_types]
-        part._keep_blocks([self._block(n)[:, kept_types] for n in range(len(self._block_sizes))])
+        part.frequency = self.frequency[types]
+        part.weight = None if self.weight is None else self.weight[types]
+        part._keep_blocks([self._block(n)[:, types] for n in range(len(self._block_sizes))])
         if self._omissions is not None:
-            part._omissions = self._omissions[:, kept_types]
+            part._omissions = self._omissions[:, types]
         return part
 
     def left_out(self, types: Codes) -> Resamples:
@@ -295,19 +285,18 @@ class Resamples:
     def _make_block(self, block: int) -> DrawCounts:
         """Draw a block of multinomial draw counts (rows, types); cluster by cluster if faster."""
         rng = np.random.default_rng(self._block_seeds[block])
-        size, n_clusters = self._block_sizes[block], int(self.frequency.sum())
-        if n_clusters > _MULTINOMIAL_COST * self.n_types:
-            counts = rng.multinomial(n_clusters, self.frequency / n_clusters, size=size)
-            return counts.astype(np.min_scalar_type(n_clusters))
-        is_merged = n_clusters > self.n_types  # else every cluster is a type
-        type_of_cluster = np.repeat(np.arange(self.n_types), self.frequency) if is_merged else None
-        step = max(1, _DRAWN_TOGETHER // max(1, n_clusters))
+        size, total = self._block_sizes[block], int(self.frequency.sum())  # total: of clusters
+        if total > _MULTINOMIAL_COST * self.n_types:
+            counts = rng.multinomial(total, self.frequency / total, size=size)
+            return counts.astype(np.min_scalar_type(total))
+        types = np.repeat(np.arange(self.n_types), self.frequency) if total > self.n_types else None
+        step = max(1, _DRAWN_TOGETHER // max(1, total))
         parts = []
         for start in range(0, size, step):
             n_rows = min(step, size - start)
-            drawn = rng.integers(0, n_clusters, size=(n_rows, n_clusters))
-            if type_of_cluster is not None:
-                drawn = type_of_cluster[drawn]
+            drawn = rng.integers(0, total, size=(n_rows, total))
+            if types is not None:  # from clusters to their types; else each cluster is a type
+                drawn = types[drawn]
             if n_rows > 1:  # each row gets other numbers, so that one call counts all
                 drawn += np.arange(n_rows)[:, None] * self.n_types
             counts = np.bincount(drawn.ravel(), minlength=n_rows * self.n_types)
@@ -326,9 +315,7 @@ def _product(draw_counts: Numbers, columns: Floats) -> Floats:
 
 
 def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
-    """Return the number of clusters of each type that a row of the jackknife leaves out, sparse
-    (rows, types): one cluster, or a random group of clusters if there are too many rows.
-    """
+    """Return the numbers of clusters that rows of the jackknife leave out, sparse (rows, types)."""
     from scipy.sparse import csr_array
 
     type_of_cluster = np.repeat(np.arange(len(frequency)), frequency)
@@ -354,9 +341,8 @@ class Bootstrap:
 class PatternResamples(Resamples):
     """Numbers of units with each pattern in the data, in every resample and in the jackknife.
 
-    In all methods, a type is a pattern: callers hold one unit of each pattern, `types` (units,) is
-    the pattern of each, `frequency` (patterns,) the number of units with it, and the draw counts
-    are numbers of units. There is no `weight`.
+    A type is here a pattern: callers hold one unit of each, `types` (units,) are their patterns,
+    `frequency` (patterns,) and the draw counts are numbers of units. There is no `weight`.
 
     `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. If
     clusters are *pooled*, `draws` are resamples of random groups of clusters, and `drawn_cells`
@@ -436,15 +422,12 @@ class PatternResamples(Resamples):
         pooled = Remark("pooled_clusters", (self._drawn_cells.shape[0], self._cells.shape[0]))
         return replace(interval, remarks=(*interval.remarks, pooled))
 
-    def only(self, kept_types: Codes) -> PatternResamples:
+    def only(self, types: Codes) -> PatternResamples:
         """Return the resamples of some of the patterns only."""
-        cells, drawn_cells = self._cells[:, kept_types], self._drawn_cells[:, kept_types]
-        return PatternResamples(cells, drawn_cells, self._draws)
+        return PatternResamples(self._cells[:, types], self._drawn_cells[:, types], self._draws)
 
     def left_out(self, types: Codes) -> PatternResamples:
-        """Return the jackknife, without resamples, of the clusters that have one of these patterns
-        (units,).
-        """
+        """Return the jackknife, without resamples, of the clusters with one of these patterns."""
         is_present = (np.bincount(types, minlength=self.n_types) > 0).astype(np.int64)
         cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
         drawn_cells = self._drawn_cells[np.flatnonzero(self._drawn_cells @ is_present > 0)]

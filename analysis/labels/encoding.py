@@ -146,8 +146,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     3. If the probabilities of all categories are known, a reading with several rows, or still
        without label, gets the most probable category instead.
 
-    Raises InputError naming the row whose label or probabilities lie outside the scale; `source`
-    is the name of the ratings in its message.
+    Raises InputError, naming `source` and row, if labels or probabilities lie outside the scale.
     """
     import pandas as pd
 
@@ -224,8 +223,7 @@ class _CombinedLabels(NamedTuple):
         (rows, k) has a column for the codes in each of `columns`.
 
         A draw with a label but no probability counts as certain of its label if other draws of its
-        showing have probabilities. A reading with a showing of labels only has NaN: its label is
-        not taken from probabilities.
+        showing have probabilities. A reading with a showing of labels alone has NaN.
         """
         n_showings, has_values = len(self.reading_of_showing), ~np.isnan(values).any(axis=1)
         has_some = np.bincount(self.showing[has_values], minlength=n_showings) > 0
@@ -615,8 +613,7 @@ class Reduced:
 
     The columns of `patterns` are three blocks, each with a column for each rater: the code of the
     label, -1 for none; 1 if the unit was assigned to the rater, else 0; and the verdict from the
-    probability, -1 for none. If every unit is its own cluster, `clusters` may be None: `cells` then
-    has one row, for all units.
+    probability, -1 for none. If units are clusters, `clusters` may be None, and `cells` one row.
     """
 
     raters: Mapping[str, str]  # {name: kind} in the order of `by_kind`
@@ -709,6 +706,15 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     return Reduced(parts[0].raters, patterns, names, cells, reasons)
 
 
+def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the hashes (clusters,) by which `resamples_of_patterns` puts clusters into groups. They
+    depend on names alone: a cluster has the same resamples in every process and part of the data.
+    """
+    import pandas as pd
+
+    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PatternMatrix(matrix.LabelMatrix):
     """Labels as patterns, each a row and a cluster of its own. `by_probability` (patterns, raters)
@@ -758,12 +764,3 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         copies=matrix.copies_among(codes, kinds, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )
-
-
-def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return a hash of each cluster's name, (clusters,). It depends on the name alone, so a cluster
-    gets the same resamples in every process and part of the data.
-    """
-    import pandas as pd
-
-    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

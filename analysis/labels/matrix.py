@@ -2,8 +2,7 @@
 the units table: clusters, subjects, slices, groups, lengths.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary label), which coefficients are computed from. `UnitFacts` looks up columns
-of the units table.
+categories, or the binary label), which coefficients are computed from. `UnitFacts` are the facts.
 
 *Copies.* Labels may be duplicates, such as one file under two names. The agreement of a grader with
 a human whose labels it repeats says nothing about the grader. But two raters who are nearly always
@@ -327,10 +326,8 @@ def identical_people(
     for first, rater in pairs:
         if first not in repeaters:
             groups.setdefault(first, [first]).append(rater)
-    return [
-        written("note.same_people", names=listed([raters[column] for column in group]))
-        for group in groups.values()
-    ]
+    names_by_group = ([raters[column] for column in group] for group in groups.values())
+    return [written("note.same_people", names=listed(names)) for names in names_by_group]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -454,9 +451,7 @@ class Coded:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMatrix:
-    """All labels of one rubric, one row per unit and one column per rater: humans first, then
-    adjudicators, then models, each by name.
-    """
+    """All labels of a rubric, a row per unit and a column per rater, by `KIND_ORDER` and name."""
 
     scale: Scale
     # By unit, (units,): codes, -1 if the units table has none.
@@ -573,14 +568,12 @@ class LabelMatrix:
         return bool(self.scale.affirmative)
 
     def with_reference(self, reference: str) -> LabelMatrix:
-        """Return the labels with one rater, human or adjudicator, as the only human. Graders are
-        compared with this reference even if they copy it.
-        """
+        """Return the labels with one rater, human or adjudicator, as the only human."""
         kinds = (
             "human" if rater == reference else "left out" if kind == "human" else kind
             for rater, kind in zip(self.raters, self.kinds, strict=True)
         )
-        return replace(self, kinds=tuple(kinds), copies=())
+        return replace(self, kinds=tuple(kinds), copies=())  # copies are compared with it, too
 
     @property
     def humans(self) -> tuple[int, ...]:
@@ -628,11 +621,8 @@ class LabelMatrix:
     def on_collapsed(self) -> Coded:
         """Return the labels on the rubric's coarser categories; unclear labels are missing."""
         names = tuple(self.scale.collapse)
-        position = {
-            category: code
-            for code, categories in enumerate(self.scale.collapse.values())
-            for category in categories
-        }
+        groups = enumerate(self.scale.collapse.values())
+        position = {category: code for code, group in groups for category in group}
         new_codes = [*(position.get(category, -1) for category in self.scale.categories), -1]
         codes = np.array(new_codes, dtype=np.int8)[self.codes]  # -1, missing, selects the last
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
@@ -762,7 +752,6 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
     return np.array([*(sign[favours.get(category, "")] for category in categories), np.nan])
 
 
-# ---- Columns of a table of annotators ------------------------------------------------------------
 @dataclass(frozen=True)
 class RaterColumn:
     """A column that explains the annotators' labels (see `analysis.people.slices.publics_of`)."""

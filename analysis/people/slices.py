@@ -2,10 +2,9 @@
 
 *Parts.* A grader can agree well overall and fail on the units about one group, source or topic. The
 *main figures* (`add_main_rows`) are repeated for each *slice*, the units with one value of a units
-column, with the difference from the other units; for each subgroup of the humans; and with other
-clusters. For each *group*, also the units with one value of a column, there is balanced accuracy
-against the majority of humans (as in Tables 4 and 12 of Feng, Park, Liu & Tsvetkov 2023), with its
-difference from the other groups.
+column, with the difference from the other units; for each subgroup of humans; and with other
+clusters. A *group* is a slice with balanced accuracy against the majority of humans (Tables 4 and
+12 of Feng, Park, Liu & Tsvetkov 2023), and its difference from the other groups.
 
 *Columns that explain labels* (`publics_of`). Annotators may form publics, which read items
 differently, so that kappa among all annotators is low although the rubric is clear. The *sides* of
@@ -40,22 +39,20 @@ from evenhand.analysis.people.comparison import CEILING, add_ceiling_rows
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Labels, Mask
-from evenhand.analysis.writer import About, RatedView, RubricView, SampleSize, View, Writer
+from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
 
 BALANCED, SIDE_KAPPA = "group_balanced_accuracy", "side_kappa"
 NO_UNITS = Remark("no_pairable_units")
 MIN_GAIN = 0.1  # least gain of kappa within sides over that across them of practical interest
-_PERMUTATIONS, _FEWEST, _MAX_PERMUTED_PAIRS = 499, 99, 50_000_000
-"""Permutations of people, as a rule and at least; the product of their number and that of pairs of
-people above which there are fewer than as a rule."""
+_PERMUTATIONS, _FEWEST, _MAX_PAIRS = 499, 99, 50_000_000
+"""Permutations of people: usual and least number, and the most of them times pairs of people."""
 _STEPS = 20  # numbers are rounded to twentieths of their range: many different ones need memory
 
 
 def add_main_rows(view: View, *, at: str = "", note: str = "") -> None:
-    """Add the main figures of one view of the labels: agreement of humans, of graders with them,
-    and the difference of the two, as `observed_agreement`, the deciding kappa, alpha at the scale's
-    level, and `CEILING`.
+    """Add the main figures of one view: agreement of humans, of graders with them, and the
+    difference: `observed_agreement`, the deciding kappa, alpha at the scale's level, and `CEILING`.
 
     The functions that compute these add other rows, too, and set neither `at` nor notes. So they
     write to a draft, from which the main figures are copied to the rows of the view.
@@ -95,11 +92,10 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
     are tested together (`significance.max_t`); the notes have the p values.
     """
     coded, graders = view.coded, view.coded.members("model")
-    agreement = np.zeros((len(coded.codes), len(graders)))
-    is_compared = np.zeros(agreement.shape, dtype=bool)
+    agreement, mass = np.zeros((2, len(coded.codes), len(graders)))
     for k, grader in enumerate(graders):
-        agreement[:, k], is_compared[:, k] = unit_agreement(coded, grader)
-    mass = is_compared.astype(float)
+        agreement[:, k], mass[:, k] = unit_agreement(coded, grader)
+    is_compared = mass > 0
     notes = max_t_notes([view.parts(agreement, mass, column.codes) for column in columns])
     for column, column_notes in zip(columns, notes, strict=True):
         in_slice = column.codes[:, None] == np.arange(len(column.values))
@@ -120,8 +116,7 @@ def add_slice_difference_rows(view: View, columns: Sequence[UnitColumn]) -> None
 def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Mask]:
     """Return a grader's mean agreement with the humans of each unit (units,), and the mask of units
     that can be compared; elsewhere agreement is 0. The agreement of two labels is 1 or 0; of
-    ordered labels and numbers 1 minus their distance as a share of the largest (the linear weights
-    of Cohen 1968).
+    ordered labels and numbers 1 minus their distance as a share of the largest (Cohen 1968).
     """
     counts = coefficients.label_counts(coded, coded.humans_not_copied(grader))
     grades = coded.codes[:, grader]
@@ -137,20 +132,10 @@ def unit_agreement(coded: Coded, grader: int) -> tuple[Array, Mask]:
     return np.where(is_compared, agreed / np.maximum(n_labels, 1.0), 0.0), is_compared
 
 
-class _Group(NamedTuple):
-    """A grader's labels on the units of one group."""
-
-    writer: Writer  # of rows on the group
-    counts: SampleSize
-    table: Array  # of the majority's by the grader's categories, (rows, q, q)
-    difference_note: str
-
-
 def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> None:
     """Add rows of every grader for every group of the `columns`, against the majority of humans:
     in each group (subset = "column=value") `group_balanced_accuracy`, and `group_difference`, this
-    accuracy minus that on all other groups' units. All groups, columns and graders are tested
-    together (see `_hits_above_mean`).
+    accuracy minus that on all other groups' units. All are tested together (`_hits_above_mean`).
     """
     coded, humans = view.coded, view.coded.members("human")
     if not humans:
@@ -173,16 +158,14 @@ def add_group_performance_rows(view: View, columns: Sequence[UnitColumn]) -> Non
                 table = view.sums(cells * units[:, None]).reshape(-1, q, q)
                 about = About(a="humans", b=name, note=pairwise.few_units_note(counts))
                 writer.add(BALANCED, accuracy(table), counts, reason=NO_UNITS, **about)
-                groups.append(_Group(writer, counts, table, column_notes[code][k]))
+                groups.append((writer, counts, table, column_notes[code][k]))
             if len(groups) < 2:
                 continue  # no other group to compare with
-            all_groups = view.sums(cells).reshape(-1, q, q)
-            for group in groups:
-                difference = accuracy(group.table) - accuracy(all_groups - group.table)
-                about = About(a="humans", b=name, note=group.difference_note)
-                group.writer.add(
-                    "group_difference", difference, group.counts, reason=NO_UNITS, **about
-                )
+            whole_table = view.sums(cells).reshape(-1, q, q)
+            for writer, counts, table, note in groups:
+                difference = accuracy(table) - accuracy(whole_table - table)
+                about = About(a="humans", b=name, note=note)
+                writer.add("group_difference", difference, counts, reason=NO_UNITS, **about)
 
 
 def _hits_above_mean(view: View, column: UnitColumn, majority: Codes) -> Parts:
@@ -292,8 +275,7 @@ def publics_of(
     if not sides_by_column or not len(codes):
         return explaining
     distances = _LabelDistances.of(*_codes_and_distances(codes, coded))
-    n_affordable = _MAX_PERMUTED_PAIRS // max(distances.sums.nnz, 1)
-    n_permutations = int(np.clip(n_affordable, _FEWEST, _PERMUTATIONS))
+    n_permutations = int(np.clip(_MAX_PAIRS // max(distances.sums.nnz, 1), _FEWEST, _PERMUTATIONS))
     stratum = np.zeros(len(humans), dtype=np.intp)  # at first, all people are in one
     while sides_by_column and distances.mean_of_all > 0:  # 0: all labels are equal
         orders = _orders(stratum, n_permutations, seed)
@@ -308,9 +290,8 @@ def publics_of(
 
 
 def _sides_by_column(raters: DataFrame | None, people: list[str]) -> dict[str, Codes]:
-    """Return the side of each person (people,), -1 for none, in each column of a table of raters:
-    sides are values that at least two people have. Columns of one side, or of more than
-    `MOST_SIDES` values, are left out; all if the table is missing or has a rater twice.
+    """Return the side of each person, (people,), -1 for none, by column with two sides or more
+    (values that at least two people have), and at most `MOST_SIDES` values.
     """
     if raters is None or "rater_id" not in raters or raters["rater_id"].duplicated().any():
         return {}
@@ -326,9 +307,7 @@ def _sides_by_column(raters: DataFrame | None, people: list[str]) -> dict[str, C
 
 
 def _codes_and_distances(codes: Labels, coded: Coded) -> tuple[Integers, Array]:
-    """Return codes (units, people) of labels of `coded`, and the distances of categories (q, q);
-    for numbers, of numbers rounded to `_STEPS`.
-    """
+    """Return codes (units, people) and the distances of categories (q, q), rounded if numbers."""
     if not coded.is_number:
         return codes, pairwise.measurement_of(coded).distances
     point_of_code, point_values = coded.grid
@@ -342,15 +321,13 @@ class _LabelDistances(NamedTuple):
     """Distances of people's labels of the same unit, minus the mean distance on the unit.
 
     A pair of labels of a unit with m labels has the weight 1 / (m - 1): all labels count equally.
-    For example, of two units, three people label the first as 0, 1 and 1, two the second as 0. A
-    pair on the first unit has the weight 1/2, and the mean distance 2/3; the pair on the second has
-    the weight 1, and the distance 0.
+    Here, three people label the first unit, on which the mean distance is 2/3, and two the second:
 
     >>> labels = np.array([[0, 1, 1], [0, 0, -1]])
     >>> distances = _LabelDistances.of(labels, np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> distances.weights.toarray().tolist()
+    >>> distances.weights.toarray().tolist()  # 1/2 for a pair on the first, 1 on the second
     [[0.0, 1.5, 0.5], [1.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
-    >>> distances.sums.toarray().round(3).tolist()  # 1/2 (1 - 2/3), and 1/2 (0 - 2/3)
+    >>> distances.sums.toarray().round(3).tolist()  # 1/2 (1 - 2/3), or 1/2 (0 - 2/3)
     [[0.0, 0.167, 0.167], [0.167, 0.0, -0.333], [0.167, -0.333, 0.0]]
     """
 
@@ -361,9 +338,7 @@ class _LabelDistances(NamedTuple):
 
     @classmethod
     def of(cls, codes: Integers, distances: Array) -> _LabelDistances:
-        """Return the distances among labels, from codes (units, people), with at least two labels
-        of each unit, and the distances of categories (q, q).
-        """
+        """Return distances among labels with these codes (units, people), two or more per unit."""
         from scipy import sparse
 
         unit, person = np.nonzero(codes >= 0)  # (labels,) each, like `code`
@@ -427,10 +402,11 @@ def _most_explaining(
     """Return the column that explains labels best, its gain of kappa beyond chance, and its p value
     and kappas, from `orders` of the people (see `_orders`).
     """
-    within, across = np.empty((2, len(orders), len(sides_by_column)))  # (orders, columns) each
+    means = np.empty((2, len(orders), len(sides_by_column)))  # within and across sides
     for row, order in enumerate(orders):
         for k, side in enumerate(sides_by_column.values()):
-            within[row, k], across[row, k] = distances.within_and_across(side[order])
+            means[:, row, k] = distances.within_and_across(side[order])
+    within, across = means
     gain = (across - within) / distances.mean_of_all  # of kappa within sides over that across them
     gain -= gain[1:].mean(axis=0)  # beyond chance: the mean of all orders but that of the data
     spread = gain[1:].std(axis=0)  # (columns,)
@@ -438,11 +414,8 @@ def _most_explaining(
     best = int(score[0].argmax())
     p = float((score.max(axis=1) >= score[0, best]).mean())  # of the best of all columns
     # Distances are differences from the mean on their unit, which kappa's are not.
-    kappas = (
-        float(1.0 - (mean[0, best] + distances.mean_in_unit) / distances.mean_of_all)
-        for mean in (within, across)
-    )
-    return list(sides_by_column)[best], float(gain[0, best]), RaterColumn(p, *kappas)
+    kappas = 1.0 - (means[:, 0, best] + distances.mean_in_unit) / distances.mean_of_all
+    return list(sides_by_column)[best], float(gain[0, best]), RaterColumn(p, *kappas.tolist())
 
 
 def add_side_kappa_rows(view: RubricView) -> None:
