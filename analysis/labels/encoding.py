@@ -707,7 +707,7 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
 
 
 def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the hashes (clusters,) by which `resamples_of_patterns` puts clusters into groups. They
+    """Return the hashes (clusters,) by which `resamples_of_patterns` groups clusters. They
     depend on names alone: a cluster has the same resamples in every process and part of the data.
     """
     import pandas as pd
