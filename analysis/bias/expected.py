@@ -211,7 +211,7 @@ class Noise(NamedTuple):
             probit_variance = np.exp(2.0 * (log_sd - rise * x))
             correlation = probit_variance / (1.0 + probit_variance)
             fitted = _covariance_at(z, ndtr(z), np.arcsin(correlation))
-            if step == _STEPS:  # one round more than steps: `fitted` is then that of the last one
+            if step == _STEPS:  # after the last step, only `fitted` is computed again
                 break
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
             # 2 rho (1 - rho), the derivative of the correlation by `log_sd`.
@@ -291,11 +291,11 @@ class ScoreDistribution(NamedTuple):
         multiple = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = multiple[:, None] * scale
         averaged = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
-        nodes = _four_nodes(mean, variance, normal_third)
+        taus = _four_nodes(mean, variance, normal_third)
         # A node's differences from the other nodes, and 1 from itself, which leaves the product.
-        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
-        weight = averaged[..., None] / differences.prod(axis=-1)  # of the third divided difference
-        return cls(mean, variance, probit_mean, sd, ndtri(nodes), weight)
+        differences = taus[..., :, None] - taus[..., None, :] + np.eye(4)
+        weights = averaged[..., None] / differences.prod(axis=-1)  # of the third divided difference
+        return cls(mean, variance, probit_mean, sd, ndtri(taus), weights)
 
 
 # ---- Excess of calls over expected calls ---------------------------------------------------------
