@@ -214,7 +214,7 @@ def _study_of_answers(rows: _ItemRows) -> ItemStudy:
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
-    frame = with_criteria(rows.table, name, rated=False)
+    frame = with_criteria(rows.table, name, has_ratings=False)
     # Raters read the columns that a question names.
     question = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
     columns = rows.item_columns(frame, question)
