@@ -29,27 +29,23 @@ _NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """One step of a trace, with the retrieved `documents` if its output does not hold them. Ratings
-    in the file name it by `unit`, the tool by `item_id`; both are `id` if empty. `ids` (ids by
-    column) are for export to the tool, `about` has other facts. `inner` is True for a step that is
-    no item because the tool's items are whole traces.
-    """
+    """One step of a trace."""
 
     id: str
     trace: str
-    parent: str
+    parent: str  # the id of the step above it
     kind: str
     input: object
     output: object
-    ids: Record
-    unit: str = ""
-    item_id: str = ""
-    inner: bool = False
+    ids: Record  # ids by column, for export to the tool
+    unit: str = ""  # its name in the file's ratings, "" if `id`
+    item_id: str = ""  # its id in the tool, "" if `id`
+    inner: bool = False  # no item, because the tool's items are whole traces
     model: str = ""
-    documents: object = None
+    documents: object = None  # that it retrieved, if its output does not hold them
     expected: object = None
     cluster: str = ""
-    about: Record = field(default_factory=dict)
+    about: Record = field(default_factory=dict)  # other facts
 
     @classmethod
     def of(cls, record: Record, tool: str, **fields: Any) -> Span:
@@ -61,9 +57,8 @@ class Span:
         for name in ("input", "output"):
             text = record.get(keys[name])
             step[name] = src.from_json(text) if keys.get("json") else text
-        step["ids"] = {
-            name: src.name_at(record, paths) for name, paths in keys.get("ids", {}).items()
-        }
+        id_paths = keys.get("ids", {}).items()
+        step["ids"] = {name: src.name_at(record, paths) for name, paths in id_paths}
         step["about"] = fields_in(record.get(keys.get("about")))
         step["expected"] = value_at(record, keys["expected"]) if "expected" in keys else None
         return cls(**step | fields)
@@ -109,7 +104,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below the id `top` by levels, in the file's order, and each id only once."""
-    parents, seen = [top], {top} - {""}  # "" as the top is no id: a span may have none
+    parents, seen = [top], {top} - {""}  # the top "" is no id; a span without an id counts
     while parents:
         below = chain.from_iterable(children.get(parent, ()) for parent in parents)
         if level := [span for span in below if span.id not in seen]:
@@ -120,13 +115,14 @@ def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
     """Add the rating in a record, whose paths are in `TOOLS[tool]["feedback"]`. Columns that
-    evenhand's export stored in the metadata replace the record's values; arguments replace both.
+    evenhand's export stored in the metadata replace the record's values, but not the rubric; the
+    arguments replace both. An empty `rater_id` replaces nothing.
     """
     paths = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
     origin = src.name_at(record, [paths["origin"]])
     columns = rating_columns(src.from_json(value_at(record, paths["metadata"]))) | columns
-    columns.pop("rubric", None)  # the record itself names it
+    columns.pop("rubric", None)
     rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
     values = (value_at(record, path) for path in paths.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
@@ -224,12 +220,13 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
             parts = [{"observations": record.get("observations")} | record["trace"]]
         for part in map(src.snake_case, parts):
             observations: list[Record] = []
+            trace_id = text_of(part.get("trace_id"))  # of an observation
             if _is_step(part, "trace"):
                 trace_id = text_of(part["id"])
                 steps.append(_LangfuseStep(part, "", {"trace_id": trace_id}))
                 observations = src.objects(part.get("observations"))
             elif _is_step(part, "observation"):
-                trace_id, observations = text_of(part["trace_id"]), [part]
+                observations = [part]
             elif not isinstance(part.get("scores"), list):
                 scores.append(part)
             scores += map(src.snake_case, src.objects(part.get("scores")))
@@ -529,6 +526,7 @@ def _phoenix_span(record: Record) -> Span:
     columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
     attributes |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
     retrieved = _numbered(value_at(attributes, "retrieval.documents"))
+    kind = value_at(attributes, "openinference.span.kind")
     trace = _hexadecimal(value_at(record, "context.trace_id"))
     span = _hexadecimal(value_at(record, "context.span_id"))
     no_facts, prefixes = (*_PHOENIX["own"], *src.EXPECTED), tuple(_PHOENIX["frames"])
@@ -539,9 +537,7 @@ def _phoenix_span(record: Record) -> Span:
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=src.first_text(
-            value_at(attributes, "openinference.span.kind"), record.get("span_kind")
-        ),
+        kind=src.first_text(kind, record.get("span_kind")),
         input=_span_value(attributes, "input"),
         output=_span_value(attributes, "output"),
         documents=[value_at(document, "document.content") for document in retrieved],

@@ -357,9 +357,8 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """Return the columns of labels whose names follow a pattern: those of these raters, or of all
-    raters (`_all_raters`) with `*` among them or with none. Raises InputError if the pattern is
-    not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters, or, with
+    `*` among them or with none, of all. Raises InputError if the pattern is not valid.
     """
     # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
@@ -374,12 +373,17 @@ def named_grid(
         column: [*map(as_pair, splits)]
         for column, splits in _splits(columns, before, separator, after).items()
     }
-    possible = _possible_labels(table, columns)
+    possible = [column for column in _possible_labels(table, columns) if column in pairs_of]
     if not raters or EVERYBODY in raters:
+        # Sure are the pairs in which several raters are combined with several rubrics, and those of
+        # declared raters. Any other column has the first rater with whom its rubric is a sure one.
         largest = _largest_product(_splits(possible, before, separator, after))
-        product_pairs = {column: as_pair(parts) for column, parts in largest.items()}
-        possible_pairs = {column: pairs_of[column] for column in pairs_of if column in possible}
-        raters = _all_raters(possible_pairs, product_pairs, raters)
+        sure = [as_pair(parts) for parts in largest.values()]
+        sure += [pair for name in possible for pair in pairs_of[name] if pair.rater in raters]
+        rubrics = {pair.rubric for pair in sure}
+        raters = {pair.rater for pair in sure}
+        for column in {*possible} - largest.keys():
+            raters.update([pair.rater for pair in pairs_of[column] if pair.rubric in rubrics][:1])
     pairs, unlabelled = {}, []
     for column, column_pairs in pairs_of.items():
         of_raters = [pair for pair in column_pairs if pair.rater in raters]
@@ -388,27 +392,6 @@ def named_grid(
         elif of_raters:
             unlabelled.append(column)
     return Grid(pattern, pairs, unlabelled=tuple(unlabelled))
-
-
-def _all_raters(
-    pairs_of: Mapping[str, list[RaterAndRubric]],
-    product_pairs: Mapping[str, RaterAndRubric],
-    declared: Collection[str],
-) -> set[str]:
-    """Return the raters of columns whose names can be split in several ways (`pairs_of`).
-
-    Sure are the pairs of columns that combine several raters with several rubrics (`product_pairs`,
-    one for each such column), and the pairs of `declared` raters. Of any other column, the rater is
-    that of the first pair with a rubric of the sure ones, if there is one.
-    """
-    sure = [*product_pairs.values()]
-    sure += [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in declared]
-    rubrics = {pair.rubric for pair in sure}
-    raters = {pair.rater for pair in sure}
-    for column in pairs_of.keys() - product_pairs.keys():
-        raters_known = [pair.rater for pair in pairs_of[column] if pair.rubric in rubrics]
-        raters.update(raters_known[:1])
-    return raters
 
 
 def guessed_grid(
@@ -425,7 +408,6 @@ def guessed_grid(
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
     if not parts_of or (not raters and all(map(plain_kind, parts_of))):
         return None
-    firsts, seconds = zip(*parts_of.values(), strict=True)
     is_rater_last = _is_rater_last(table, parts_of, raters)  # None if not known
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
@@ -434,7 +416,8 @@ def guessed_grid(
         grid = Grid(pattern, {name: pair for name, pair in pairs.items() if pair.rater in raters})
         return grid if {*raters} <= {*grid.raters} else None
     # Numbers may count anything: raters, rubrics or repeats.
-    has_numbers = any(all(map(str.isdecimal, parts)) for parts in (firsts, seconds))
+    columns_of_parts = zip(*parts_of.values(), strict=True)  # all first parts, all second parts
+    has_numbers = any(all(map(str.isdecimal, parts)) for parts in columns_of_parts)
     return Grid(pattern, pairs, is_sure=is_rater_last is not None and not has_numbers)
 
 
@@ -696,10 +679,9 @@ _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for 
 def _with_rater_kinds(
     table: pd.DataFrame, name: str, options: ScaleOptions, rater_column: str, export: Export | None
 ) -> tuple[pd.DataFrame, ScaleOptions]:
-    """Return a long table and the options, one of them with the kinds of raters, if these are
-    known: as declared, with the names of raters in place of `*`; else as the table or the tool
-    says, and as the name shows for other raters. Arguments and errors are those of `roles_in`;
-    `rater_column` is the name that the column of raters had.
+    """Return a long table and the options with the kinds of raters in one of them, if known: those
+    declared, with names in place of `*`; else those of the table, or of a tool's export and, for
+    other raters, those that names show. `rater_column` was the name of the column of raters.
     """
     raters = texts(table["rater_id"])
     if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
@@ -731,9 +713,8 @@ def _with_rater_kinds(
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare the kinds of a tool's raters, some of which are `unknown`. They
-    name the raters if one seems to be a model; but if none does, or if the tool calls raters after
-    scores (`by_score`, or by the names of the unknown ones), NAME takes their place.
+    """Return options that declare the kinds of a tool's raters. They name the raters if one seems
+    to be a model and none is called after a score (`by_score`, or by the names of `unknown` ones).
     """
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))

@@ -57,9 +57,8 @@ def rubric_scored(rubric: str | None) -> str | None:
 
 def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in our columns; any other table as it is. The table has ratings, or only items.
-    Raises InputError if ratings have points and no criteria, no column identifies responses, or a
-    row is invalid; `name` is that of the file.
+    and its points in our columns; any other table as it is. Raises InputError if a table that
+    `has_ratings` has points and no criteria, no column identifies responses, or a row is invalid.
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}  # as spelled here
     criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")
@@ -88,9 +87,8 @@ def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -
 
 
 def _refuse_points(table: pd.DataFrame, name: str, points: str, by_name: Mapping[str, str]) -> None:
-    """Raise InputError if a rater rated an item several times on one rubric: the column `points`
-    then has the points of criteria that no column names. Other points, such as those of a game,
-    may describe an item.
+    """Raise InputError if a rater rated an item several times on one rubric: its `points` are then
+    of criteria that no column names. Other points, such as a game's, may describe an item.
     """
     ids = [by_name[key] for key in _ID_NAMES if key in by_name][:1]
     raters = [by_name[key] for key in ("rater_id", *_RATER_NAMES) if key in by_name][:1]
@@ -234,9 +232,7 @@ def with_scores(dataset: Dataset) -> Dataset:
 
 
 def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
-    """Return by unit the `response` of a criterion, its `points`, and of all criteria of the
-    response the sum of `positive` points and the number, `n_criteria`.
-    """
+    """Return by unit its `response`, `points`, the response's `positive` sum and `n_criteria`."""
     points, response = units[POINTS].astype(float), units[RESPONSE_ID]
     table = pd.DataFrame({"response": response, "points": points})
     table["positive"] = points.clip(lower=0).groupby(response).transform("sum")
@@ -309,9 +305,7 @@ def shared_columns(units: pd.DataFrame) -> list[str]:
 
 
 def _kind_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns to slice by: the likeliest one of kinds of criteria, and `SIGN`, if they
-    differ within responses.
-    """
+    """Return the columns to slice by, which differ within responses: the likeliest kind; `SIGN`."""
     n_values = units.groupby(RESPONSE_ID).nunique()
     varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
     columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
