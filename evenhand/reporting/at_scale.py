@@ -67,8 +67,7 @@ UNUSED = ("seconds", "created_at", "rubric_hash")
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
 """Columns whose combinations of values are needed before any ratings are reduced (`Facts`)."""
-_REPEATED = ("unit_id", "rater_id", "order", "draw")
-"""Columns that together identify one of several ratings of a unit by a rater."""
+_REPEATED = ("unit_id", "rater_id", "order", "draw")  # tell a rater's ratings of a unit apart
 
 
 def analyse_at_scale(
@@ -241,14 +240,12 @@ def _reading(
 
 
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
-    """Return instructions for reducing parts, and notes. The ratings are not at hand; `facts.cells`
-    have each of their raters, labels and rubrics, but no units.
-    """
+    """Return instructions for reducing parts, and notes; `facts.cells` stand for the ratings."""
     options = with_everybody_named(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
-    # Raters with similar names would be one if no unit has both. Each gets a unit alone, as units
-    # are not known here, so that similar names are refused whatever they labelled.
+    # Raters with similar names may be one if no unit has both. Units are not known here; one for
+    # each rater makes `join_names` refuse such names whatever they labelled.
     labels.join_names(table.assign(unit_id=table["rater_id"]), ratings_input)
     _check_consistent(table, reading.source)
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
@@ -277,8 +274,7 @@ _CONSISTENT = (
     ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _SPLIT),
     ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _SPLIT),
 )
-"""Columns that must have one value for each rubric or rater, in all parts: the column of the
-rubric or rater, the column, the fault and the remedy."""
+"""By column of rubrics or raters, one that has a single value for each; the fault; the remedy."""
 
 
 def _check_consistent(table: pd.DataFrame, source: str) -> None:

@@ -8,10 +8,9 @@ A file of items becomes a study in four steps:
 3. `make_study` makes the study, also of other prompts.
 4. `preview_of` tells its size, work and precision, and names of models that annotators would see.
 
-`evenhand new` takes the last three one by one. The page calls `look_at_items` first, which tells
-the roles of columns (`ItemFile`), and then `create_items`, or `create_and_preview` for other
-prompts. `evenhand label` is `label_items`, which also continues a study that it made, and makes
-links for annotators.
+`evenhand new` takes steps 2 to 4 one by one. The page first shows the roles of columns (`ItemFile`)
+by `look_at_items`, and then calls `create_items`, or `create_and_preview` for other prompts.
+`evenhand label` is `label_items`: it also continues a study, and makes links for annotators.
 """
 
 from __future__ import annotations
@@ -236,8 +235,7 @@ def _study_of_answers(rows: _Rows) -> ItemStudy:
     if named_rubrics:
         variables = {variable for rubric in named_rubrics for variable in rubric.variables}
         blocks = zip(columns.show, items.blocks, strict=True)
-        hidden = [column for column, block in blocks if block.column not in variables]
-        if hidden:
+        if hidden := [column for column, block in blocks if block.column not in variables]:
             notes.append(written("items.hidden_by_rubric", columns=", ".join(hidden)))
     rubrics = _with_kinds(named_rubrics, items)
     if options.question:
@@ -262,7 +260,7 @@ def _study_of_answers(rows: _Rows) -> ItemStudy:
 
 def _study_of_comparisons(rows: _Rows) -> ItemStudy:
     """Return the items, and the rubrics on them, of a file with two answers in a row."""
-    name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
+    name, options = rows.path.name, rows.options
     of_one = ["options", "scale", "several", "level", "each_turn"]
     options.refuse(of_one, "goes with one answer in a row; --steps with two")
     if not rows.answer_columns:
@@ -272,14 +270,12 @@ def _study_of_comparisons(rows: _Rows) -> ItemStudy:
         )
     columns = rows.comparison_columns(rows.questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
-    items = prompt_items.make_comparisons(
-        rows.table, columns, name, rows.path.parent, named_rubrics
-    )
+    items = prompt_items.make_comparisons(rows.table, columns, name, rows.path.parent, rows.rubrics)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
-    elif named_rubrics:
-        rubrics = _with_kinds(named_rubrics, items)
+    elif rows.rubrics:
+        rubrics = _with_kinds(rows.rubrics, items)
         for rubric in rubrics:
             if "prompt" in rubric.variables and not columns.items.prompt:
                 raise InputError(
@@ -667,17 +663,15 @@ def _differences(study: Study, file_items: prompt_items.Items) -> list[str]:
     shown = [(item, text) for item, _, text in shown_texts(study) if item in file_texts]
     changed_items = [item for item, text in shown if text not in file_texts[item]]
     # Two answers with their sides swapped are the same texts, but another item.
-    answers, file_answers = _answers(study.store.responses()), _answers(file_items.responses)
+    columns = ["pair_id", "side", "response"]
+    answers, file_answers = (
+        {tuple(map(str, row)) for row in table[columns].itertuples(index=False)}
+        for table in (study.store.responses(), file_items.responses)
+    )
     swapped = {(item, swap_side(side), text) for item, side, text in file_answers - answers}
-    changed_items += sorted(str(item) for item, _, _ in swapped & answers)
+    changed_items += sorted(item for item, _, _ in swapped & answers)
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])
         for key, items in (("more", new_items), ("changed", changed_items))
         if items
     ]
-
-
-def _answers(responses: pd.DataFrame) -> set[tuple[str, str, str]]:
-    """Return the item, the side and the text of each response."""
-    cells = responses[["pair_id", "side", "response"]].itertuples(index=False)
-    return {(item, str(side), str(text)) for item, side, text in cells}

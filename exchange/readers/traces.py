@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
@@ -115,14 +115,13 @@ def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]
 
 def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **columns: Any) -> None:
     """Add the rating in a record, whose paths are in `TOOLS[tool]["feedback"]`. Columns that
-    evenhand's export stored in the metadata replace the record's values, but not the rubric; the
-    arguments replace both. An empty `rater_id` replaces nothing.
+    evenhand's export stored in the metadata replace the record's values; arguments replace both.
     """
     paths = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
     origin = src.name_at(record, [paths["origin"]])
     columns = rating_columns(src.from_json(value_at(record, paths["metadata"]))) | columns
-    columns.pop("rubric", None)
+    columns.pop("rubric", None)  # the record itself names it
     rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
     values = (value_at(record, path) for path in paths.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
@@ -182,15 +181,15 @@ def _langfuse_items(rows: ItemRows, source: src.Source) -> None:
     spans: dict[str, Span] = {}
     no_facts = _LANGFUSE["no_facts"]
     _, steps = _langfuse_parts(source.records())
-    for step in steps:
+    for step, ids in steps:
         # Scores are facts, too. The page exports each as a list of one value, unwrapped here.
-        about = {
-            name: src.unwrap(fact) for name, fact in step.record.items() if name not in no_facts
-        }
-        about |= fields_in(src.from_json(step.record.get("metadata")))
-        trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
-        links: Record = {"ids": step.ids, "unit": unit, "trace": trace, "parent": step.parent}
-        span = Span.of(step.record, "langfuse", about=about, **links)
+        facts = {name: src.unwrap(fact) for name, fact in step.items() if name not in no_facts}
+        facts |= fields_in(src.from_json(step.get("metadata")))
+        parent = ""  # a trace has none; an observation without one is below its trace
+        if "observation_id" in ids:
+            parent = text_of(step.get("parent_observation_id")) or ids["trace_id"]
+        links: Record = {"ids": ids, "unit": "/".join(ids.values()), "trace": ids["trace_id"]}
+        span = Span.of(step, "langfuse", about=facts, parent=parent, **links)
         spans.setdefault(f"{span.trace}/{span.id}", span)  # a step counts once
     add_traces(rows, spans.values())
 
@@ -201,15 +200,10 @@ def _is_step(record: Record, kind: str) -> bool:
     return {*required["all"]} <= names and not names.isdisjoint(required["any"])
 
 
-class _LangfuseStep(NamedTuple):
-    """A trace or an observation, the id of its parent ("" for a trace), and its ids by column."""
-
-    record: Record
-    parent: str
-    ids: dict[str, str]
+_Step = tuple[Record, dict[str, str]]  # a trace or observation; its ids by column, a trace has one
 
 
-def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_LangfuseStep]]:
+def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Step]]:
     """Return the scores, and the traces and observations, in a file; their fields in snake case."""
     scores, steps = [], []
     for record in records:
@@ -220,20 +214,18 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
             parts = [{"observations": record.get("observations")} | record["trace"]]
         for part in map(src.snake_case, parts):
             observations: list[Record] = []
-            trace_id = text_of(part.get("trace_id"))  # of an observation
+            ids: dict[str, str] = {}
             if _is_step(part, "trace"):
-                trace_id = text_of(part["id"])
-                steps.append(_LangfuseStep(part, "", {"trace_id": trace_id}))
+                ids = {"trace_id": text_of(part["id"])}
+                steps.append((part, ids))
                 observations = src.objects(part.get("observations"))
             elif _is_step(part, "observation"):
-                observations = [part]
+                ids, observations = {"trace_id": text_of(part["trace_id"])}, [part]
             elif not isinstance(part.get("scores"), list):
                 scores.append(part)
             scores += map(src.snake_case, src.objects(part.get("scores")))
             for step in map(src.snake_case, observations):
-                ids = {"trace_id": trace_id, "observation_id": text_of(step.get("id"))}
-                parent = text_of(step.get("parent_observation_id")) or trace_id
-                steps.append(_LangfuseStep(step, parent, ids))
+                steps.append((step, ids | {"observation_id": text_of(step.get("id"))}))
     return scores, steps
 
 

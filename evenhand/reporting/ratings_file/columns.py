@@ -8,8 +8,8 @@ rater and rubric, such as `ann_clarity`, is a *grid*. `roles_in` decides on a ta
 1. It is long if it has columns of items, raters and labels beyond doubt; these get our names.
 2. Any other without a column of raters may be wide. Its items are named by a column of unique ids;
    its raters are the declared columns, those of a grid, or the largest group that shares labels.
-3. Raters are annotators ("human") or graders ("model"), as declared, where `*` (`EVERYBODY`) means
-   all raters that are not named; as a tool says; or as their names show.
+3. Raters are annotators or graders as declared, where `*` is all that are not named; as a tool
+   says; or as their names show.
 
 What is in doubt stays as it is, and `refuse_missing` proposes options that decide it. In names of
 variables, `ours` is a column of `study.tables.ratings`, and `theirs` the table's column for it.
@@ -161,11 +161,8 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
 
 def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of few short cells that are no dates, nested values or facts by name."""
-    return [
-        column
-        for column in _possible_labels(table, columns)
-        if not names_items(column) and len(_distinct_labels(table, column)) <= MAX_LABELS
-    ]
+    possible = [column for column in _possible_labels(table, columns) if not names_items(column)]
+    return [column for column in possible if len(_distinct_labels(table, column)) <= MAX_LABELS]
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -203,9 +200,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if each column is a label, and its cells count the annotators who gave it: the
-    sum of a row, the number of annotators of its item, is the same in all rows.
-    """
+    """Return True if columns count the annotators who gave each label: all rows have one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     cells = [texts(table[column]) for column in columns]
@@ -314,7 +309,8 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
-NameParts = tuple[str, str]  # the first and second part of a column's name
+NameParts = tuple[str, str]  # of a column's name: gpt_4_clarity as gpt and 4_clarity, for example
+Splits = dict[str, list[NameParts]]  # by column, the parts for each way to split its name
 
 
 class RaterAndRubric(NamedTuple):
@@ -369,15 +365,13 @@ def named_grid(
         )
     before, first_field, separator, _, after = pieces
     as_pair = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
-    pairs_of = {  # by column, for each way to split its name
-        column: [*map(as_pair, splits)]
-        for column, splits in _splits(columns, before, separator, after).items()
-    }
+    splits_of = _splits(columns, before, separator, after)
+    pairs_of = {column: [*map(as_pair, splits)] for column, splits in splits_of.items()}
     possible = [column for column in _possible_labels(table, columns) if column in pairs_of]
     if not raters or EVERYBODY in raters:
         # Sure are the pairs in which several raters are combined with several rubrics, and those of
         # declared raters. Any other column has the first rater with whom its rubric is a sure one.
-        largest = _largest_product(_splits(possible, before, separator, after))
+        largest = _largest_product({column: splits_of[column] for column in possible})
         sure = [as_pair(parts) for parts in largest.values()]
         sure += [pair for name in possible for pair in pairs_of[name] if pair.rater in raters]
         rubrics = {pair.rubric for pair in sure}
@@ -426,14 +420,8 @@ def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
 
 
-def _splits(
-    columns: Sequence[str], before: str, separator: str, after: str
-) -> dict[str, list[NameParts]]:
-    """Return by column the parts of its name for each place where the separator can split it.
-
-    >>> _splits(["gpt_4_clarity"], "", "_", "")
-    {'gpt_4_clarity': [('gpt', '4_clarity'), ('gpt_4', 'clarity')]}
-    """
+def _splits(columns: Sequence[str], before: str, separator: str, after: str) -> Splits:
+    """Return by column the parts of its name, for each place where the separator can split it."""
     splits = {}
     for column in columns:
         if not (column.startswith(before) and column.endswith(after)):
@@ -445,11 +433,10 @@ def _splits(
     return splits
 
 
-def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NameParts]:
-    """Return the parts of the columns' names, by column, for the largest set of columns that
-    combine each of two or more first parts with each of two or more second parts; {} for none. Of
-    equally large sets, one is preferred in which few second parts are numbers, as 1 in human_1,
-    which is no rubric, and then in which names are split early, so that first parts are short.
+def _largest_product(splits: Splits) -> dict[str, NameParts]:
+    """Return by column the parts of its name, for the largest set of columns that combine each of
+    two or more first parts with each of two or more second parts; {} for none. In a tie few second
+    parts are numbers (1 of human_1 is no rubric), then the first parts are short.
     """
     columns_of: dict[str, dict[str, str]] = {}  # by the first part, then the second
     for column, column_splits in splits.items():
@@ -489,16 +476,14 @@ def _is_rater_last(
     # these are the rubrics, and the other parts are the raters.
     has_no_model = [not any(map(MODEL_NAME.search, names)) for names in (firsts, seconds)]
     has_questions = [bool(criteria(names)) for names in (firsts, seconds)]
-    by_labels = [_are_rubrics_by_labels(table, parts_of, position) for position in (0, 1)]
+    by_labels = [_are_rubrics(table, parts_of, position) for position in (0, 1)]
     signs = (has_no_model, has_questions, by_labels)
     return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
 
 
-def _are_rubrics_by_labels(
-    table: pd.DataFrame, parts_of: Mapping[str, NameParts], position: int
-) -> bool:
-    """Return True if the first (`position` 0) or second (1) parts of the names are rubrics by their
-    labels: all columns with the same part share labels, and columns with different ones share none.
+def _are_rubrics(table: pd.DataFrame, parts_of: Mapping[str, NameParts], position: int) -> bool:
+    """Return True if labels show that the first parts of the names (`position` 0), or the second
+    (1), are rubrics: columns with the same part share labels, and columns with two parts do not.
     """
     label_sets: dict[str, list[set[str]]] = {}  # by part, those of its columns
     for column, parts in parts_of.items():
@@ -527,7 +512,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
         for ours, theirs in ratings_columns(table, foreign, absent).items():
             if theirs not in likely.values():
                 likely.setdefault(ours, theirs)
-    spaced = [column for column in names if column not in absent and column.strip() in absent]
+    spaced = [column for column in names if column.strip() in absent]
     spaced += [column for column in likely.values() if column != column.strip()]
     if spaced:
         raise InputError(
@@ -596,8 +581,7 @@ def _remedies(
     hint = ""
     if len(table) and ("rater_id" in likely or "rater_id" not in absent):
         likely, questions = _with_guesses(table, absent, likely)
-        if len(questions) > 1:
-            hint = f" (one question at a time: {listed(questions)})"
+        hint = f" (one question at a time: {listed(questions)})" if len(questions) > 1 else ""
     unnamed = [column for column in absent if column not in likely]
     remedies = [_naming(likely, options) + hint] if likely else []
     rater_column = likely.get("rater_id", "rater_id")
@@ -620,8 +604,7 @@ def _with_guesses(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the `likely` columns with those of labels and rubrics that the cells of a long table
-    suggest. If labels are guessed, return all columns that may hold some, too: each is then a
-    question, of which the first is the guess.
+    suggest; and, if labels are guessed, all columns that may hold some, each for one question.
     """
     free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
@@ -633,12 +616,9 @@ def _with_guesses(
         questions = criteria(labels) or labels
         likely = {**likely, "label": questions[0]}
     if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-        rubrics = [  # columns that distinguish ratings of one unit by one rater
-            column
-            for column in free
-            if not table.duplicated([*key, column]).any()
-            and texts(table[column]).nunique() <= MAX_LABELS
-        ]
+        # A column of rubrics distinguishes ratings of one unit by one rater.
+        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
+        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
         likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
     return likely, questions
 
@@ -679,9 +659,9 @@ _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for 
 def _with_rater_kinds(
     table: pd.DataFrame, name: str, options: ScaleOptions, rater_column: str, export: Export | None
 ) -> tuple[pd.DataFrame, ScaleOptions]:
-    """Return a long table and the options with the kinds of raters in one of them, if known: those
-    declared, with names in place of `*`; else those of the table, or of a tool's export and, for
-    other raters, those that names show. `rater_column` was the name of the column of raters.
+    """Return a long table and options, one of which has the kinds of all raters if these are known:
+    as declared, with names in place of `*`; as the table says; or as a tool says, and as names
+    show. `rater_column` was the name of the column of raters.
     """
     raters = texts(table["rater_id"])
     if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
@@ -713,8 +693,8 @@ def _with_rater_kinds(
 def _unknown_spelled(
     table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
 ) -> str:
-    """Return options that declare the kinds of a tool's raters. They name the raters if one seems
-    to be a model and none is called after a score (`by_score`, or by the names of `unknown` ones).
+    """Return options for the kinds of a tool's raters: with names if one seems to be a model's,
+    unless they are names of scores (`by_score`, or by those of the raters of an `unknown` kind).
     """
     raters = texts(table["rater_id"])
     kind_of = dict(zip(raters, table["rater_kind"], strict=True))

@@ -127,13 +127,11 @@ def _with_response_ids(
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, by_name: Mapping[str, str]) -> list[str]:
-    """Return the columns whose values together identify a response, or [] if there are none. The
-    first of these cases applies:
+    """Return the columns whose values together identify a response, or [] if there are none:
 
-    - `[id]`, if several criteria share an id, and neither the model nor the response differs
-      within it: an id of responses;
-    - `[id, model, response]`, if one of the two differs, with only those that do: an id of prompts;
-    - `[prompt, response, model]`, those that the table has, if the response is among them.
+    - `[id]`, an id of responses, if several criteria share one, with one model and response;
+    - `[id, model, response]`, an id of prompts, with those of the other two that differ within it;
+    - `[prompt, response, model]` if no id is shared: those that there are, if responses are.
     """
     ids = [by_name[key] for key in _ID_NAMES if key in by_name]
     ids += [column for column in unit_columns(map(str, table)) if column != criterion]
@@ -203,11 +201,10 @@ def with_scores(dataset: Dataset) -> Dataset:
         rubric_by_score[score_rubric] = rubric
         scores = _scores(rows, score_rubric, met, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scores))
-        labels = sorted({*scores["label"]} - {""} | {"0", "1"}, key=float)  # 0 and 1 are the ends
+        ends = {"0", "1"}
+        labels = tuple(sorted({*scores["label"]} - {""} | ends, key=float))
         scales[rubric] = replace(scale, affirmative=met)
-        scales[score_rubric] = Scale(
-            score_rubric, tuple(labels), "interval", unit=scale.unit, number=True
-        )
+        scales[score_rubric] = Scale(score_rubric, labels, "interval", unit=scale.unit, number=True)
         titles[score_rubric] = written("criteria.title", rubric=titles.get(rubric, rubric))
         counts = {"criteria": len(criteria), "responses": criteria["response"].nunique()}
         notes.append(written("criteria.read", score=score_rubric, **counts))
@@ -243,21 +240,16 @@ def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
 def _met_labels(scale: Scale) -> frozenset[str] | None:
     """Return a met criterion's labels: affirmative, or a word for yes; None for other scales."""
     by_word = {loose(label): label for label in scale.categories}  # such as {"yes": "Yes"}
-    if len(by_word) > 2:
+    yes_words = [yes for yes, no in TRUTH if by_word.keys() <= {yes, no}]
+    if len(by_word) > 2 or not (scale.affirmative or yes_words):
         return None
-    if scale.affirmative:
-        return scale.affirmative
-    for yes, no in TRUTH:
-        if by_word.keys() <= {yes, no}:
-            return frozenset(label for word, label in by_word.items() if word == yes)
-    return None
+    return scale.affirmative or frozenset(by_word[word] for word in by_word if word in yes_words)
 
 
 def _scores(rows: pd.DataFrame, rubric: str, met: Collection[str], *, clip: bool) -> pd.DataFrame:
-    """Return ratings of responses on the `rubric` of scores. `rows` are ratings of criteria, with
-    the columns of `_criteria_of`; `met` are the labels of a criterion that is met. The label is the
-    score, "" if a criterion has no label. Further columns are the number of `missing` labels, and
-    True if the score was `clipped`.
+    """Return ratings of responses on the `rubric` of scores. `rows` are those of criteria with the
+    columns of `_criteria_of`; `met` are the labels of a criterion that is met. A label is a score,
+    "" if labels of criteria are `missing` (their number). The score may be `clipped` (True).
     """
     points = rows["points"] * rows["label"].isin(met)
     rows = rows.assign(points=points, has_label=rows["label"] != "")

@@ -57,8 +57,7 @@ from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.texts import number_of, table_of, written
 
-_WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
-"""Words by which tables that others made are recognised."""
+_WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")  # of tables that others made
 
 
 def pattern_of(name: str) -> str:
@@ -71,8 +70,7 @@ MAX_LENGTH = 200  # characters of a label
 NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
 _PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
-_FEWEST_LABELS = 10
-"""A rater with fewer labels is too rare to show that a label of theirs alone is misspelled."""
+_FEWEST_LABELS = 10  # with fewer by a rater, a label of theirs alone need not be misspelled
 _SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspelled
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
@@ -174,10 +172,8 @@ def _lookalike_names(
     """
     are_declared = column == "rater_id" and not options.inferred
     declared = options.kinds if are_declared else {}  # the user names each rater by one name
-    groups = [
-        [name for name in group if name not in declared]
-        for group in lookalikes(table[column].unique())
-    ]
+    similar = lookalikes(table[column].unique())
+    groups = [[name for name in group if name not in declared] for group in similar]
     groups = [group for group in groups if len(group) > 1]
     if not groups:
         return {}
@@ -271,11 +267,8 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
     permitted = {folded(label): label for label in reading.permitted}
     missing = {folded(word) for word in reading.options.missing}
     counts = _label_counts(ratings)
-    corrected = {
-        label: ""
-        for label in counts
-        if label in missing or (label not in permitted and label.casefold() in NO_LABEL)
-    }
+    words = {label for label in counts if label.casefold() in NO_LABEL and label not in permitted}
+    corrected = {label: "" for label in counts if label in missing or label in words}
     labels = ", ".join(f"{label} ({counts[label]:,})" for label in corrected)
     notes = [written("reading.no_label", labels=labels)] if corrected else []
     corrected |= {text: permitted[text] for text in counts if permitted.get(text, text) != text}
@@ -543,14 +536,12 @@ def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) ->
 
 @dataclass(frozen=True)
 class ScaledRatings:
-    """Ratings with corrected labels; by rubric the scales of single labels (`scales`) and the
-    `SetOptions` of the others (`options_of`); and notes on how the labels were read.
-    """
+    """Ratings with corrected labels, and how these were read."""
 
     ratings: pd.DataFrame
-    scales: Scales = field(default_factory=dict)
-    options_of: SetOptions = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    scales: Scales = field(default_factory=dict)  # of rubrics with single labels
+    options_of: SetOptions = field(default_factory=dict)  # of the other rubrics
+    notes: Sequence[str] = ()  # sentences
 
 
 def scales_of(
@@ -967,13 +958,13 @@ def with_parts(dataset: Dataset, options_of: SetOptions) -> Dataset:
             origins[part] = name
             answers = {label: YES if option in chosen else NO for label, chosen in sets.items()}
             labels = rows["label"].map(answers | {"": ""})
-            answered = rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
-            tables.append(answered)
+            tables.append(
+                rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
+            )
             scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
-            by_rater = {rater: usd for (key, rater), usd in facts.prices.items() if key == name}
-            prices |= {(part, rater): usd for rater, usd in by_rater.items()}
+            prices |= {(part, who): usd for (key, who), usd in facts.prices.items() if key == name}
     facts = replace(sharing(facts, origins), prices=prices)
     return replace(dataset, ratings=pd.concat(tables), scales=scales, facts=facts, titles=titles)
 
