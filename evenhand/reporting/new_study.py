@@ -172,11 +172,6 @@ class _Rows:
         has_two = bool(self.answer_columns)
         return (has_two and not has_one) or "comparison" in [rubric.unit for rubric in self.rubrics]
 
-    @property
-    def questions(self) -> str:
-        """The texts of all questions; raters read the columns that these name."""
-        return " ".join([self.options.question, *(rubric.question for rubric in self.rubrics)])
-
     def item_columns(self, table: pd.DataFrame, question: str) -> prompt_items.ItemColumns:
         """Return the columns of items by role; `table` has the rows, or criteria made of them."""
         subject, judge = ",".join(self.options.subject), self.options.judge
@@ -227,7 +222,9 @@ def _study_of_answers(rows: _Rows) -> ItemStudy:
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
     frame = with_criteria(rows.table, name, has_ratings=False)
-    columns = rows.item_columns(frame, rows.questions)
+    # Raters read the columns that a question names.
+    questions = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
+    columns = rows.item_columns(frame, questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = prompt_items.each_turn(frame, columns, name)
@@ -268,7 +265,8 @@ def _study_of_comparisons(rows: _Rows) -> ItemStudy:
             f"{name}: comparisons need two answers in a row, in columns called response_a and "
             "response_b; these rows have one"
         )
-    columns = rows.comparison_columns(rows.questions)
+    questions = " ".join([options.question, *(rubric.question for rubric in rows.rubrics)])
+    columns = rows.comparison_columns(questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
     items = prompt_items.make_comparisons(rows.table, columns, name, rows.path.parent, rows.rubrics)
     if options.question:
@@ -618,9 +616,9 @@ def label_items(
 
 def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
     """Compare the present study with a file of items, and store the judge's labels that it lacks.
-    Return sentences on labels that are new, on items that differ, or on why the file could not be
-    compared. Raises InputError if options with a question or a rubric do not ask for the present
-    study, or if others would change more than how the file is read.
+    Return sentences on new labels, or on items that differ, or on why none could be compared.
+    Raises InputError if a question or a rubric is declared and the study is another one, or if
+    another option than those on reading the file is given.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
     with open_study(folder) as study:

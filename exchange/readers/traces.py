@@ -138,7 +138,6 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
 
 # ---- Langfuse -----------------------------------------------------------------------------------
 # Scores as its API (v2, v3) gives them, and as it exports them to files.
-
 _LANGFUSE = TOOLS["langfuse"]
 
 
@@ -231,7 +230,6 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Step]]:
 
 # ---- LangSmith ----------------------------------------------------------------------------------
 # Feedback as `Client.list_feedback` or the API gives it.
-
 _has_runs = has_fields("langsmith", "items", in_tables=True)
 
 
@@ -255,7 +253,6 @@ def _langsmith_items(rows: ItemRows, source: src.Source) -> None:
 
 # ---- Opik ---------------------------------------------------------------------------------------
 # Traces and spans with feedback scores, from `search_traces` or, each in a file, `opik export`.
-
 _OPIK = TOOLS["opik"]
 
 
@@ -301,7 +298,6 @@ def _opik_records(records: list[Record]) -> Iterator[tuple[Record, str]]:
 
 # ---- W&B Weave ----------------------------------------------------------------------------------
 # Calls with their feedback (`get_calls(include_feedback=True)`, `to_dict`), and feedback by itself.
-
 _WEAVE = TOOLS["weave"]
 _ANNOTATION, _RUNNABLE = "wandb.annotation.", "wandb.runnable."
 _NOTE, _REACTION = "wandb.note.", "wandb.reaction."
@@ -359,7 +355,6 @@ def _weave_feedback(records: list[Record]) -> Iterator[Record]:
 # ---- MLflow -------------------------------------------------------------------------------------
 # Traces with assessments, as `Trace.to_dict` or `mlflow.search_traces` has them; the table of the
 # latter as JSON, CSV or Parquet.
-
 _MLFLOW = TOOLS["mlflow"]
 _IDS = {*_MLFLOW["ids"]}
 
@@ -469,7 +464,6 @@ def _add_assessment(rows: Rows, trace: str, assessment: Record) -> None:
 # Spans as Phoenix gives them (its table of spans, its REST API) and as OpenTelemetry writes them,
 # an object for each span; and Phoenix's annotations of spans, alone or with the spans.
 # https://arize-ai.github.io/openinference/spec/semantic_conventions.html
-
 _ATTRIBUTE_PREFIX = "attributes."
 _PHOENIX = TOOLS["phoenix"]
 _PAGES = ("data", "spans")  # fields that hold the records of a page of the API

@@ -73,9 +73,9 @@ def roles_in(
     table: pd.DataFrame, name: str, options: ScaleOptions, export: Export | None = None
 ) -> tuple[pd.DataFrame, ScaleOptions, str]:
     """Return the table with our names of columns; the options with the kinds of its raters; and the
-    name that the column of items had, "" if items are rows. Columns and kinds that cannot be
-    inferred are left as they are. Messages call the table `name`. Raises InputError if a tool's
-    `export`, with ratings by unit, has raters whose kind neither the export nor their names show.
+    name that the column of items had, "" if items are rows. What cannot be inferred stays as it is.
+    Messages call the table `name`. Raises InputError if a tool's `export`, with ratings by unit,
+    has raters whose kind neither the export nor their names show.
     """
     table, roles = _as_long(table, options)
     usual_id = next((column for column in ("unit_id", "item_id") if column in table), "")
@@ -165,6 +165,11 @@ def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in possible if len(_distinct_labels(table, column)) <= MAX_LABELS]
 
 
+def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Return the columns that may hold labels, or many different scores, by cells and names."""
+    return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
+
+
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
@@ -172,10 +177,10 @@ def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str
     groups: list[tuple[list[str], set[str]]] = []  # columns, and the labels of any of them
     for column in label_columns(table, columns):
         group, labels = [column], _distinct_labels(table, column)
-        sharing = [other for other in groups if labels & other[1]]  # they become one group
-        for other in sharing:
-            groups.remove(other)
-            group, labels = [*other[0], *group], labels | other[1]
+        for other, other_labels in [*groups]:
+            if labels & other_labels:  # the two become one group
+                groups.remove((other, other_labels))
+                group, labels = [*other, *group], labels | other_labels
         groups.append((group, labels))
     if not groups:
         return _score_columns(table, columns)
@@ -306,11 +311,10 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
-
 _SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
 _BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
-NameParts = tuple[str, str]  # of a column's name: gpt_4_clarity as gpt and 4_clarity, for example
-Splits = dict[str, list[NameParts]]  # by column, the parts for each way to split its name
+NameParts = tuple[str, str]  # the first and second part of a column's name
+Splits = dict[str, list[NameParts]]  # by column: of a_b_c, ("a", "b_c") and ("a_b", "c")
 
 
 class RaterAndRubric(NamedTuple):
@@ -370,7 +374,7 @@ def named_grid(
     possible = [column for column in _possible_labels(table, columns) if column in pairs_of]
     if not raters or EVERYBODY in raters:
         # Sure are the pairs in which several raters are combined with several rubrics, and those of
-        # declared raters. Any other column has the first rater with whom its rubric is a sure one.
+        # declared raters. The pair of any other column is its first one with a rubric of these.
         largest = _largest_product({column: splits_of[column] for column in possible})
         sure = [as_pair(parts) for parts in largest.values()]
         sure += [pair for name in possible for pair in pairs_of[name] if pair.rater in raters]
@@ -413,11 +417,6 @@ def guessed_grid(
     columns_of_parts = zip(*parts_of.values(), strict=True)  # all first parts, all second parts
     has_numbers = any(all(map(str.isdecimal, parts)) for parts in columns_of_parts)
     return Grid(pattern, pairs, is_sure=is_rater_last is not None and not has_numbers)
-
-
-def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Return the columns that may hold labels, or many different scores, by cells and names."""
-    return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
 
 
 def _splits(columns: Sequence[str], before: str, separator: str, after: str) -> Splits:
@@ -665,8 +664,7 @@ def _with_rater_kinds(
     """
     raters = texts(table["rater_id"])
     if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
-        is_named = raters.isin([*options.kinds])
-        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
+        table = table.assign(rater_kind=table["rater_kind"].mask(raters.isin([*options.kinds]), ""))
     options = with_everybody_named(options, raters)
     if options.kinds:
         return table, options
@@ -752,9 +750,8 @@ def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> Scal
 
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
-    """Return the kinds of raters whose names show it by a word. The others are annotators if the
-    column says so (`are_people`), or if all have names of persons and there are a model and several
-    annotators.
+    """Return the kinds of raters whose names show it by a word. The others are annotators if they
+    are called so (`are_people`), or if all have names of persons and a model is among annotators.
     """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     unknown = [name for name in names if name not in kinds]

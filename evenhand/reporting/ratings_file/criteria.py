@@ -174,8 +174,8 @@ def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> 
 
 
 def with_scores(dataset: Dataset) -> Dataset:
-    """Return a dataset of criteria with the scores of responses on further rubrics of numbers, one
-    for each rubric of criteria, and with slices by kind of criterion; any other dataset as it is.
+    """Return a dataset of criteria with the responses' scores, on a further rubric of numbers for
+    each rubric of criteria, and with slices by kind of criterion; any other dataset as it is.
     Raises InputError if no rubric has two labels, met and not met.
     """
     units = dataset.units
@@ -201,8 +201,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         rubric_by_score[score_rubric] = rubric
         scores = _scores(rows, score_rubric, met, clip=dataset.settings.clip_scores)
         tables.append(validate_ratings(scores))
-        ends = {"0", "1"}
-        labels = tuple(sorted({*scores["label"]} - {""} | ends, key=float))
+        labels = tuple(sorted({*scores["label"], "0", "1"} - {""}, key=float))  # 0, 1: the ends
         scales[rubric] = replace(scale, affirmative=met)
         scales[score_rubric] = Scale(score_rubric, labels, "interval", unit=scale.unit, number=True)
         titles[score_rubric] = written("criteria.title", rubric=titles.get(rubric, rubric))

@@ -548,8 +548,8 @@ def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
 ) -> ScaledRatings:
     """Return the ratings with corrected labels, and the scales or options of their rubrics. With
-    `several` all labels are sets; otherwise those on rubrics that the user's rubric or the sidecar
-    says to be of sets are, and the others are single. `scales`, if given, replace the sidecar's.
+    `several` all labels are sets. Otherwise a rubric has sets if the user's rubric or the sidecar
+    says so, and any other has single labels. `scales`, if given, take the place of the sidecar's.
     """
     options = reading.options
     if options.several:
@@ -560,8 +560,8 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _read_sets(ratings, {"": options.categories}, reading)  # of any rubric
-    set_options: dict[str, Sequence[str]] = {}
+        return _read_sets(ratings, {"": options.categories}, reading)  # "": for every rubric
+    set_options: dict[str, Sequence[str]] = {}  # of the rubrics that have sets
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
@@ -598,8 +598,8 @@ def declared_scales(
     without_level: Collection[str] = (),
 ) -> ScaledRatings:
     """Return the rows of the rubrics that the options ask for, with corrected labels, and scales by
-    rubric. `stored_scales` are those of the file's sidecar, by rubric; options override them. The
-    sidecar does not say the level of those of the rubrics `without_level`.
+    rubric. `stored_scales` are those of the file's sidecar, by rubric; options override them. Those
+    of the rubrics `without_level` are there without a declared level.
     """
     options = reading.options
     if (options.rubric or "").endswith(".toml"):
@@ -637,8 +637,7 @@ def _correct_labels(
     rows: pd.DataFrame, scale: Scale | None, reading: RatingsInput
 ) -> tuple[pd.DataFrame, int, list[str]]:
     """Return the rows of one rubric with corrected labels, the same object if none is changed; the
-    number of labels that were joined with others; and notes. Declared categories override those of
-    the known `scale`.
+    number of labels joined with others; and notes. `scale` is the known one; options override it.
     """
     options = reading.options
     if options.categories:
@@ -687,9 +686,8 @@ def labels_of_rubrics(
 
 
 def _known_rubric(declared: str | None, name_in_file: str = "") -> Rubric | None:
-    """Return the rubric that the user `declared`, a shipped or installed one or a file. Without
-    one, return the shipped rubric of the name in the file of ratings, if there is one: installed
-    rubrics may have common names that mean something else there.
+    """Return the rubric that the user `declared` (shipped, installed or a file), else the shipped
+    one with this `name_in_file`, if any: an installed one of the name may be another rubric.
     """
     names = named_rubrics() if declared else shipped_rubrics()
     name = declared or name_in_file
@@ -719,8 +717,8 @@ def _scale(
     name: str, labels: Collection[str], scale: Scale | None, may_order: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
     """Return the scale of a rubric, and notes on how it was read: of declared categories, else the
-    known `scale`, else of the `labels`. Without a declared level, consecutive whole numbers are
-    read as ordered, on a known scale only if it `may_order` them, having no level of its own.
+    known `scale`, else of the `labels`. Unless a level is declared, consecutive whole numbers are
+    read as ordered; on a known scale only with `may_order`, if it has no declared level either.
     """
     options = reading.options
     notes: list[str] = []
@@ -801,7 +799,6 @@ def note_on_order(categories: Sequence[str], options: ScaleOptions, rubric: str 
 
 
 # ---- labels that are sets of options -------------------------------------------------------------
-
 YES, NO = "yes", "no"
 UNNAMED = "labels"  # the name of a rubric of sets without one
 _MARKED = re.compile(r"[;,#|\[{]")  # a mark between options, or of a list
