@@ -137,7 +137,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
     columns: prompt_items.ItemColumns | prompt_items.ComparisonColumns
     try:
-        if rows.answer_columns and rows.is_compared:
+        if rows.answer_columns and rows.is_compared:  # a rubric may compare what the rows lack
             columns = rows.comparison_columns(options.question)
         else:
             columns = rows.item_columns(table, options.question)
@@ -217,24 +217,24 @@ def _read_items(source: Path | Table, options: ItemOptions) -> _Rows:
 
 def _study_of_answers(rows: _Rows) -> ItemStudy:
     """Return the items, and the rubrics on them, of a file with one answer in a row."""
-    name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
+    name, options = rows.path.name, rows.options
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
-    if not options.question and not named_rubrics:
+    if not options.question and not rows.rubrics:
         raise InputError(written("items.ask"))
     frame = with_criteria(rows.table, name, has_ratings=False)
     # Raters read the columns that a question names.
-    questions = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
+    questions = " ".join([options.question, *(rubric.question for rubric in rows.rubrics)])
     columns = rows.item_columns(frame, questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
         frame, columns = prompt_items.each_turn(frame, columns, name)
-    items = prompt_items.make_items(frame, columns, name, rows.path.parent, named_rubrics)
-    if named_rubrics:
-        variables = {variable for rubric in named_rubrics for variable in rubric.variables}
+    items = prompt_items.make_items(frame, columns, name, rows.path.parent, rows.rubrics)
+    if rows.rubrics:
+        variables = {variable for rubric in rows.rubrics for variable in rubric.variables}
         blocks = zip(columns.show, items.blocks, strict=True)
         if hidden := [column for column, block in blocks if block.column not in variables]:
             notes.append(written("items.hidden_by_rubric", columns=", ".join(hidden)))
-    rubrics = _with_kinds(named_rubrics, items)
+    rubrics = _with_kinds(rows.rubrics, items)
     if options.question:
         asked = asked_rubric(
             options.question,

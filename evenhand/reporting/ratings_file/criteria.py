@@ -57,8 +57,8 @@ def rubric_scored(rubric: str | None) -> str | None:
 
 def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in our columns; any other table as it is. Raises InputError if a table that
-    `has_ratings` has points and no criteria, no column identifies responses, or a row is invalid.
+    and its points in our columns; any other table as it is. Raises InputError if no column
+    identifies responses, a row is invalid, or ratings (`has_ratings`) have points and no criteria.
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}  # as spelled here
     criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")

@@ -133,8 +133,8 @@ def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
 def join_names(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
     """Give items, and raters of one kind, that look alike one name, if `normalise` is declared. Two
     items stay apart if one rater labelled both, and two raters if both labelled one item or both
-    are named in the options. Without `normalise`, declared as True or False, two that would get
-    one name raise InputError.
+    are named in the options. If `normalise` is not declared either way, two that would get one name
+    raise InputError.
     """
     options = reading.options
     if options.normalise is False:
@@ -159,8 +159,8 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
             )
         table = table.assign(**{column: table[column].replace(renamed)})
         examples = ", ".join(f"{name} as {new}" for name, new in [*renamed.items()][:3])
-        noun = column.removesuffix("_id")
-        notes.append(written("reading.joined", what=noun, count=len(renamed), first=examples))
+        what = column.removesuffix("_id")
+        notes.append(written("reading.joined", what=what, count=len(renamed), first=examples))
     return table, notes
 
 
