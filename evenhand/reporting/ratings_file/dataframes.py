@@ -203,7 +203,7 @@ def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an index for messages: the user's, or numbers from 0, less FIRST_ROW."""
+    """Return a table with an index that messages add FIRST_ROW to, for the user's row numbers."""
     has_numbers = pd.api.types.is_integer_dtype(table.index) and table.index.is_unique
     numbers = table.index if has_numbers else pd.RangeIndex(len(table))
     return table.set_axis(numbers - FIRST_ROW, axis=0)
@@ -232,7 +232,7 @@ def rows_of_table(source: Table, options: ScaleOptions) -> tuple[pd.DataFrame, R
 def _rows_of(
     export: Export, name: str, options: ScaleOptions, *, keep_blanks: bool
 ) -> tuple[pd.DataFrame, RatingsInput]:
-    """Return the rows of a long or wide table with the user's index and names of columns."""
+    """Return the rows of a long or wide table, by the numbers that rows have for the user."""
     table = renamed(export.table, options.columns, name)
     table = with_criteria(_numbered(table), name).set_axis(table.index, axis=0)
     table, options, items = roles_in(table, name, options, export)
