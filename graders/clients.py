@@ -1,17 +1,14 @@
 """Clients of the graders behind a network: from a prompt to the outcome of the model's reply.
 
 A run asks each model through a `Grader`: `ask` builds the request for a prompt, sends it and reads
-the reply. There are three kinds, by the form of the provider's API: `ClaudeGrader`, `OpenAIGrader`
-for OpenAI and compatible servers, and `OtherGrader`. `open_grader`, at the end, chooses the kind.
+the reply. By the form of the provider's API it is a `ClaudeGrader`, an `OpenAIGrader`, also for
+compatible servers, or an `OtherGrader`. This file has the interface, connections, constraints, the
+three kinds of graders, and the two batch services. The words that they share:
 
-The sections: the interface; connections, which are the SDKs' clients over aiohttp, as it spends a
-third less time on a request; constraints; each kind of grader; and the two batch services. The
-words that they share:
-
-- *method* (`settings.method`): how a model is asked for its label, such as by token probabilities.
-  A reply is read by `settings.reading`: the same, unless a reason was asked for as well.
+- *method*: how a model is asked for its label. A reply is read by `settings.reading`, which is the
+  same unless a reason was asked for as well.
 - *constraint*: the part of a request that holds the answer to the rubric's keys.
-- *shape* (`Shape`): the parameters that a compatible server takes, which is found out by trying.
+- *shape*: the parameters that a compatible server takes, which is found out by trying.
 - *refusal*: a model declines to answer. *Rejection*: a server does not take a request, a parameter
   or a constraint; `Rejected` is raised if nothing else can be tried.
 """
@@ -81,7 +78,6 @@ class Reply:
 
     @property
     def outcome(self) -> Outcome:
-        """The first outcome."""
         return self.outcomes[0]
 
 
@@ -198,18 +194,13 @@ class Grader:
 
 
 # ---- connections --------------------------------------------------------------------------------
-# What may be sent to an address depends on who chose it. The fields of `spec.endpoint`:
-#
-#   address                                    is_own  provider.by_study  has_account
-#   the provider's, by `providers.toml`        True    False              True
-#   the environment's in its place             True    False              True
-#   study.toml's in its place                  True    True               False
-#   any other, typed after @ in the name       False   (does not matter)  False
-#
-# `address_in_name` is "" for the first, if it is public, and else the address: any model may answer
-# there under the same name.
-
-
+# What may be sent to an address depends on who chose it. The fields of `spec.endpoint` that hold:
+#   the provider's own, by `providers.toml`    is_own, has_account
+#   set by the environment in its place        is_own, has_account
+#   set by study.toml in its place             is_own, provider.by_study
+#   typed after the @ in a grader's name       (none)
+# `address_in_name` is "" for the first, if it is public, and else the address: there the name of a
+# model says little.
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -259,11 +250,11 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
 
 
 def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's. The
-    SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would end
-    the whole run. Redirects are not followed: they would take keys and prompts to a host that the
-    user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
-    if the environment names a SOCKS proxy.
+    """Return an SDK's `DefaultAioHttpClient`, a third faster than its default client, that raises
+    every connection error as httpx2's. The SDKs' own translation misses some, such as a reply that
+    is not HTTP, and each of these would end the whole run. Redirects are not followed: they would
+    take keys and prompts to a host that the user did not name. `scrubber` learns the credentials
+    that requests carry. Raises InputError if the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -361,7 +352,7 @@ def rejects_constraint(complaint: str) -> bool:
 
 
 # ---- Claude -------------------------------------------------------------------------------------
-_CLAUDE_TOKENS = 16_000
+_CLAUDE_TOKENS = 16_000  # far above what a label needs: thinking before the answer counts, too
 _LOOKUP_SECONDS = 2.0  # to look up when a model retires, which a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
 _UNSCORED_BY_STOP_REASON = {
@@ -493,12 +484,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
             sentence = written("provider.no_library", grader=spec.text, extra=cloud)
             raise InputError(sentence) from None
     options["access_token" if cloud == "vertex" else "api_key"] = key
-    client_class: Any = {
-        "": anthropic.AsyncAnthropic,
-        "bedrock": anthropic.AsyncAnthropicBedrock,
-        "vertex": anthropic.AsyncAnthropicVertex,
-        "foundry": anthropic.AsyncAnthropicFoundry,
-    }[cloud]
+    client_class: Any = getattr(anthropic, f"AsyncAnthropic{cloud.title()}")  # ...Vertex, ...
     try:
         client: AsyncAnthropic = client_class(**options)
     except ValueError as error:  # for example a missing region
@@ -509,16 +495,11 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
 
 
 class ClaudeGrader(Grader):
-    """Asks one Claude model through the Messages API, for a hard label or a stated distribution as
-    structured output.
-
-    The API gives no token probabilities, and current models refuse temperature, prefill and a
-    forced tool. The options are an enum of a JSON schema instead. Some models think before they
-    answer and thinking counts towards `max_tokens`, so the limit is far above what a label needs.
-
-    Claude is asked at Anthropic itself, or on Bedrock, Vertex and Foundry. A cloud's credentials
-    are those that its own tools use - a profile or a role with AWS, the application default with
-    Google - unless the environment holds a token.
+    """Asks one Claude model through the Messages API, at Anthropic itself or on Bedrock, Vertex and
+    Foundry, for a hard label or a stated distribution. The API gives no token probabilities, and
+    current models refuse temperature, prefill and a forced tool: the options are an enum of a JSON
+    schema instead. A cloud's credentials are those that its own tools use - a profile or a role
+    with AWS, the application default with Google - unless the environment holds a token.
     """
 
     _client: AsyncAnthropic
@@ -614,9 +595,8 @@ class Shape:
     try: a request has the first, and a rejection removes it. With none left, the parameter is left
     out. So `top_logprobs=(20, 5)` asks for 20, once these are too many for 5, and then for none.
 
-    Token probabilities depend on three of the parameters. `top_logprobs` asks for them; some models
-    give them only without reasoning, by effort "none"; and temperature 1 keeps them the model's
-    own, even on servers that report them after temperature.
+    Three parameters are for token probabilities: `top_logprobs`; effort "none", as some models give
+    them only without reasoning; and temperature 1, which keeps them the model's own everywhere.
     """
 
     limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")  # of the output
@@ -629,6 +609,11 @@ class Shape:
     def without_probabilities(self) -> Shape:
         """Return this shape for a label alone."""
         return replace(self, top_logprobs=(), efforts=(), temperatures=())
+
+    def with_probabilities_as(self, other: Shape) -> Shape:
+        """Return this shape, with the parameters for probabilities from another."""
+        names = ("top_logprobs", "efforts", "temperatures")
+        return replace(self, **{name: getattr(other, name) for name in names})
 
     def without_reasoning(self) -> Shape | None:
         """Return this shape with effort "none", or None if that is not left to try."""
@@ -768,27 +753,23 @@ _MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its 
 class Probing:
     """Chooses the shape of a grader's requests: `shape`, the usual one, or for a single request a
     shape on trial. A trial asks for probabilities that the usual shape does not get, and becomes
-    the usual shape if its reply has some. Then there are no further trials. The reasons for one:
+    the usual shape if its reply has some. Then there are no more trials. There are two kinds:
 
     - No probabilities came, and no complaint, perhaps because the model reasoned. The next request
-      is a trial without reasoning. There is only one.
-    - A server rejected probabilities, and the usual shape now asks for a label alone. The rejection
-      may have been temporary, so the request after reply 1 is a trial, which asks for them as at
-      first; if it is rejected, too, the request after reply 4, then after 16, and so on.
+      is a trial without reasoning, the only one.
+    - A server rejected probabilities, perhaps for a time, and the usual shape asks for a label
+      alone. The request after reply 1 asks for them as at first; if it is rejected, too, the
+      request after reply 4, then after 16, and so on.
     """
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
+        self.shape = self._first_shape = shape
         self.has_probabilities = False  # True once a reply had some
         self._trial: Shape | None = None  # for the next request
-        self._n_replies = 0
         self._n_postponed = 0  # trials that failed for an unrelated reason
-        # For the first reason:
-        self._tried_without_reasoning = False
-        # For the second reason:
-        self._first_shape = shape
-        self._n_rejections = 0
-        self._trial_due = math.inf  # the number of replies after which the next trial comes
+        self._tried_without_reasoning = False  # by the trial of the first kind
+        self._n_replies = self._n_rejections = 0
+        self._trial_due = math.inf  # number of replies after which one of the second kind comes
 
     @property
     def settled(self) -> bool:
@@ -816,18 +797,14 @@ class Probing:
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape
             self._trial, self._trial_due = None, math.inf
-        elif self.has_probabilities:  # one reply without them is no reason to give them up
+            return
+        if self.has_probabilities:  # then one reply without them is no reason to give them up
             if final_shape.top_logprobs and not is_trial:
                 self.shape = final_shape
-        else:
-            self._plan_trials(sent_shape, final_shape, outcome, is_trial=is_trial)
-
-    def _plan_trials(
-        self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
-    ) -> None:
-        """Decide on trials after a reply without probabilities; none had any so far."""
+            return
+        # None had any so far. Of concurrent requests that are rejected only the first counts: after
+        # it the usual shape asks for none.
         is_rejected = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
-        # Of concurrent requests only the first rejection counts: after it `shape` asks for none.
         if is_rejected and (is_trial or self.shape.top_logprobs):
             self._trial_due = _TRIAL_FACTOR**self._n_rejections
             self._n_rejections += 1
@@ -840,13 +817,7 @@ class Probing:
                 self._tried_without_reasoning, self._trial = True, trial
         if self._n_replies >= self._trial_due:
             self._trial_due = math.inf  # until the next rejection
-            first = self._first_shape
-            self._trial = replace(  # what else was rejected stays left out
-                self.shape,
-                top_logprobs=first.top_logprobs,
-                efforts=first.efforts,
-                temperatures=first.temperatures,
-            )
+            self._trial = self.shape.with_probabilities_as(self._first_shape)
 
 
 class _ChatMessage(BaseModel):
@@ -952,11 +923,9 @@ class _Accepted(NamedTuple):
 
 
 class OpenAIGrader(Grader):
-    """Asks one model at OpenAI or a compatible server.
-
-    Which parameters a server takes differs between models and servers, and cannot be looked up. So
-    a request has a shape: after a rejection a parameter is renamed or dropped, for all later
-    requests of this grader. `Probing` chooses the shape, and tries again for lost probabilities.
+    """Asks one model at OpenAI or a compatible server. Which parameters it takes differs between
+    models and servers, and cannot be looked up: after a rejection one is renamed or dropped, for
+    all later requests. `Probing` chooses the shape, and tries again for lost probabilities.
     """
 
     _client: AsyncOpenAI
@@ -1008,8 +977,8 @@ class OpenAIGrader(Grader):
 
     async def _ask_constrained(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask for a label alone, with a constraint; constraints that are rejected are dropped."""
-        label_alone = self._probing.shape.without_probabilities()
-        shape = replace(label_alone, constraints=self._constraints)
+        shape = self._probing.shape.without_probabilities()
+        shape = replace(shape, constraints=self._constraints)
         accepted = await self._post_until_accepted(shape, None, asked, before_sending)
         self._constraints = accepted.shape.constraints
         return self._reply(accepted.response, accepted.request, asked.rubric)
@@ -1152,7 +1121,7 @@ Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The progress of a batch."""
+    """The progress of a batch, in requests."""
 
     ended: bool
     done: int
@@ -1237,7 +1206,6 @@ class ClaudeBatches(_Batches):
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        """Return the progress of a batch."""
         with self._failures():
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
@@ -1280,7 +1248,7 @@ class OpenAIBatches(_Batches):
         from openai import OpenAIError
 
         super().__init__(spec, scrubber, OpenAIError)
-        self._client = client
+        self._files, self._batches = client.files, client.batches
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
         lines = [
@@ -1289,9 +1257,8 @@ class OpenAIBatches(_Batches):
         ]
         content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         with self._failures():
-            upload = (f"{chunk}.jsonl", content)  # name and content
-            file = await self._client.files.create(file=upload, purpose="batch")
-            batch = await self._client.batches.create(
+            file = await self._files.create(file=(f"{chunk}.jsonl", content), purpose="batch")
+            batch = await self._batches.create(
                 input_file_id=file.id,
                 endpoint=_CHAT_ENDPOINT,
                 completion_window="24h",
@@ -1301,7 +1268,7 @@ class OpenAIBatches(_Batches):
 
     async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
         with self._failures():
-            async for batch in self._client.batches.list(limit=100):
+            async for batch in self._batches.list(limit=100):
                 if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
                     return batch.id
         return None
@@ -1313,29 +1280,25 @@ class OpenAIBatches(_Batches):
             errors = (batch.errors and batch.errors.data) or []
             words = "; ".join(error.message or "" for error in errors)
             failed = self._scrubber.message(words) or "no reason given"
-        return BatchState(
-            ended=batch.status in _ENDED_STATUSES,
-            done=counts.completed + counts.failed if counts else 0,
-            total=counts.total if counts else 0,
-            failed=failed,
-        )
+        done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
+        return BatchState(batch.status in _ENDED_STATUSES, done, total, failed)
 
     async def results(self, batch_id: str) -> list[BatchResult]:
         batch = await self._batch(batch_id)
         results = []
         for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
             with self._failures():
-                content = (await self._client.files.content(file_id)).content
+                content = (await self._files.content(file_id)).content
             results += _read_lines(content, self._read)
         return results
 
     async def cancel(self, batch_id: str) -> None:
         with self._failures():
-            await self._client.batches.cancel(batch_id)
+            await self._batches.cancel(batch_id)
 
     async def _batch(self, batch_id: str) -> Any:
         with self._failures():
-            batch = await self._client.batches.retrieve(batch_id)
+            batch = await self._batches.retrieve(batch_id)
             _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
             return batch
 

@@ -253,8 +253,8 @@ class RubricParser:
         denies_faults = bool(_COMMON["no_fault"].search(sentence))  # "no errors"
         if not means_faults:
             return denies_faults  # "Pass: no errors", not "Pass: not clear"
-        denies_option = n_words <= 2 or _COMMON["denies_option"].match(rest)  # "Fail: not true"
-        return not (denies_faults or denies_option)
+        # "Fail: does not answer", not "Fail: no errors" or "Fail: not true"
+        return not denies_faults and n_words > 2 and not _COMMON["denies_option"].match(rest)
 
     # ---- single expressions ----
 

@@ -134,15 +134,12 @@ def show_review(
 
 
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
-    rows = [
-        (_difference_title(study, change.key), *map(choice_in_words, (change.before, change.after)))
-        for change in changes
-    ]
+    rows = [(_title_of(study, d.key), choice_text(d.before), choice_text(d.after)) for d in changes]
     columns = {"what": "What", "before": "Before", "after": "After"}
     parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
-def _difference_title(study: Study, key: str) -> str:
+def _title_of(study: Study, key: str) -> str:
     """Return a setting's title, or "Refusal: question" for "rubric.NAME.question"."""
     kind, _, rubric_and_field = key.partition(".")
     if kind != "rubric":
@@ -167,7 +164,7 @@ def _save(
     if not is_as_shown or changing.changed_since(study, editing.present.files):
         return None
     saved = changing.save(study, editing.present.files, after.files, who.name)
-    titles = dict.fromkeys(_difference_title(study, change.key) for change in saved)
+    titles = dict.fromkeys(_title_of(study, change.key) for change in saved)
     return partial(_show_saved, ", ".join(titles))
 
 
@@ -184,7 +181,7 @@ def setting_title(setting: str) -> str:
     return parts.WORDS["settings"].get(setting) or readable_name(setting.rpartition(".")[2])
 
 
-def choice_in_words(value: str) -> str:
+def choice_text(value: str) -> str:
     """Return one of a setting's permitted values in words, or another value as it is."""
     return parts.WORDS["choices"].get(value, value)
 
@@ -202,7 +199,7 @@ def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study
     name = setting.rpartition(".")[2]
     kind, label = field.annotation, setting_title(setting)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
-    shown_as: Callable[[str], str] = choice_in_words
+    shown_as: Callable[[str], str] = choice_text
     if name in ("language", "languages"):
         choices, shown_as = codes_english_first(), _language_name
     elif name == "time_zone":
@@ -275,7 +272,7 @@ def show_settings(study: Study) -> None:
     for part, title in titles.items():
         with fields, st.container(key=f"part-{part}"):
             st.header(title, anchor=part)
-            _show_part(study, editing, part, form, begun=begun)
+            _show_part(study, editing, part, form, begun)
     with fields, st.container(key="part-locked"):
         st.header(written("change.fixed"), anchor="locked")
         for reason, settings in form.locked.items():
@@ -287,9 +284,7 @@ def show_settings(study: Study) -> None:
     show_review(study, editing, lambda: _changed_settings(editing, form))
 
 
-def _show_part(
-    study: Study, editing: Editing, part: str, form: _SettingsForm, *, begun: bool
-) -> None:
+def _show_part(study: Study, editing: Editing, part: str, form: _SettingsForm, begun: bool) -> None:
     """Draw a part's fields, if it is used and not folded, and add to `form` what they hold, and the
     part's settings that cannot be changed, perhaps since labelling has `begun`.
     """
@@ -307,8 +302,8 @@ def _show_part(
         if setting in _ELSEWHERE:
             continue
         if reason := changing.fixed_because(setting, begun).replace("`", ""):
-            value = choice_in_words(in_words(present))
-            form.locked.setdefault(reason, {})[setting_title(setting)] = [value]
+            values = form.locked.setdefault(reason, {})
+            values[setting_title(setting)] = [choice_text(in_words(present))]
         elif not is_foldable or body.open:
             with body.container():
                 key = editing.key(setting)
@@ -392,8 +387,7 @@ def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
     """Draw the choice of a language if there are several; return its code, by default the first."""
     if len(codes) == 1:
         return codes[0]
-    chosen: str = column.selectbox("Language", codes, format_func=_language_name, key=key)
-    return chosen
+    return str(column.selectbox("Language", codes, format_func=_language_name, key=key))
 
 
 def _language_name(code: str) -> str:
@@ -437,9 +431,9 @@ def show_rubrics(study: Study) -> None:
 
 def _ask_if_same(editing: Editing) -> bool:
     """Draw the choice of a kind of change; return True if the rubric means the same as before."""
-    label, kinds, key = "What kind of change is this?", ("differs", "same"), editing.key("meaning")
-    title_of: Callable[[str], str] = lambda kind: written(f"change.{kind}")  # noqa: E731
-    return st.radio(label, kinds, format_func=title_of, key=key) == "same"
+    titles = {kind: written(f"change.{kind}") for kind in ("differs", "same")}
+    label, key = "What kind of change is this?", editing.key("meaning")
+    return st.radio(label, titles, format_func=titles.__getitem__, key=key) == "same"
 
 
 class _Words(NamedTuple):
@@ -515,8 +509,7 @@ def _changed_rubric(
 # ---- the page Training and checks ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _List:
+class _List(NamedTuple):
     """A list of items or questions that is edited entry by entry. One with a section is in the file
     that the section's key `file` names, and off while none does; others are in study.toml.
     """
@@ -547,13 +540,18 @@ def show_training(study: Study) -> None:
     edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
-    file = FILE_NAME
-    if edited.section:  # without a file in use there may still be one that was in use before
-        file = section.file if section and section.file else f"{edited.section}.toml"
+    file_in_use = section.file if section else ""  # else there may be one that was in use before
+    file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries = _entries(editing.text(file), edited.array)
     holds_items = edited.array == "unit"
-    is_off = bool(entries and edited.section) and not (section and section.file)
-    position = _choose_entry(editing, edited, file, entries, is_off=is_off)
+    is_off = bool(entries and edited.section and not file_in_use)
+    state = ("entries_off" if is_off else "entries") if entries else "no_entries"
+    st.text(written(f"lead.{state}", count=len(entries), file=file))
+    names = [str(entry.get(edited.identifier, "")) for entry in entries]
+    names.append(f"New {edited.entry_title}")
+    label, positions, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
+    title_of = names.__getitem__
+    position = st.selectbox(label, positions, format_func=title_of, key=key) if entries else 0
     key_of: _KeyOf = lambda name: editing.key(f"{position}.{name}")  # noqa: E731
     entry = entries[position] if position < len(entries) else {}  # {} for a new one
     rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
@@ -580,23 +578,6 @@ def show_training(study: Study) -> None:
     if holds_items:
         with preview:
             parts.show_annotator_view(_drawn_unit(study, entered))
-
-
-def _choose_entry(
-    editing: Editing, edited: _List, file: str, entries: list[dict[str, Any]], *, is_off: bool
-) -> int:
-    """Draw the choice of an entry, if there are any; return its position in the list, or the one
-    after the last for a new entry.
-    """
-    if not entries:
-        st.text(written("lead.no_entries"))
-        return 0
-    state = "entries_off" if is_off else "entries"
-    st.text(written(f"lead.{state}", count=len(entries), file=file))
-    names = [str(entry.get(edited.identifier, "")) for entry in entries]
-    names.append(f"New {edited.entry_title}")
-    label, positions, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
-    return st.selectbox(label, positions, format_func=names.__getitem__, key=key)
 
 
 def _entries(text: str, array: str) -> list[dict[str, Any]]:
