@@ -611,7 +611,6 @@ class Shape:
         return replace(self, top_logprobs=(), efforts=(), temperatures=())
 
     def with_probabilities_as(self, other: Shape) -> Shape:
-        """Return this shape, with the parameters for probabilities from another."""
         names = ("top_logprobs", "efforts", "temperatures")
         return replace(self, **{name: getattr(other, name) for name in names})
 
@@ -741,11 +740,6 @@ def is_openai(spec: GraderSpec) -> bool:
     return spec.provider == "openai" and spec.endpoint.is_own
 
 
-def is_openai_itself(spec: GraderSpec) -> bool:
-    """Return True if requests go to OpenAI's public address."""
-    return is_openai(spec) and not spec.endpoint.address_in_name
-
-
 _TRIAL_FACTOR = 4  # trials come after reply 1, 4, 16, ...: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
 
@@ -790,9 +784,7 @@ class Probing:
     def learn_from_reply(
         self, sent_shape: Shape, final_shape: Shape, outcome: Outcome, *, is_trial: bool
     ) -> None:
-        """Choose the next shapes after a reply. Its request was sent in `sent_shape` first, and
-        taken by the server in `final_shape`: another one if parameters were rejected.
-        """
+        """Choose the next shapes after a reply to `final_shape`; `sent_shape` was sent first."""
         self._n_replies += 1
         if outcome.prob_method == "logprobs":
             self.has_probabilities, self.shape = True, final_shape
@@ -802,9 +794,8 @@ class Probing:
             if final_shape.top_logprobs and not is_trial:
                 self.shape = final_shape
             return
-        # None had any so far. Of concurrent requests that are rejected only the first counts: after
-        # it the usual shape asks for none.
         is_rejected = bool(sent_shape.top_logprobs and not final_shape.top_logprobs)
+        # Of concurrent requests only the first rejection counts: after it `shape` asks for none.
         if is_rejected and (is_trial or self.shape.top_logprobs):
             self._trial_due = _TRIAL_FACTOR**self._n_rejections
             self._n_rejections += 1
@@ -942,6 +933,7 @@ class OpenAIGrader(Grader):
         self._probing = Probing(shape)
         self._constraints = CONSTRAINTS  # for `Ask.constrained`: those that were not rejected
         self._n_lost_by_prompt: Counter[str] = Counter()  # rejections of its probabilities
+        self._is_openai_itself = is_openai(self.spec) and not self.spec.endpoint.address_in_name
         self._is_litellm = False
 
     def can_constrain(self, request: Json) -> bool:
@@ -977,8 +969,7 @@ class OpenAIGrader(Grader):
 
     async def _ask_constrained(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask for a label alone, with a constraint; constraints that are rejected are dropped."""
-        shape = self._probing.shape.without_probabilities()
-        shape = replace(shape, constraints=self._constraints)
+        shape = replace(self._probing.shape.without_probabilities(), constraints=self._constraints)
         accepted = await self._post_until_accepted(shape, None, asked, before_sending)
         self._constraints = accepted.shape.constraints
         return self._reply(accepted.response, accepted.request, asked.rubric)
@@ -1036,7 +1027,7 @@ class OpenAIGrader(Grader):
 
     def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""
-        if is_openai_itself(self.spec):
+        if self._is_openai_itself:
             return {}
         options: RequestOptions = {"headers": replies.NO_CACHE_HEADERS}
         if self._is_litellm:
@@ -1059,7 +1050,7 @@ class OpenAIGrader(Grader):
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         choices, method = reply.get("choices"), self.settings.reading
         n_choices = min(len(choices), draws) if isinstance(choices, list) else 0
-        unsplit_numbers = is_openai_itself(self.spec)  # one token for each up to 999
+        unsplit_numbers = self._is_openai_itself  # one token for each up to 999
         parse = partial(parse_chat_reply, reply, rubric, method, unsplit_numbers=unsplit_numbers)
         return [parse(index=index) for index in range(max(n_choices, 1))]
 

@@ -132,20 +132,17 @@ class RubricParser:
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        label = self._option(text) or self._label_in_json_or_prose(text)
+        if not (label := self._option(text)):
+            objects = list(_objects(text))
+            # What begins as JSON and cannot be read is no prose either.
+            is_json = objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)
+            label = self._label_in_json(text, objects) if is_json else self._label_in_prose(text)
         if label:
             return None if fields.affirmed - {label} or label in fields.denied else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed  # '"pass": true'
         return key if self._is_uncontested(key, text, 0, is_strict=True) else None
-
-    def _label_in_json_or_prose(self, text: str) -> str | None:
-        """Return the option of a text in which other words or values stand around it."""
-        objects = list(_objects(text))
-        if objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text):  # or JSON that cannot be read
-            return self._label_in_json(text, objects)
-        return self._label_in_prose(text)
 
     def _with_keys_first(self, text: str) -> str:
         """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
@@ -228,9 +225,8 @@ class RubricParser:
 
     def _is_reason(self, match: re.Match[str]) -> bool:
         """Return True if the rest of a field leaves its option an answer: it repeats the option, or
-        its first sentence is a reason, without another option. An option that means faults may be
-        given for a number of them ("Fail: 2 errors"), or as something is not so ("Fail: does not
-        answer"); the reason for any other may deny faults alone ("Pass: no errors").
+        its first sentence is a reason, without another option. For an option that means faults it
+        may count or deny things ("Fail: does not answer"), for others only deny faults.
         """
         word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
@@ -438,12 +434,11 @@ class RubricParser:
     # ---- other options proposed ----
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
-        """Return True if nothing from `start`, the end of the answer, takes it back ("on second
-        thought") or proposes another option: no other key, unless it is denied or only mentioned,
-        and no other name, unless it is denied. Strict, for an answer that is not explicit: in all
-        of the text, and of keys, only a letter that is a word is passed over.
+        """Return True if nothing from `start`, the end of the answer, takes it back or proposes
+        another option: another key that is not only mentioned, or a name. Strict, for an answer
+        that is not explicit: nothing in all of the text, where only letters may be mere words.
         """
-        if _COMMON["BACK"].search(text[start:]):
+        if _COMMON["BACK"].search(text[start:]):  # "on second thought"
             return False
         start = 0 if is_strict else start
         pairs = self._forms["two_sides"].finditer(text)  # of two keys

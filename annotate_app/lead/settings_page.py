@@ -142,10 +142,9 @@ def _show_differences(study: Study, changes: Iterable[changing.Difference], capt
 def _title_of(study: Study, key: str) -> str:
     """Return a setting's title, or "Refusal: question" for "rubric.NAME.question"."""
     kind, _, rubric_and_field = key.partition(".")
-    if kind != "rubric":
-        return setting_title(key)
     rubric, _, field = rubric_and_field.partition(".")
-    return f"{parts.rubric_titles(study).get(rubric, rubric)}: {field}"
+    title = parts.rubric_titles(study).get(rubric, rubric)
+    return f"{title}: {field}" if kind == "rubric" else setting_title(key)
 
 
 def _begin_again() -> None:
@@ -241,8 +240,7 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
     low, high, value = (None if number is None else kind(number) for number in numbers)
     step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
     style = None if kind is int else "%g"  # as printf
-    entered: int | float | None = st.number_input(label, low, high, value, step, style, key=key)
-    return entered
+    return st.number_input(label, low, high, value, step, style, key=key)
 
 
 # ---- the page Settings --------------------------------------------------------------------------
@@ -285,9 +283,7 @@ def show_settings(study: Study) -> None:
 
 
 def _show_part(study: Study, editing: Editing, part: str, form: _SettingsForm, begun: bool) -> None:
-    """Draw a part's fields, if it is used and not folded, and add to `form` what they hold, and the
-    part's settings that cannot be changed, perhaps since labelling has `begun`.
-    """
+    """Draw a part's fields if used and open; add to `form` their values, and what is locked."""
     config = editing.present.config
     if StudyConfig.model_fields[part].default is None:  # a section that may be left out
         label, is_used = "Use this part in the study", getattr(config, part) is not None
@@ -356,8 +352,7 @@ def show_texts(study: Study) -> None:
     config = editing.present.config
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
-    # The default language's texts are in study.toml, those of others in files of their own.
-    changes, files = dict[str, Any](), dict[str, str]()
+    changes, files = dict[str, Any](), dict[str, str]()  # in study.toml; in translations' files
     pages = {"welcome": "", "consent": ""}  # the preview, as HTML
     for name, title in parts.WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
@@ -418,8 +413,11 @@ def show_rubrics(study: Study) -> None:
     def changed_texts() -> dict[str, str]:
         texts = _changed_rubric(editing, rubric, table, entered, is_same=False)
         # Labels are stored with the text in the default language, which no translation changes.
-        if texts and n_labels and not table and _ask_if_same(editing):
-            texts = _changed_rubric(editing, rubric, table, entered, is_same=True)
+        if texts and n_labels and not table:
+            kinds = {kind: written(f"change.{kind}") for kind in ("differs", "same")}
+            label, key = "What kind of change is this?", editing.key("meaning")
+            is_same = st.radio(label, kinds, format_func=kinds.__getitem__, key=key) == "same"
+            texts = _changed_rubric(editing, rubric, table, entered, is_same=is_same)
         return texts
 
     after = show_review(study, editing, changed_texts)
@@ -427,13 +425,6 @@ def show_rubrics(study: Study) -> None:
         reader = language(code) if code in codes_english_first() else ENGLISH
         drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
         parts.show_annotator_view(drawn, "As annotators read it before they start")
-
-
-def _ask_if_same(editing: Editing) -> bool:
-    """Draw the choice of a kind of change; return True if the rubric means the same as before."""
-    titles = {kind: written(f"change.{kind}") for kind in ("differs", "same")}
-    label, key = "What kind of change is this?", editing.key("meaning")
-    return st.radio(label, titles, format_func=titles.__getitem__, key=key) == "same"
 
 
 class _Words(NamedTuple):
@@ -445,21 +436,20 @@ class _Words(NamedTuple):
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     """Draw the fields of a rubric's words; return what is entered."""
-    key_of = editing.key
     words = {
-        "title": _line("Title", rubric.title, key_of("title")),
-        "question": _line("Question", rubric.question, key_of("question")),
-        "instructions": _area("Guidelines", rubric.instructions, key_of("instructions"), 360),
+        "title": _line("Title", rubric.title, editing.key("title")),
+        "question": _line("Question", rubric.question, editing.key("question")),
+        "instructions": _area("Guidelines", rubric.instructions, editing.key("instructions"), 360),
     }
     options = []
     for option in rubric.kind.listed:
         title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = _line(f"{title}, name", option.name, key_of(f"{prefix}.name"))
-            label, field = f"{title}, description", key_of(f"{prefix}.description")
+            name = _line(f"{title}, name", option.name, editing.key(f"{prefix}.name"))
+            label, field = f"{title}, description", editing.key(f"{prefix}.description")
             description = _area(label, option.description, field, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            entered = _area(label, present, key_of(f"{prefix}.examples"), 96)
+            entered = _area(label, present, editing.key(f"{prefix}.examples"), 96)
             examples = parts.split_list(entered, "\n")
         options.append({"name": name, "description": description, "examples": examples})
     return _Words(words, options)
@@ -477,11 +467,9 @@ def _changed_rubric(
     editing: Editing, rubric: Rubric, table: str, entered: _Words, *, is_same: bool
 ) -> dict[str, str]:
     """Return the rubric's file with the words `entered` in a TOML table, such as "translations.de"
-    ("" for the default language), or {} if they are unchanged.
-
-    Return also study.toml if its `same_text` changes, which lists the hashes of the rubric's older
-    texts with the same meaning, so that their labels count on. If the new text means the same, the
-    present text joins them; if it does not, the list is removed, except for a translation.
+    ("" for the default language), or {} if they are unchanged. Return also study.toml if its
+    `same_text` changes, the hashes of older texts whose labels still count. If the new text means
+    the same, the present one joins them; if not, the list is removed, except for a translation.
     """
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
     words = entered.rubric.items()
@@ -499,11 +487,10 @@ def _changed_rubric(
     same_text = editing.present.config.same_text.get(rubric.name, ())
     if not is_same and (table or not same_text):
         return {file: text}
-    present_hash = editing.present.rubrics[rubric.name].hash
-    hashes = list(dict.fromkeys([*same_text, present_hash])) if is_same else None  # None: remove
-    settings = with_values(editing.text(), {"same_text": {rubric.name: hashes}})
+    hashes = dict.fromkeys([*same_text, editing.present.rubrics[rubric.name].hash])
+    changes = {"same_text": {rubric.name: list(hashes) if is_same else None}}  # None: removed
     # The settings are written first: as long as the old text is there, they change nothing.
-    return {FILE_NAME: settings, file: text}
+    return {FILE_NAME: with_values(editing.text(), changes), file: text}
 
 
 # ---- the page Training and checks ---------------------------------------------------------------
@@ -549,9 +536,9 @@ def show_training(study: Study) -> None:
     st.text(written(f"lead.{state}", count=len(entries), file=file))
     names = [str(entry.get(edited.identifier, "")) for entry in entries]
     names.append(f"New {edited.entry_title}")
-    label, positions, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
-    title_of = names.__getitem__
-    position = st.selectbox(label, positions, format_func=title_of, key=key) if entries else 0
+    label, key, position = f"Edit {edited.entry_title}", editing.key("at"), 0
+    if entries:
+        position = st.selectbox(label, range(len(names)), format_func=names.__getitem__, key=key)
     key_of: _KeyOf = lambda name: editing.key(f"{position}.{name}")  # noqa: E731
     entry = entries[position] if position < len(entries) else {}  # {} for a new one
     rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
@@ -570,8 +557,7 @@ def show_training(study: Study) -> None:
         if not entry and not (entered.get("values") or entered.get("question")):
             return {}  # a new entry, and nothing is entered yet
         texts = _changed_entries(editing, edited, file, position, None if deletes else entered)
-        # The texts include study.toml with the list on. One that is off stays so until its switch
-        # is used or an entry changes.
+        # With study.toml, which turns the list on. One that is off stays so if no entry changes.
         return {} if is_off and not turns_on and texts[file] == editing.text(file) else texts
 
     show_review(study, editing, changed_texts)

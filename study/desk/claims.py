@@ -179,9 +179,8 @@ def ends_of(connection: sa.Connection) -> dict[str, str]:
 
 
 def end_in(log: Sequence[Event], last_claim: str = "") -> str:
-    """Return "no_consent" or "screened_out" if a rater's session ended so, else "". An end is over
-    if the rater came past it after a change: agreed, was right, or got a task, as `last_claim`, the
-    time of the last one, then is later than the end.
+    """Return "no_consent" or "screened_out" if a rater's session ended so; "" if not, or if they
+    came past it after a change: they agreed, were right, or got a task (the last at `last_claim`).
     """
     times = {"no_consent": "", "screened_out": ""}  # of each end; "" if there is none
     for event in log:
@@ -231,10 +230,9 @@ def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bo
         return False
     settings, participant = study.config.prolific, schema.participant_entries.c.rater_id
     participants = set(connection.execute(sa.select(participant).distinct()).scalars())
-    if settings is None or not settings.places:
+    came_another_way = bool(rater_id) and rater_id not in participants
+    if settings is None or not settings.places or came_another_way:
         return True
-    if rater_id and rater_id not in participants:
-        return True  # a rater who came another way takes none of their places
     holders = (rater for rater in participants if ends.get(rater) not in settings.free_again)
     return len({*holders} - {rater_id}) < settings.places
 
@@ -366,9 +364,8 @@ class AttentionChecks(KnownUnits):
         """Return the number of answers to units of the sample after which the rater's check
         `number` (from 0) comes: one in every stretch of `every` answers, at a random point of it.
         """
-        parts = ("check", rater_id, str(number))
-        point = seeded_number(self.study.blinding_key, self._every, *parts)  # from 0
-        return number * self._every + 1 + point
+        blinding_key, parts = self.study.blinding_key, ("check", rater_id, str(number))
+        return number * self._every + 1 + seeded_number(blinding_key, self._every, *parts)
 
     def order(self, rater_id: str, question: Question) -> str:
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
@@ -381,8 +378,7 @@ class AttentionChecks(KnownUnits):
 def attention_results(study: Study) -> pd.DataFrame:
     """Return `ATTENTION_COLUMNS` of every rater's latest answer to every check, one row per rater,
     check and rubric, in the order of the answers. `expected` are the answers that the study's file
-    accepts now ("4 or 5"). `given`, in the same order of sides, is empty where the check was
-    skipped: not passed.
+    accepts now ("4 or 5"); `given` has the same order of sides, and is empty for a check skipped.
     """
     checks = AttentionChecks(study)
     query = sa.select(schema.attention_labels).order_by(schema.attention_labels.c.event_id)
