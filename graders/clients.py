@@ -66,7 +66,7 @@ _PARAMETER_STATUSES = (400, 403, 422)  # with which servers reject a parameter
 _NO_KEY = "none"  # servers without keys still want the header
 
 
-# ---- one grader ---------------------------------------------------------------------------------
+# ---- the interface of a grader ------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answered request."""
@@ -199,8 +199,8 @@ class Grader:
 #   set by the environment in its place        is_own, has_account
 #   set by study.toml in its place             is_own, provider.by_study
 #   typed after the @ in a grader's name       (none)
-# `address_in_name` is "" for the first, if it is public, and else the address: there the name of a
-# model says little.
+# `address_in_name` is "" for the first, if it is public. Any other address is a part of a grader's
+# name, since the same name may be another model there.
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -250,9 +250,9 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
 
 
 def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """Return an SDK's `DefaultAioHttpClient`, a third faster than its default client, that raises
-    every connection error as httpx2's. The SDKs' own translation misses some, such as a reply that
-    is not HTTP, and each of these would end the whole run. Redirects are not followed: they would
+    """Return an SDK's `DefaultAioHttpClient`, by which a request takes a third less time, that
+    raises every connection error as httpx2's. The SDKs' own translation misses some, such as a
+    reply that is not HTTP, and each would end the whole run. Redirects are not followed: they would
     take keys and prompts to a host that the user did not name. `scrubber` learns the credentials
     that requests carry. Raises InputError if the environment names a SOCKS proxy.
     """
@@ -611,7 +611,7 @@ class Shape:
         return replace(self, top_logprobs=(), efforts=(), temperatures=())
 
     def with_probabilities_as(self, other: Shape) -> Shape:
-        names = ("top_logprobs", "efforts", "temperatures")
+        names = ("top_logprobs", "efforts", "temperatures")  # on which probabilities depend
         return replace(self, **{name: getattr(other, name) for name in names})
 
     def without_reasoning(self) -> Shape | None:
@@ -751,9 +751,9 @@ class Probing:
 
     - No probabilities came, and no complaint, perhaps because the model reasoned. The next request
       is a trial without reasoning, the only one.
-    - A server rejected probabilities, perhaps for a time, and the usual shape asks for a label
-      alone. The request after reply 1 asks for them as at first; if it is rejected, too, the
-      request after reply 4, then after 16, and so on.
+    - A server rejected probabilities, perhaps for a time, and the usual shape now asks for a label
+      alone. The request after reply 1 is a trial that asks for them as at first; if it is rejected,
+      too, the next trial follows reply 4, then 16, and so on.
     """
 
     def __init__(self, shape: Shape) -> None:
@@ -998,9 +998,9 @@ class OpenAIGrader(Grader):
             except APIStatusError as error:
                 failure = replies.failure_of(error, self.spec, self._scrubber)
                 suggested = _suggested_shape(failure, f"{error} {error.body}", shape)
-                is_2 = suggested is not None and not suggested.top_logprobs
-                is_3 = suggested is None and isinstance(failure, Rejected)
-                if fallback and (is_2 or is_3):
+                asks_for_none = suggested is not None and not suggested.top_logprobs
+                is_last = suggested is None and isinstance(failure, Rejected)
+                if fallback and (asks_for_none or is_last):  # cases 2 and 3
                     shape, fallback = fallback, None
                 elif suggested is None:
                     raise failure from None

@@ -435,8 +435,8 @@ class RubricParser:
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
         """Return True if nothing from `start`, the end of the answer, takes it back or proposes
-        another option: another key that is not only mentioned, or a name. Strict, for an answer
-        that is not explicit: nothing in all of the text, where only letters may be mere words.
+        another option: a key that is neither denied nor only mentioned, or a name. Strict, for an
+        answer that is not explicit: in all of the text, and no key but a letter used as a word.
         """
         if _COMMON["BACK"].search(text[start:]):  # "on second thought"
             return False

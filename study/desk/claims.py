@@ -655,11 +655,11 @@ class ClaimIndex:
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
         full = set[Key]()
-        for n_holders, keys in self._keys_by_count.items():  # most have nobody who does not count
+        for n_holders, keys in self._keys_by_count.items():  # at first all holders count
             if n_holders >= n_raters:
                 full |= keys
-        for key, n_off in n_uncounted.items():
-            if len(self._holders[key]) - n_off < n_raters:
+        for key, count in n_uncounted.items():
+            if len(self._holders[key]) - count < n_raters:
                 full.discard(key)
         return full
 
@@ -738,7 +738,6 @@ class NextTasks:
             self.tasks = self._with_assumed_answers()
         lapsed_before = minutes_ago(settings.lease_minutes)
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
-
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
         # A first task goes to others once its lease is over and the question has enough of them.
@@ -753,7 +752,7 @@ class NextTasks:
         self.free_questions = self.design.questions.keys() - closed - full
 
     def _with_assumed_answers(self) -> dict[TaskKey, Claim]:
-        """Return the tasks, the assumed ones answered: last of all, as `answered` sorts."""
+        """Return the tasks with the assumed ones as the last answers: `answered` sorts by version."""
         tasks, version = dict(self.tasks), self.index.last_version + 1
         for key, claim in self.tasks.items():
             if claim.task_id in self.assumed and claim.state == "open":
