@@ -752,7 +752,7 @@ class NextTasks:
         self.free_questions = self.design.questions.keys() - closed - full
 
     def _with_assumed_answers(self) -> dict[TaskKey, Claim]:
-        """Return the tasks with the assumed ones as the last answers: `answered` sorts by version."""
+        """Return the tasks with the assumed ones as last answers: `answered` sorts by version."""
         tasks, version = dict(self.tasks), self.index.last_version + 1
         for key, claim in self.tasks.items():
             if claim.task_id in self.assumed and claim.state == "open":
