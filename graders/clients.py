@@ -58,10 +58,6 @@ if TYPE_CHECKING:
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Errors that the SDKs, or the reading of a reply, raise if a proxy answers 200 with a page."""
-_CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and this machine's
-_CHAT_ENDPOINT: Final = "/v1/chat/completions"
-_CHUNK_NAME = "evenhand_chunk"
-_ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PARAMETER_STATUSES = (400, 403, 422)  # with which servers reject a parameter
 _NO_KEY = "none"  # servers without keys still want the header
 
@@ -484,7 +480,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
             sentence = written("provider.no_library", grader=spec.text, extra=cloud)
             raise InputError(sentence) from None
     options["access_token" if cloud == "vertex" else "api_key"] = key
-    client_class: Any = getattr(anthropic, f"AsyncAnthropic{cloud.title()}")  # ...Vertex, ...
+    client_class: Any = getattr(anthropic, f"AsyncAnthropic{cloud.title()}")  # cloud may be ""
     try:
         client: AsyncAnthropic = client_class(**options)
     except ValueError as error:  # for example a missing region
@@ -1107,6 +1103,10 @@ class OtherGrader(Grader):
 
 
 # ---- batch services -----------------------------------------------------------------------------
+_CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and this machine's
+_CHAT_ENDPOINT: Final = "/v1/chat/completions"
+_CHUNK_NAME = "evenhand_chunk"  # the name under which a batch at OpenAI keeps that of its chunk
+_ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")  # of OpenAI's batches
 Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
 
 
