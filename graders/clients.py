@@ -1,14 +1,16 @@
 """Clients of the graders behind a network: from a prompt to the outcome of the model's reply.
 
-Read in this order. `ClaudeBatches` and `OpenAIBatches` are the two providers' batch services.
-`Grader` is the interface of a run to any model; `client_options` and `http_client` connect it: the
-SDKs' clients over aiohttp, which spend a third less time on a request. `CONSTRAINTS` are the ways
-to hold an answer to the rubric's keys. Then come the graders: `ClaudeGrader`, `OpenAIGrader` for
-OpenAI and compatible servers, and `OtherGrader` for providers with a form of their own. Which
-parameters (`Shape`) a compatible server takes is found out by trying (`adapt`, `Probing`).
+A run asks each model through a `Grader`: `ask` builds the request for a prompt, sends it and reads
+the reply. By the form of the provider's API it is a `ClaudeGrader`, an `OpenAIGrader`, also for
+compatible servers, or an `OtherGrader`. This file has the interface, connections, constraints, the
+three kinds of graders, and the two batch services. The words that they share:
 
-A *refusal* is a model's: it declines to answer. A *rejection* is a server's: it does not take a
-request, a parameter or a constraint, and raises `Rejected` if nothing else can be tried.
+- *method*: how a model is asked for its label. A reply is read by `settings.reading`, which is the
+  same unless a reason was asked for as well.
+- *constraint*: the part of a request that holds the answer to the rubric's keys.
+- *shape*: the parameters that a compatible server takes, which is found out by trying.
+- *refusal*: a model declines to answer. *Rejection*: a server does not take a request, a parameter
+  or a constraint; `Rejected` is raised if nothing else can be tried.
 """
 
 from __future__ import annotations
@@ -56,245 +58,11 @@ if TYPE_CHECKING:
 
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 """Errors that the SDKs, or the reading of a reply, raise if a proxy answers 200 with a page."""
-_CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and this machine's
-_CHAT_ENDPOINT: Final = "/v1/chat/completions"
-_CHUNK_NAME = "evenhand_chunk"
-_ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PARAMETER_STATUSES = (400, 403, 422)  # with which servers reject a parameter
 _NO_KEY = "none"  # servers without keys still want the header
 
 
-# ---- batch services -----------------------------------------------------------------------------
-Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
-
-
-@dataclass(frozen=True, slots=True)
-class BatchState:
-    """The progress of a batch."""
-
-    ended: bool
-    done: int
-    total: int
-    failed: str = ""  # why the provider rejected the batch as a whole, if it did
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """A line of a batch's results: a reply or a failure."""
-
-    custom_id: str
-    body: Json | None = None  # the reply
-    request_id: str = ""
-    failure: GraderFailure | None = None  # as a live request; expired or canceled: Transient
-
-
-class _Batches:
-    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The study's
-    journal calls a batch a chunk. The largest batch is below the providers' own limits: its
-    replies are held in memory, and little should be lost if it expires or exceeds a budget. The
-    `scrubber` takes secrets out of texts that servers send.
-    """
-
-    most_requests = 10_000
-    most_bytes = 150_000_000
-
-    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
-        self._spec, self._scrubber = spec, scrubber
-        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Raise the SDK's errors in the block as a GraderFailure."""
-        try:
-            yield
-        except self._errors as error:
-            raise replies.failure_of(error, self._spec, self._scrubber) from None
-
-
-class ClaudeBatches(_Batches):
-    """Anthropic's batch service. A batch cannot be given a name, such as that of its chunk: one
-    whose id was not noted is recognised by its time, size and, once it has ended, custom ids.
-    """
-
-    most_bytes = 200_000_000
-
-    def __init__(
-        self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
-    ) -> None:
-        import httpx2
-        from anthropic import AnthropicError
-
-        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
-        self._batches = client.messages.batches
-        self._pause = pause
-
-    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
-        """Send (custom_id, request) pairs as one batch; return the batch's id."""
-        lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
-        with self._failures():
-            return (await self._batches.create(requests=lines)).id
-
-    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
-        """Return the id of the batch that a chunk without an id was sent as, or None."""
-        chunk_ids = {request.custom_id for request in chunk.requests}
-        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCK_TOLERANCE
-        candidates = []
-        with self._failures():
-            async for batch in self._batches.list(limit=100):  # newest first
-                if batch.created_at < earliest:
-                    break
-                total = sum(batch.request_counts.model_dump().values())
-                if batch.id not in known_ids and total == len(chunk.requests):
-                    candidates.append(batch.id)
-        for batch_id in candidates:
-            while not (await self.state(batch_id)).ended:
-                await self._pause()  # custom ids are readable only in the results
-            result_ids = {result.custom_id for result in await self.results(batch_id)}
-            if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
-                return batch_id
-        return None
-
-    async def state(self, batch_id: str) -> BatchState:
-        """Return the progress of a batch."""
-        with self._failures():
-            batch = await self._batches.retrieve(batch_id)
-            counts = batch.request_counts
-            total = sum(counts.model_dump().values())
-            ended = batch.processing_status == "ended"
-            return BatchState(ended=ended, done=total - counts.processing, total=total)
-
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        """Return the results of a batch that has ended."""
-        with self._failures():
-            # The SDK's own reading ends at the first line that is not JSON.
-            content = await (await self._batches.results(batch_id)).http_response.aread()
-        return _read_lines(content, self._read)
-
-    async def cancel(self, batch_id: str) -> None:
-        """Cancel a batch; its results so far can be collected."""
-        with self._failures():
-            await self._batches.cancel(batch_id)
-
-    def _read(self, line: Json) -> BatchResult:
-        """Return the result in a line, with the failure that a live request would have raised."""
-        custom_id, result = str(line["custom_id"]), line["result"]
-        if result["type"] == "succeeded":
-            return BatchResult(custom_id=custom_id, body={**self._scrubber.tree(result["message"])})
-        if result["type"] != "errored":  # expired or canceled
-            return BatchResult(custom_id=custom_id, failure=Transient(result["type"]))
-        codes, message = replies.error_words(result.get("error"))
-        statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
-        status = next((statuses[code] for code in codes.split() if code in statuses), None)
-        failure = replies.refused(status, codes, message or codes, self._spec, self._scrubber)
-        return BatchResult(custom_id=custom_id, failure=failure)
-
-
-class OpenAIBatches(_Batches):
-    """OpenAI's batch service, with the methods of `ClaudeBatches`. A batch has a file of requests,
-    one of replies and one of errors, and is named after its chunk.
-    """
-
-    def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
-        from openai import OpenAIError
-
-        super().__init__(spec, scrubber, OpenAIError)
-        self._client = client
-
-    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
-        lines = [
-            {"custom_id": name, "method": "POST", "url": _CHAT_ENDPOINT, "body": body}
-            for name, body in requests
-        ]
-        content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
-        with self._failures():
-            upload = (f"{chunk}.jsonl", content)  # name and content
-            file = await self._client.files.create(file=upload, purpose="batch")
-            batch = await self._client.batches.create(
-                input_file_id=file.id,
-                endpoint=_CHAT_ENDPOINT,
-                completion_window="24h",
-                metadata={_CHUNK_NAME: chunk},
-            )
-            return batch.id
-
-    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
-        with self._failures():
-            async for batch in self._client.batches.list(limit=100):
-                if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
-                    return batch.id
-        return None
-
-    async def state(self, batch_id: str) -> BatchState:
-        batch = await self._batch(batch_id)
-        counts, failed = batch.request_counts, ""
-        if batch.status == "failed":
-            errors = (batch.errors and batch.errors.data) or []
-            words = "; ".join(error.message or "" for error in errors)
-            failed = self._scrubber.message(words) or "no reason given"
-        return BatchState(
-            ended=batch.status in _ENDED_STATUSES,
-            done=counts.completed + counts.failed if counts else 0,
-            total=counts.total if counts else 0,
-            failed=failed,
-        )
-
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        batch = await self._batch(batch_id)
-        results = []
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-            with self._failures():
-                content = (await self._client.files.content(file_id)).content
-            results += _read_lines(content, self._read)
-        return results
-
-    async def cancel(self, batch_id: str) -> None:
-        with self._failures():
-            await self._client.batches.cancel(batch_id)
-
-    async def _batch(self, batch_id: str) -> Any:
-        with self._failures():
-            batch = await self._client.batches.retrieve(batch_id)
-            _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
-            return batch
-
-    def _read(self, line: Json) -> BatchResult:
-        line = self._scrubber.tree(line)
-        custom_id, response = str(line["custom_id"]), line.get("response")
-        response = response if isinstance(response, Mapping) else {}
-        status, body = response.get("status_code"), response.get("body")
-        if status == 200 and isinstance(body, Mapping):
-            request_id = str(response.get("request_id") or "")
-            return BatchResult(custom_id=custom_id, body=body, request_id=request_id)
-        codes, message = replies.error_words(line.get("error") or body)
-        status = status if isinstance(status, int) else None
-        reason = message or "no reason given"
-        failure = replies.refused(status, codes, reason, self._spec, self._scrubber)
-        return BatchResult(custom_id=custom_id, failure=failure)
-
-
-BatchService = ClaudeBatches | OpenAIBatches
-
-
-def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[BatchResult]:
-    r"""Return the results in a file of JSON lines. Lines that cannot be read are left out: their
-    requests count as not answered. Only a line feed ends a line, since texts may hold U+2028.
-
-    Raises Transient if no line has a custom id, as in a page that a proxy sent instead.
-
-    >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
-    >>> [result.custom_id for result in _read_lines(lines, lambda line: BatchResult(**line))]
-    ['a\u2028']
-    """
-    results = []
-    for line in filter(bytes.strip, content.split(b"\n")):
-        with suppress(*UNREADABLE, RecursionError):
-            results.append(read(json.loads(line.decode("utf-8", "replace"), strict=False)))
-    if content.strip() and not results and b"custom_id" not in content:
-        raise Transient("the results of the batch cannot be read")
-    return results
-
-
-# ---- one grader ---------------------------------------------------------------------------------
+# ---- the interface of a grader ------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answered request."""
@@ -306,7 +74,6 @@ class Reply:
 
     @property
     def outcome(self) -> Outcome:
-        """The first outcome."""
         return self.outcomes[0]
 
 
@@ -423,6 +190,13 @@ class Grader:
 
 
 # ---- connections --------------------------------------------------------------------------------
+# What may be sent to an address depends on who chose it. The fields of `spec.endpoint` that hold:
+#   the provider's own, by `providers.toml`    is_own, has_account
+#   set by the environment in its place        is_own, has_account
+#   set by study.toml in its place             is_own, provider.by_study
+#   typed after the @ in a grader's name       (none)
+# `address_in_name` is "" for the first, if it is public. Any other address is a part of a grader's
+# name, since the same name may be another model there.
 def client_options(
     spec: GraderSpec, scrubber: Scrubber, timeout: float, sdk: Any, variable: str
 ) -> dict[str, Any]:
@@ -463,7 +237,6 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
     """Return one sentence for each secret that study.toml, perhaps by a stranger, sends."""
     endpoint, grader_names = spec.endpoint, {"grader": spec.text, "host": spec.endpoint.host}
     sentences = []
-    # `by_study`: study.toml chose the address that counts as the provider's own.
     if endpoint.is_own and endpoint.provider.by_study and os.environ.get(endpoint.key_env):
         sentences.append(written("provider.key_goes", variable=endpoint.key_env, **grader_names))
     names = {name for text in endpoint.headers.values() for name in REFERENCE.findall(text)}
@@ -473,11 +246,11 @@ def warnings_about_secrets(spec: GraderSpec) -> list[str]:
 
 
 def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> httpx2.AsyncClient:
-    """Return an SDK's `DefaultAioHttpClient` that raises every connection error as httpx2's. The
-    SDKs' own translation misses some, such as a reply that is not HTTP, and each of these would end
-    the whole run. Redirects are not followed: they would take keys and prompts to a host that the
-    user did not name. `scrubber` learns the credentials that requests carry. Raises InputError
-    if the environment names a SOCKS proxy.
+    """Return an SDK's `DefaultAioHttpClient`, by which a request takes a third less time, that
+    raises every connection error as httpx2's. The SDKs' own translation misses some, such as a
+    reply that is not HTTP, and each would end the whole run. Redirects are not followed: they would
+    take keys and prompts to a host that the user did not name. `scrubber` learns the credentials
+    that requests carry. Raises InputError if the environment names a SOCKS proxy.
     """
     import aiohttp
     import httpx2
@@ -575,7 +348,7 @@ def rejects_constraint(complaint: str) -> bool:
 
 
 # ---- Claude -------------------------------------------------------------------------------------
-_CLAUDE_TOKENS = 16_000
+_CLAUDE_TOKENS = 16_000  # far above what a label needs: thinking before the answer counts, too
 _LOOKUP_SECONDS = 2.0  # to look up when a model retires, which a run can do without
 _CLAUDE_DEFAULTS = GraderSettings("label")
 _UNSCORED_BY_STOP_REASON = {
@@ -707,12 +480,7 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
             sentence = written("provider.no_library", grader=spec.text, extra=cloud)
             raise InputError(sentence) from None
     options["access_token" if cloud == "vertex" else "api_key"] = key
-    client_class: Any = {
-        "": anthropic.AsyncAnthropic,
-        "bedrock": anthropic.AsyncAnthropicBedrock,
-        "vertex": anthropic.AsyncAnthropicVertex,
-        "foundry": anthropic.AsyncAnthropicFoundry,
-    }[cloud]
+    client_class: Any = getattr(anthropic, f"AsyncAnthropic{cloud.title()}")  # cloud may be ""
     try:
         client: AsyncAnthropic = client_class(**options)
     except ValueError as error:  # for example a missing region
@@ -723,16 +491,11 @@ def claude_client(spec: GraderSpec, scrubber: Scrubber, timeout: float) -> Async
 
 
 class ClaudeGrader(Grader):
-    """Asks one Claude model through the Messages API, for a hard label or a stated distribution as
-    structured output.
-
-    The API gives no token probabilities, and current models refuse temperature, prefill and a
-    forced tool. The options are an enum of a JSON schema instead. Some models think before they
-    answer and thinking counts towards `max_tokens`, so the limit is far above what a label needs.
-
-    Claude is asked at Anthropic itself, or on Bedrock, Vertex and Foundry. A cloud's credentials
-    are those that its own tools use - a profile or a role with AWS, the application default with
-    Google - unless the environment holds a token.
+    """Asks one Claude model through the Messages API, at Anthropic itself or on Bedrock, Vertex and
+    Foundry, for a hard label or a stated distribution. The API gives no token probabilities, and
+    current models refuse temperature, prefill and a forced tool: the options are an enum of a JSON
+    schema instead. A cloud's credentials are those that its own tools use - a profile or a role
+    with AWS, the application default with Google - unless the environment holds a token.
     """
 
     _client: AsyncAnthropic
@@ -761,15 +524,16 @@ class ClaudeGrader(Grader):
         drop it for all later requests, and ask again with the next one or without any.
         """
         while True:
-            constraints = self._constraints  # others may drop one while this request is under way
+            constraints = self._constraints  # the first is that of the request
             is_constrained = constraint_of(self.request(asked.prompt)) != FREE_TEXT
             try:
                 return await super().ask(asked, before_sending)
             except Rejected as error:
                 is_at_fault = error.status in _PARAMETER_STATUSES and rejects_constraint(str(error))
-                if not (constraints and is_constrained and is_at_fault):
+                if not (is_constrained and is_at_fault):
                     raise
-                if self._constraints == constraints:  # else another request has dropped it already
+                # A concurrent request may have dropped the same constraint meanwhile.
+                if self._constraints == constraints:
                     self._constraints = constraints[1:]
 
     async def _post(self, request: Json, **options: Any) -> httpx2.Response:
@@ -824,18 +588,27 @@ _EVIDENCE_FIELDS = {"model", "id", "created", "system_fingerprint", "service_tie
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The parameters of a chat request that servers may reject. Each field lists the values left to
-    try: a request has the first, and a rejection removes it. If none is left, the parameter is left
-    out. Token probabilities are asked for by `top_logprobs`. Some models give them only without
-    reasoning: with effort "none". Temperature 1 keeps them the model's own, even on servers that
-    report them after temperature.
+    try: a request has the first, and a rejection removes it. With none left, the parameter is left
+    out. So `top_logprobs=(20, 5)` asks for 20, once these are too many for 5, and then for none.
+
+    Three parameters are for token probabilities: `top_logprobs`; effort "none", as some models give
+    them only without reasoning; and temperature 1, which keeps them the model's own everywhere.
     """
 
-    limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    limit_names: tuple[str, ...] = ("max_completion_tokens", "max_tokens")  # of the output
     top_logprobs: tuple[int, ...] = (20, 5)
-    efforts: tuple[str, ...] = ("", "none")  # "": not sent
+    efforts: tuple[str, ...] = ("", "none")  # "" is not sent: the model's default comes first
     temperatures: tuple[int, ...] = (1,)
     constraints: tuple[str, ...] = ()  # of `CONSTRAINTS`
-    draws: tuple[int, ...] = (128, 8)  # the parameter n, at most
+    draws: tuple[int, ...] = (128, 8)  # the parameter n, at most; with none left, 1
+
+    def without_probabilities(self) -> Shape:
+        """Return this shape for a label alone."""
+        return replace(self, top_logprobs=(), efforts=(), temperatures=())
+
+    def with_probabilities_as(self, other: Shape) -> Shape:
+        names = ("top_logprobs", "efforts", "temperatures")  # on which probabilities depend
+        return replace(self, **{name: getattr(other, name) for name in names})
 
     def without_reasoning(self) -> Shape | None:
         """Return this shape with effort "none", or None if that is not left to try."""
@@ -859,9 +632,6 @@ def _chat_content(prompt: PromptText) -> str | list[dict[str, Any]]:
         parts.append({"type": "text", "text": f"<{name}>:"})
         parts.append({"type": "image_url", "image_url": {"url": image.uri}})
     return [*parts, {"type": "text", "text": prompt.user}] if parts else prompt.user
-
-
-HARD_LABEL = {"top_logprobs": (), "efforts": (), "temperatures": ()}  # of a shape: no probabilities
 
 
 def build_chat_request(
@@ -919,11 +689,11 @@ def adapt(shape: Shape, complaint: str) -> Shape | None:
         return replace(shape, draws=shape.draws[1:] if exceeds_limit else ())
     if shape.top_logprobs and "top_logprobs" in complaint and exceeds_limit:
         smaller = shape.top_logprobs[1:]
-        return replace(shape, top_logprobs=smaller) if smaller else replace(shape, **HARD_LABEL)
+        return replace(shape, top_logprobs=smaller) if smaller else shape.without_probabilities()
     if shape.top_logprobs and re.search(r"log_?prob", complaint):
-        return shape.without_reasoning() or replace(shape, **HARD_LABEL)
+        return shape.without_reasoning() or shape.without_probabilities()
     if shape.efforts and re.search(r"reasoning|effort", complaint):  # effort "none" is rejected
-        return replace(shape, **HARD_LABEL)
+        return shape.without_probabilities()
     if shape.constraints and rejects_constraint(complaint):
         return replace(shape, constraints=shape.constraints[1:])
     if shape.temperatures and "temperature" in complaint:
@@ -953,7 +723,7 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
     shape = Shape() if is_openai(spec) else Shape.for_server()
     if settings.method != "logprobs":
         constraints = {"verbalised": CONSTRAINTS[:1], "text": ()}.get(settings.method, CONSTRAINTS)
-        return replace(shape, **HARD_LABEL, constraints=constraints)
+        return replace(shape.without_probabilities(), constraints=constraints)
     if settings.effort:
         return replace(shape, efforts=())  # the user's choice holds, with probabilities or without
     # Also on a compatible server, whose other requests name no effort: "none" may be needed.
@@ -962,33 +732,34 @@ def first_shape(spec: GraderSpec, settings: GraderSettings, *, no_reasoning: boo
 
 
 def is_openai(spec: GraderSpec) -> bool:
-    """Return True if requests go to OpenAI, or to the address the environment sets instead."""
+    """Return True if requests go to OpenAI, or to the address that is set in its place."""
     return spec.provider == "openai" and spec.endpoint.is_own
 
 
-_TRIAL_FACTOR = 4  # trials follow replies 1, 4, 16, ...: at most 6 in 1,000 requests
+_TRIAL_FACTOR = 4  # trials come after reply 1, 4, 16, ...: at most 6 in 1,000 requests
 _MAX_POSTPONED = 3  # times that a trial may fail for a reason unrelated to its shape
 
 
 class Probing:
-    """Chooses the shape of a grader's requests: `shape`, or for a single request a shape on trial,
-    which asks for probabilities and replaces `shape` only if the reply has some. Once a reply has
-    some (`has_probabilities`), there are no further trials. There are two reasons for a trial:
+    """Chooses the shape of a grader's requests: `shape`, the usual one, or for a single request a
+    shape on trial. A trial asks for probabilities that the usual shape does not get, and becomes
+    the usual shape if its reply has some. Then there are no more trials. There are two kinds:
 
-    - A reply has a label, but silently no probabilities, perhaps because the model reasoned. One
-      trial switches reasoning off.
-    - A server has rejected probabilities, and `shape` now asks for a label alone. As this may have
-      been temporary, later requests are trials: numbers 2, 5, 17, ... as long as each is rejected.
+    - No probabilities came, and no complaint, perhaps because the model reasoned. The next request
+      is a trial without reasoning, the only one.
+    - A server rejected probabilities, perhaps for a time, and the usual shape now asks for a label
+      alone. The request after reply 1 is a trial that asks for them as at first; if it is rejected,
+      too, the next trial follows reply 4, then 16, and so on.
     """
 
     def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self.has_probabilities = False
-        self._first_shape = shape
+        self.shape = self._first_shape = shape
+        self.has_probabilities = False  # True once a reply had some
         self._trial: Shape | None = None  # for the next request
-        self._n_replies = self._n_rejections = self._n_postponed = 0
-        self._trial_due = math.inf  # number of replies after which a rejected shape is tried again
-        self._tried_without_reasoning = False
+        self._n_postponed = 0  # trials that failed for an unrelated reason
+        self._tried_without_reasoning = False  # by the trial of the first kind
+        self._n_replies = self._n_rejections = 0
+        self._trial_due = math.inf  # number of replies after which one of the second kind comes
 
     @property
     def settled(self) -> bool:
@@ -1033,9 +804,7 @@ class Probing:
                 self._tried_without_reasoning, self._trial = True, trial
         if self._n_replies >= self._trial_due:
             self._trial_due = math.inf  # until the next rejection
-            # Ask for probabilities again, as at first; what else was rejected stays left out.
-            parameters = {name: getattr(self._first_shape, name) for name in HARD_LABEL}
-            self._trial = replace(self.shape, **parameters)
+            self._trial = self.shape.with_probabilities_as(self._first_shape)
 
 
 class _ChatMessage(BaseModel):
@@ -1141,11 +910,9 @@ class _Accepted(NamedTuple):
 
 
 class OpenAIGrader(Grader):
-    """Asks one model at OpenAI or a compatible server.
-
-    Which parameters a server takes differs between models and servers, and cannot be looked up. So
-    a request has a shape: after a rejection a parameter is renamed or dropped, for all later
-    requests of this grader. `Probing` chooses the shape, and tries again for lost probabilities.
+    """Asks one model at OpenAI or a compatible server. Which parameters it takes differs between
+    models and servers, and cannot be looked up: after a rejection one is renamed or dropped, for
+    all later requests. `Probing` chooses the shape, and tries again for lost probabilities.
     """
 
     _client: AsyncOpenAI
@@ -1162,6 +929,7 @@ class OpenAIGrader(Grader):
         self._probing = Probing(shape)
         self._constraints = CONSTRAINTS  # for `Ask.constrained`: those that were not rejected
         self._n_lost_by_prompt: Counter[str] = Counter()  # rejections of its probabilities
+        self._is_openai_itself = is_openai(self.spec) and not self.spec.endpoint.address_in_name
         self._is_litellm = False
 
     def can_constrain(self, request: Json) -> bool:
@@ -1197,7 +965,7 @@ class OpenAIGrader(Grader):
 
     async def _ask_constrained(self, asked: Ask, before_sending: BeforeSending) -> Reply:
         """Ask for a label alone, with a constraint; constraints that are rejected are dropped."""
-        shape = replace(self._probing.shape, **HARD_LABEL, constraints=self._constraints)
+        shape = replace(self._probing.shape.without_probabilities(), constraints=self._constraints)
         accepted = await self._post_until_accepted(shape, None, asked, before_sending)
         self._constraints = accepted.shape.constraints
         return self._reply(accepted.response, accepted.request, asked.rubric)
@@ -1205,13 +973,13 @@ class OpenAIGrader(Grader):
     async def _post_until_accepted(
         self, shape: Shape, fallback: Shape | None, asked: Ask, before_sending: BeforeSending
     ) -> _Accepted:
-        """Send a request until the server takes it, each time in the shape that the last complaint
-        suggests, or that `_shape_after` returns for it. A shape on trial has a `fallback`:
+        """Send a request until the server takes it. What follows a complaint depends on the shape
+        that it suggests, and on whether the shape sent was on trial, which then has a `fallback`:
 
-        suggested shape         after the shape on trial               after any other shape
-        asks for probabilities  it is sent                             it is sent
-        asks for none           the fallback is sent                   it is sent
-        None                    the fallback if Rejected, else raises  raises the failure
+        1. suggests a shape with probabilities  send it (see `_shape_after`)
+        2. suggests one without                 after a trial send the fallback, else as 1
+        3. suggests none, but is a rejection    after a trial send the fallback, else as 4
+        4. suggests none otherwise              raise the failure
         """
         from openai import APIStatusError
 
@@ -1226,9 +994,9 @@ class OpenAIGrader(Grader):
             except APIStatusError as error:
                 failure = replies.failure_of(error, self.spec, self._scrubber)
                 suggested = _suggested_shape(failure, f"{error} {error.body}", shape)
-                is_rejected = isinstance(failure, Rejected)
-                ends_trial = not suggested.top_logprobs if suggested else is_rejected
-                if fallback and ends_trial:
+                asks_for_none = suggested is not None and not suggested.top_logprobs
+                is_last = suggested is None and isinstance(failure, Rejected)
+                if fallback and (asks_for_none or is_last):  # cases 2 and 3
                     shape, fallback = fallback, None
                 elif suggested is None:
                     raise failure from None
@@ -1245,18 +1013,17 @@ class OpenAIGrader(Grader):
         may be temporary: for the prompt's first `_MAX_LOST` rejections raise Transient, so that the
         prompt is asked again after a pause; after that return the shape for a label alone.
         """
-        names = ("top_logprobs", "efforts")  # the parameters on which probabilities depend
-        asks_alike = all(getattr(suggested, name) == getattr(shape, name) for name in names)
-        if asks_alike or not self._probing.has_probabilities:
+        way, suggested_way = ((one.top_logprobs, one.efforts) for one in (shape, suggested))
+        if suggested_way == way or not self._probing.has_probabilities:
             return suggested
         self._n_lost_by_prompt[prompt.user] += 1
         if self._n_lost_by_prompt[prompt.user] <= _MAX_LOST:
             raise Transient(str(failure), status=failure.status) from None
-        return replace(suggested, **HARD_LABEL)
+        return suggested.without_probabilities()
 
     def _no_cache_options(self) -> RequestOptions:
         """Return options that decline answers from caches: a cached answer is no new draw."""
-        if is_openai(self.spec) and not self.spec.endpoint.address_in_name:  # OpenAI itself
+        if self._is_openai_itself:
             return {}
         options: RequestOptions = {"headers": replies.NO_CACHE_HEADERS}
         if self._is_litellm:
@@ -1279,8 +1046,7 @@ class OpenAIGrader(Grader):
     def read(self, reply: Json, rubric: Rubric | None, draws: int = 1) -> list[Outcome]:
         choices, method = reply.get("choices"), self.settings.reading
         n_choices = min(len(choices), draws) if isinstance(choices, list) else 0
-        # OpenAI's tokenizers have one for every number up to 999.
-        unsplit_numbers = is_openai(self.spec) and not self.spec.endpoint.address_in_name
+        unsplit_numbers = self._is_openai_itself  # one token for each up to 999
         parse = partial(parse_chat_reply, reply, rubric, method, unsplit_numbers=unsplit_numbers)
         return [parse(index=index) for index in range(max(n_choices, 1))]
 
@@ -1334,6 +1100,234 @@ class OtherGrader(Grader):
 
     async def _post(self, request: Json, **others: Any) -> httpx2.Response:
         return await super()._post(request, options={"headers": replies.NO_CACHE_HEADERS}, **others)
+
+
+# ---- batch services -----------------------------------------------------------------------------
+_CLOCK_TOLERANCE = timedelta(minutes=10)  # between the provider's clock and this machine's
+_CHAT_ENDPOINT: Final = "/v1/chat/completions"
+_CHUNK_NAME = "evenhand_chunk"  # the name under which a batch at OpenAI keeps that of its chunk
+_ENDED_STATUSES = ("completed", "expired", "cancelled", "failed")  # of OpenAI's batches
+Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch's state
+
+
+@dataclass(frozen=True, slots=True)
+class BatchState:
+    """The progress of a batch, in requests."""
+
+    ended: bool
+    done: int
+    total: int
+    failed: str = ""  # why the provider rejected the batch as a whole, if it did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchResult:
+    """A line of a batch's results: a reply or a failure."""
+
+    custom_id: str
+    body: Json | None = None  # the reply
+    request_id: str = ""
+    failure: GraderFailure | None = None  # as a live request; expired or canceled: Transient
+
+
+class _Batches:
+    """A provider's batch service, whose calls raise a `GraderFailure` when they fail. The study's
+    journal calls a batch a chunk. The largest batch is below the providers' own limits: its
+    replies are held in memory, and little should be lost if it expires or exceeds a budget. The
+    `scrubber` takes secrets out of texts that servers send.
+    """
+
+    most_requests = 10_000
+    most_bytes = 150_000_000
+
+    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
+        self._spec, self._scrubber = spec, scrubber
+        self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Raise the SDK's errors in the block as a GraderFailure."""
+        try:
+            yield
+        except self._errors as error:
+            raise replies.failure_of(error, self._spec, self._scrubber) from None
+
+
+class ClaudeBatches(_Batches):
+    """Anthropic's batch service. A batch cannot be given a name, such as that of its chunk: one
+    whose id was not noted is recognised by its time, size and, once it has ended, custom ids.
+    """
+
+    most_bytes = 200_000_000
+
+    def __init__(
+        self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
+    ) -> None:
+        import httpx2
+        from anthropic import AnthropicError
+
+        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
+        self._batches = client.messages.batches
+        self._pause = pause
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
+        """Send (custom_id, request) pairs as one batch; return the batch's id."""
+        lines: Any = [{"custom_id": name, "params": params} for name, params in requests]
+        with self._failures():
+            return (await self._batches.create(requests=lines)).id
+
+    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
+        """Return the id of the batch that a chunk without an id was sent as, or None."""
+        chunk_ids = {request.custom_id for request in chunk.requests}
+        earliest = datetime.fromisoformat(chunk.created_at) - _CLOCK_TOLERANCE
+        candidates = []
+        with self._failures():
+            async for batch in self._batches.list(limit=100):  # newest first
+                if batch.created_at < earliest:
+                    break
+                total = sum(batch.request_counts.model_dump().values())
+                if batch.id not in known_ids and total == len(chunk.requests):
+                    candidates.append(batch.id)
+        for batch_id in candidates:
+            while not (await self.state(batch_id)).ended:
+                await self._pause()  # custom ids are readable only in the results
+            result_ids = {result.custom_id for result in await self.results(batch_id)}
+            if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
+                return batch_id
+        return None
+
+    async def state(self, batch_id: str) -> BatchState:
+        with self._failures():
+            batch = await self._batches.retrieve(batch_id)
+            counts = batch.request_counts
+            total = sum(counts.model_dump().values())
+            ended = batch.processing_status == "ended"
+            return BatchState(ended=ended, done=total - counts.processing, total=total)
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        """Return the results of a batch that has ended."""
+        with self._failures():
+            # The SDK's own reading ends at the first line that is not JSON.
+            content = await (await self._batches.results(batch_id)).http_response.aread()
+        return _read_lines(content, self._read)
+
+    async def cancel(self, batch_id: str) -> None:
+        """Cancel a batch; its results so far can be collected."""
+        with self._failures():
+            await self._batches.cancel(batch_id)
+
+    def _read(self, line: Json) -> BatchResult:
+        """Return the result in a line, with the failure that a live request would have raised."""
+        custom_id, result = str(line["custom_id"]), line["result"]
+        if result["type"] == "succeeded":
+            return BatchResult(custom_id=custom_id, body={**self._scrubber.tree(result["message"])})
+        if result["type"] != "errored":  # expired or canceled
+            return BatchResult(custom_id=custom_id, failure=Transient(result["type"]))
+        codes, message = replies.error_words(result.get("error"))
+        statuses = table_of("evenhand.graders", "refusals.toml")["claude_status"]
+        status = next((statuses[code] for code in codes.split() if code in statuses), None)
+        failure = replies.refused(status, codes, message or codes, self._spec, self._scrubber)
+        return BatchResult(custom_id=custom_id, failure=failure)
+
+
+class OpenAIBatches(_Batches):
+    """OpenAI's batch service, with the methods of `ClaudeBatches`. A batch has a file of requests,
+    one of replies and one of errors, and is named after its chunk.
+    """
+
+    def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
+        from openai import OpenAIError
+
+        super().__init__(spec, scrubber, OpenAIError)
+        self._files, self._batches = client.files, client.batches
+
+    async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
+        lines = [
+            {"custom_id": name, "method": "POST", "url": _CHAT_ENDPOINT, "body": body}
+            for name, body in requests
+        ]
+        content = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+        with self._failures():
+            file = await self._files.create(file=(f"{chunk}.jsonl", content), purpose="batch")
+            batch = await self._batches.create(
+                input_file_id=file.id,
+                endpoint=_CHAT_ENDPOINT,
+                completion_window="24h",
+                metadata={_CHUNK_NAME: chunk},
+            )
+            return batch.id
+
+    async def find(self, chunk: Chunk, known_ids: set[str]) -> str | None:
+        with self._failures():
+            async for batch in self._batches.list(limit=100):
+                if (batch.metadata or {}).get(_CHUNK_NAME) == chunk.chunk:
+                    return batch.id
+        return None
+
+    async def state(self, batch_id: str) -> BatchState:
+        batch = await self._batch(batch_id)
+        counts, failed = batch.request_counts, ""
+        if batch.status == "failed":
+            errors = (batch.errors and batch.errors.data) or []
+            words = "; ".join(error.message or "" for error in errors)
+            failed = self._scrubber.message(words) or "no reason given"
+        done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
+        return BatchState(batch.status in _ENDED_STATUSES, done, total, failed)
+
+    async def results(self, batch_id: str) -> list[BatchResult]:
+        batch = await self._batch(batch_id)
+        results = []
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            with self._failures():
+                content = (await self._files.content(file_id)).content
+            results += _read_lines(content, self._read)
+        return results
+
+    async def cancel(self, batch_id: str) -> None:
+        with self._failures():
+            await self._batches.cancel(batch_id)
+
+    async def _batch(self, batch_id: str) -> Any:
+        with self._failures():
+            batch = await self._batches.retrieve(batch_id)
+            _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
+            return batch
+
+    def _read(self, line: Json) -> BatchResult:
+        line = self._scrubber.tree(line)
+        custom_id, response = str(line["custom_id"]), line.get("response")
+        response = response if isinstance(response, Mapping) else {}
+        status, body = response.get("status_code"), response.get("body")
+        if status == 200 and isinstance(body, Mapping):
+            request_id = str(response.get("request_id") or "")
+            return BatchResult(custom_id=custom_id, body=body, request_id=request_id)
+        codes, message = replies.error_words(line.get("error") or body)
+        status = status if isinstance(status, int) else None
+        reason = message or "no reason given"
+        failure = replies.refused(status, codes, reason, self._spec, self._scrubber)
+        return BatchResult(custom_id=custom_id, failure=failure)
+
+
+BatchService = ClaudeBatches | OpenAIBatches
+
+
+def _read_lines(content: bytes, read: Callable[[Json], BatchResult]) -> list[BatchResult]:
+    r"""Return the results in a file of JSON lines. Lines that cannot be read are left out: their
+    requests count as not answered. Only a line feed ends a line, since texts may hold U+2028.
+
+    Raises Transient if no line has a custom id, as in a page that a proxy sent instead.
+
+    >>> lines = '{"custom_id": "a\u2028"}\n{"custom_id": "b", \n'.encode()
+    >>> [result.custom_id for result in _read_lines(lines, lambda line: BatchResult(**line))]
+    ['a\u2028']
+    """
+    results = []
+    for line in filter(bytes.strip, content.split(b"\n")):
+        with suppress(*UNREADABLE, RecursionError):
+            results.append(read(json.loads(line.decode("utf-8", "replace"), strict=False)))
+    if content.strip() and not results and b"custom_id" not in content:
+        raise Transient("the results of the batch cannot be read")
+    return results
 
 
 # ---- any grader ---------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 An option counts only if it is given as the answer: alone, announced, or chosen explicitly. No
 other option may be proposed with or after it, and it may not be part of a quotation, a denial or
-another quantity. `RubricParser.label` shows the order: options used as names of fields, then an
-expression that is all of the reply, then JSON or prose; `SeveralParser` reads sets of options.
+another quantity. `RubricParser.label` shows the order:
 
-The patterns, here called forms, are by name in `templates/answer_forms.toml`, and the words in them
-in `answer_words.toml`. Comments show a match for each, or the reply that a line is about.
+1. Take out fields that are named after options, "Pass: yes", and note what they say of these.
+2. Read the rest as one expression, "4/5", or as JSON, or as prose.
+3. If that gives no option, take the one that the fields affirm.
+
+`SeveralParser` reads sets of options. The patterns, here called forms, are by name in
+`templates/answer_forms.toml`, and the words in them in `answer_words.toml`. The comment at a line
+shows a text that its form matches, or the reply that the line is about.
 """
 
 from __future__ import annotations
@@ -114,34 +118,31 @@ class RubricParser:
         self._key_by_word = self._key_by_name | self._keys
         # Words that may be names of fields: a letter, "yes" or "no" before a colon names none.
         words = filter(re.compile(r"[^\W\d_]{2}").search, self._key_by_word)
-        self._field_words = {word for word in words if not _COMMON["polar"].fullmatch(word)}
+        self._field_words = {word for word in words if not _COMMON["yes_or_no"].fullmatch(word)}
         self._titles = tuple(title.casefold() for title in titles if title)  # announce, "Tone: 4"
         self._has_pictures = any(map(_COMMON["pictures"].search, self._key_by_word))  # emoji
 
     def label(self, text: str) -> str | None:
         """Return the key that a reply gives, or None where it gives none or more than one."""
         plain = _plain_answer(text)
-        if plain is None or _COMMON["speakers"].search(plain) or _COMMON["ballot"].search(plain):
+        if plain is None or _COMMON["speakers"].search(plain) or _COMMON["tick_list"].search(plain):
             return None  # no answer; another's turn, "User: ..."; or a list to tick, "[ ] A"
         if self._scale_ends and any("." in key for key in self._keys):  # "1.0", "0.750"
             plain = _COMMON["decimal"].sub(lambda match: plain_number(match[0]), plain)
         fields = self._read_fields(plain)
         text = fields.text if self._has_pictures else _COMMON["pictures"].sub(" ", fields.text)
         text = self._with_keys_first(text.strip())
-        label = self._option(text) or self._label_in_json_or_prose(text)
+        if not (label := self._option(text)):
+            objects = list(_objects(text))
+            # What begins as JSON and cannot be read is no prose either.
+            is_json = objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text)
+            label = self._label_in_json(text, objects) if is_json else self._label_in_prose(text)
         if label:
             return None if fields.affirmed - {label} or label in fields.denied else label
         if len(fields.affirmed) != 1 or fields.is_unclear:
             return None
         (key,) = fields.affirmed  # '"pass": true'
         return key if self._is_uncontested(key, text, 0, is_strict=True) else None
-
-    def _label_in_json_or_prose(self, text: str) -> str | None:
-        """Return the option of a text in which other words or values stand around it."""
-        objects = list(_objects(text))
-        if objects or re.match(r"[\[{]\s*(?:[\"{\]}]|\Z)", text):  # or JSON that cannot be read
-            return self._label_in_json(text, objects)
-        return self._label_in_prose(text)
 
     def _with_keys_first(self, text: str) -> str:
         """Turn names with their keys behind them, "Good (3)", into "3 (Good)"."""
@@ -156,74 +157,64 @@ class RubricParser:
 
     # ---- options as names of fields: "Pass: yes", "fail [x]" ----
     # Each `_read_...` adds what a field says to `fields`, and returns what replaces it in the text:
-    # "", the option if that is the answer, or the same text if it is no field.
+    # "", the option if that is the answer, or the same text if it is no field. The groups of these
+    # forms are first (the start of the line, None within a line), word (the option), sep (what
+    # separates it), and rest (a text) or value: yes, no, ticked ("✅", "[x]") or unticked ("❌").
 
     def _read_fields(self, text: str) -> _FieldsRead:
         """Read the options that are names of fields, and take these fields out of the text."""
         fields = _FieldsRead(text)
         for form, read in (
-            ("field_closed", self._read_closed),
-            ("marked_open", self._read_crossed),
-            ("field_open", self._read_open),
+            ("field_with_value", self._read_value),
+            ("crossed_field", self._read_cross),
+            ("field_with_text", self._read_text),
         ):
             fields.text = self._forms[form].sub(partial(read, fields), fields.text)
         if fields.denied and len(self._keys) == 2 and not (fields.affirmed or fields.is_unclear):
             fields.affirmed = {*self._keys.values()} - fields.denied  # "pass: no" is a fail
         return fields
 
-    def _read_closed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with a yes, a no or a mark after it ("field_closed"). The groups are first
-        (the start of the line, None within a line), word (the option), sep (what separates it),
-        value, and what this is: yes, no, done ("✅") or open ("❌", "[ ]").
-
-        - "yes (yes)": the same option twice; the text stays as it is.
-        - "B ✅", "fail ❌", "pass: yes": the option alone stays, as the answer.
-        - '"pass": true', "pass: no": affirmed or denied in `fields`, and taken out of the text.
-        - "fail: no", "pass [ ]", or "pass: no" within a line: unclear as well.
-        - "A? no", "yes, true": no field, as the option is hardly the name of one; the text stays.
-        - "A: yes": of such an option unclear, and taken out.
-        """
+    def _read_value(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option with a yes, a no or a mark after it."""
         word, separator = match["word"], match["sep"]
-        key = self._key_by_word[word.casefold()]
+        key, answer = self._key_by_word[word.casefold()], f"{match['first'] or ''}{word}"
         is_separated = bool(_COMMON["field_separates"].search(separator)) or '"' in separator  # ":"
         if not is_separated and self._key_by_word.get(match["value"].casefold()) == key:
-            return match[0]
-        is_field = word.casefold() in self._field_words
-        is_negative = self._is_negative(word)
-        is_yes = bool(match["yes"] or match["done"])
-        is_crossed = bool(match["open"]) and match["value"] != "[ ]"  # "❌"
-        # Marked as the answer: "B ✅", "fail ❌".
-        is_marked = not is_separated and bool(match["done"] or (is_crossed and is_negative))
-        is_json = separator.startswith('"')  # then it is only affirmed
-        if is_marked or (is_field and is_yes and not is_json):
-            return f"{match['first'] or ''}{word}"
-        if is_field:
-            (fields.affirmed if is_yes else fields.denied).add(key)
-            is_clear = match["first"] is not None and is_separated and (is_yes or not is_negative)
-        else:
-            is_polar = bool(_COMMON["polar"].fullmatch(word))  # "yes", "true"
+            return match[0]  # "yes (yes)": the same option twice
+        is_yes, is_negative = bool(match["yes"] or match["ticked"]), self._is_negative(word)
+        is_crossed = bool(match["unticked"]) and match["value"] != "[ ]"
+        if not is_separated and (match["ticked"] or (is_crossed and is_negative)):
+            return answer  # "B ✅", "fail ❌"
+        if word.casefold() not in self._field_words:  # hardly the name of a field
+            is_polar = bool(_COMMON["yes_or_no"].fullmatch(word))
             if "?" in separator or (is_polar and not is_separated and not is_crossed):
-                return match[0]
-            is_clear = False
-        fields.is_unclear |= not is_clear
+                return match[0]  # "A? no", "yes, true"
+            fields.is_unclear = True  # "A: yes"
+            return ""
+        if is_yes and not separator.startswith('"'):
+            return answer  # "pass: yes"; but '"pass": true' is JSON, which only affirms
+        (fields.affirmed if is_yes else fields.denied).add(key)
+        if match["first"] is None or not is_separated or (is_negative and not is_yes):
+            fields.is_unclear = True  # "pass: no" within a line, "pass [ ]", "fail: no"
         return ""
 
-    def _read_crossed(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option after a cross: "❌ fail" is affirmed, and "❌ pass" decides nothing."""
+    def _read_cross(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option after a cross: "❌ fail" is the answer, and "❌ pass" decides nothing."""
         if self._is_negative(match["word"]):
             return match["word"]
         fields.is_unclear = True
         return ""
 
-    def _read_open(self, fields: _FieldsRead, match: re.Match[str]) -> str:
-        """Read an option with other words after it, the group rest ("field_open")."""
-        is_field = match["word"].casefold() in self._field_words
-        is_assigned = match["sep"] in (":", "=", "→")
-        is_figure = is_assigned and _COMMON["figure_alone"].fullmatch(match["rest"])  # "A: 3"
-        is_answer = self._is_reason(match) if is_field else not is_figure
+    def _read_text(self, fields: _FieldsRead, match: re.Match[str]) -> str:
+        """Read an option with other words after it."""
+        if match["word"].casefold() in self._field_words:
+            is_answer = self._is_reason(match)  # "Pass: all is well", not "Pass: ok"
+        else:  # "A: it is clear", not "A: 3"
+            is_assigned = match["sep"] in (":", "=", "→")
+            is_answer = not (is_assigned and _COMMON["figure_alone"].fullmatch(match["rest"]))
         if match["first"] is None or is_answer:
-            return match[0]  # "Pass: all is well", "A: it is clear"
-        fields.is_unclear = True  # "Pass: ok", "A: 3"
+            return match[0]
+        fields.is_unclear = True
         return ""
 
     def _is_negative(self, word: str) -> bool:
@@ -234,32 +225,32 @@ class RubricParser:
 
     def _is_reason(self, match: re.Match[str]) -> bool:
         """Return True if the rest of a field leaves its option an answer: it repeats the option, or
-        its first sentence is a reason, without another option. What the sentence may deny depends
-        on the option: faults ("Pass: no errors") or, if it means faults, anything else ("Fail: does
-        not answer").
+        its first sentence is a reason, without another option. For an option that means faults it
+        may count or deny things ("Fail: does not answer"), for others only deny faults.
         """
         word, rest = match["word"], match["rest"].strip()
         if rest.strip(" .()[]\"'").casefold() in self._key_by_word:  # "Pass: (pass)"
             return True
         sentence = re.split(r"(?<=[.!?])\s", rest)[0]
         n_words = len(re.findall(r"\w+", sentence))
-        if n_words < 2 or _COMMON["begins_with_polar"].match(rest) or "?" in sentence:
+        if n_words < 2 or _COMMON["begins_with_yes_or_no"].match(rest) or "?" in sentence:
             return False  # "Pass: ok", "Pass: yes or no", "Pass: is it clear?"
         key = self._key_by_word[word.casefold()]
         others = [other for other in self._field_words if self._key_by_word[other] != key]
         rivals = [other for other in others if word not in other]  # not "incorrect" for "correct"
         if re.search(rf"(?<!\w)(?:{_alternatives(rivals)})(?!\w)", sentence, re.IGNORECASE):
             return False  # "Pass: it would fail"
-        is_of_faults = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
+        means_faults = self._is_negative(word) or bool(_COMMON["fault"].fullmatch(word))  # "errors"
         if re.match(r"\W*\d", rest):  # a count, or else a score
             is_count = bool(re.match(r"\W*[1-9]\d* [^\W\d]", rest)) and n_words == 2
-            return is_of_faults and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
+            return means_faults and is_count  # "Fail: 2 errors", not "Pass: 2 errors"
         if not _COMMON["denies"].search(sentence):  # "not", "without"
             return True  # "Pass: all is well"
-        denies_fault = bool(_COMMON["no_fault"].search(sentence))  # "no errors"
-        if not is_of_faults or denies_fault:
-            return denies_fault and not is_of_faults  # "Pass: no errors", not "Fail: no errors"
-        return n_words > 2 and not _COMMON["denied"].match(rest)  # not "Fail: not true"
+        denies_faults = bool(_COMMON["no_fault"].search(sentence))  # "no errors"
+        if not means_faults:
+            return denies_faults  # "Pass: no errors", not "Pass: not clear"
+        # "Fail: does not answer", not "Fail: no errors" or "Fail: not true"
+        return not denies_faults and n_words > 2 and not _COMMON["denies_option"].match(rest)
 
     # ---- single expressions ----
 
@@ -443,9 +434,9 @@ class RubricParser:
     # ---- other options proposed ----
 
     def _is_uncontested(self, key: str, text: str, start: int, *, is_strict: bool) -> bool:
-        """Return True if nothing from `start` on takes the answer back or proposes another option,
-        as another key does. Strict, for an answer that is not explicit: nor does any other key in
-        all of the text, unless it is a letter that is only a word.
+        """Return True if nothing from `start`, the end of the answer, takes it back or proposes
+        another option: a key that is neither denied nor only mentioned, or a name. Strict, for an
+        answer that is not explicit: in all of the text, and no key but a letter used as a word.
         """
         if _COMMON["BACK"].search(text[start:]):  # "on second thought"
             return False
@@ -455,7 +446,7 @@ class RubricParser:
         for match in self._forms["any_key"].finditer(text, start):
             other, denial = self._key(match), _denial_before(match)
             if other == key:
-                is_harmless = not _COMMON["denial_alone"].match(denial)  # unless "... so not B"
+                is_harmless = not _COMMON["full_denial"].match(denial)  # unless "... so not B"
             elif is_strict:
                 is_harmless = len(other) == 1 and self._is_word(match)  # "B helps a reader"
             else:
@@ -477,26 +468,26 @@ class RubricParser:
         """Return True if a key ("any_key") is only a word of its sentence, as "a" and "agree"."""
         key, text, start = self._key(match), match.string, match.start()
         before, after = text[:start], text[match.end() :]
-        if len(key) == 1 and key.isalpha():
+        if not key.isalpha():
+            return False
+        if len(key) == 1:
             if match["key"] == key or re.match(r"\s*(?:\Z|[\n.,;:)!?])", after):
                 return False  # "A" or "a,"
             return not (before.rstrip(" \"'").endswith(("(", "[")) or self._introduces(before))
-        if not key.isalpha():
+        begins_clause = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before)
+        ends_clause = re.match(r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after)
+        if begins_clause and ends_clause:  # "It is: agree, mostly"
             return False
-        is_alone = re.search(r"(?:\A|[\n.:;(\[,!?/—–\"'“]|\s-)\s*\Z", before) and re.match(
-            r"\s*(?:\Z|[\n.,;:)\]!?/\"'”]|-\s)", after
-        )  # "It is: agree, mostly"
         lead = text[max(_sentence_start(text, start), start - _LEAD_LENGTH) : start]
-        return not (is_alone or self._introduces(before) or _COMMON["PERHAPS"].search(lead))
+        return not (self._introduces(before) or _COMMON["PERHAPS"].search(lead))
 
     def _introduces(self, before: str) -> bool:
         """Return True if the words before a key introduce an answer, as "rating" and "or" do."""
-        return bool(self._forms["leads"].search(before[-80:]))  # longer than any such words
+        return bool(self._forms["introduces"].search(before[-80:]))  # longer than any such words
 
     def _is_in_passing(self, match: re.Match[str], answer_end: int) -> bool:
         """Return True if another option's key only names a side ("text A"), a count or a place."""
         key, text, start = self._key(match), match.string, match.start()
-        before, after = text[:start], text[match.end() :]
         if _COMMON["list_between"].fullmatch(text[answer_end:start]):
             return False  # "B or A"
         begin = _sentence_start(text, start)
@@ -505,14 +496,21 @@ class RubricParser:
         lead = text[max(begin, start - _LEAD_LENGTH) : start]
         if _COMMON["PERHAPS"].search(sentence if key.isalpha() else lead):
             return False  # "perhaps A"
-        if key.isalpha():
-            if _COMMON["side_before"].search(before):
-                return True  # "response A"
-            following = re.match(r"\s+([a-zà-ÿ]+)", after)
-            if following is None or not _COMMON["clause_start"].search(before):
-                return False  # "it is A"
-            return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])  # "while A rambles"
-        if _COMMON["place_before"].search(before) or _COMMON["counted"].match(after):
+        only_names = self._names_side if key.isalpha() else self._names_quantity
+        return only_names(text[:start], text[match.end() :])
+
+    def _names_side(self, before: str, after: str) -> bool:
+        """Return True if a key in letters between these texts is a side, not an answer."""
+        if _COMMON["side_before"].search(before):
+            return True  # "response A"
+        following = re.match(r"\s+([a-zà-ÿ]+)", after)
+        if following is None or not _COMMON["clause_start"].search(before):
+            return False  # "it is A"
+        return not _COMMON["NOT_AS_WORDS"].fullmatch(following[1])  # "while A rambles"
+
+    def _names_quantity(self, before: str, after: str) -> bool:
+        """Return True if a key in digits between these texts is a count or place, not an answer."""
+        if _COMMON["place_before"].search(before) or _COMMON["counter_word"].match(after):
             return True  # "step 2"
         if (following := re.match(r"[\s-]+([^\W\d_]+)", after)) is None:
             return False  # "not far from 2."
@@ -527,18 +525,18 @@ class RubricParser:
     def _label_in_json(self, text: str, objects: list[JsonObject]) -> str | None:
         """Return the option that the objects in a text give, if they and the words around agree."""
         answers: set[str] = set()  # keys; "" for a field of the answer that holds no option
-        words = ""  # around the objects
-        later_words = ""  # around and in the objects, after the first answer
-        last_end = 0  # position at which the object before ends
+        around = ""  # the words around the objects
+        later = ""  # what comes after the first answer, around the objects and in their fields
+        end_before = 0  # position at which the object before ends
         for start, end, fields in objects:
-            words_before = text[last_end:start]
-            words, last_end = words + words_before, end
-            later_words += words_before if answers else ""
+            between, end_before = text[end_before:start], end
+            around += between
+            later += between if answers else ""
             if not any(self._is_answer_field(name) for name, _ in fields):
                 if answers and self._holds_option([value for _, value in fields]):
                     return None  # a further object with an option
                 continue
-            if _is_object_attributed(words_before):
+            if _is_object_attributed(between):
                 return None  # 'Do not print {"label": "B"}'
             for name, value in fields:
                 if self._is_answer_field(name):
@@ -548,21 +546,21 @@ class RubricParser:
                     answers.add(self._option(value) or "")
                 elif self._is_field_contrary(name, value):
                     return None
-                elif answers and isinstance(value, str) and not _COMMON["field_apart"].search(name):
-                    later_words += f"\n{value}"  # such as a "reason", not a "confidence"
+                elif answers and isinstance(value, str) and not _COMMON["other_field"].search(name):
+                    later += f"\n{value}"  # such as a "reason", not a "confidence"
         if len(answers) != 1 or "" in answers:
             return None
         (key,) = answers
-        last_words = text[last_end:]
-        sentence = _COMMON["sentence"].split(last_words.strip("\n"))[0]
-        if not last_words.startswith("\n") and _COMMON["SAID"].search(sentence):
+        behind = text[end_before:]  # the last object
+        sentence = _COMMON["sentence"].split(behind.strip("\n"))[0]
+        if not behind.startswith("\n") and _COMMON["SAID"].search(sentence):
             return None  # '{"label": "B"} is what the text says'
-        words = self._without_quantities(words + last_words)
-        if any(answer.key != key for answer in self._answers_in(words)):
+        around = self._without_quantities(around + behind)
+        if any(answer.key != key for answer in self._answers_in(around)):
             return None  # the words around the objects give another answer
-        later_words = self._without_quantities(f"{later_words}\n{last_words}")
+        later = self._without_quantities(f"{later}\n{behind}")
         # On a new line, so that an option there is in no list with the answer, such as "B or A".
-        return key if self._is_uncontested(key, f"\n{later_words}", 0, is_strict=False) else None
+        return key if self._is_uncontested(key, f"\n{later}", 0, is_strict=False) else None
 
     def _is_answer_field(self, name: str) -> bool:
         """Return True if a JSON field is called as an answer is, such as "final_score"."""
@@ -570,7 +568,7 @@ class RubricParser:
 
     def _is_field_contrary(self, name: str, value: object) -> bool:
         """Return True if a field that is no answer holds an option, or the end of another scale."""
-        if not _COMMON["field_apart"].search(name):
+        if not _COMMON["other_field"].search(name):
             return self._holds_option(value)
         if not (self._scale_ends and _COMMON["field_of_scale_end"].search(name)):
             return False
@@ -654,13 +652,13 @@ def answer_of(text: str) -> str | None:
     if _COMMON["still_thinks"].search(text):  # "<think>..."
         return None
     for _ in range(2):  # tokens within tokens
-        text = _COMMON["around"].sub("", text).strip()  # "[INST] B </s>"
-    return None if _COMMON["within"].search(text) else text  # a further turn: "B</s>[INST]"
+        text = _COMMON["tokens_around"].sub("", text).strip()  # "[INST] B </s>"
+    return None if _COMMON["tokens_within"].search(text) else text  # a further turn: "B</s>[INST]"
 
 
 def _plain_answer(reply: str) -> str | None:
     """Return the answer of a reply in plain words, without Markdown, or None as `answer_of`."""
-    answer = answer_of(_COMMON["run"].sub(r"\1\2", reply))  # 200 of a long run of marks stay
+    answer = answer_of(_COMMON["long_run"].sub(r"\1\2", reply))  # 200 of a long run of marks stay
     if answer is None:
         return None
     # "unspaced" is where Latin script meets Chinese or Japanese without a space.
@@ -730,7 +728,7 @@ def _sentence_start(text: str, position: int) -> int:
 def _denial_before(match: re.Match[str]) -> str:
     """Return the words directly before a match that deny it ("not", "worse than"), or ""."""
     before = match.string[max(0, match.start() - 60) : match.start()]  # longer than any denial
-    denial = _COMMON["not_meant"].search(before)
+    denial = _COMMON["denial_at_end"].search(before)
     return denial[0] if denial else ""
 
 

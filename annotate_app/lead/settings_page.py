@@ -1,13 +1,17 @@
 """The pages on which the lead, who runs the study, changes it: settings, texts, rubrics, practice
-items, attention checks, questions. Every change is entered in fields, reviewed with its effects,
-and then saved to the study's files.
+items, attention checks, questions. All are drawn in the same steps:
+
+1. `begin` returns the `Editing`: the study's contents when editing began, here called *present*.
+2. The page draws fields with the present values; what the lead *entered* is in their return values.
+3. The page's `_changed_...` function turns these into the new texts of the files that change.
+4. `show_review` draws the change and its effects before it is saved, and the buttons.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -39,7 +43,7 @@ from evenhand.study.settings.study_toml import (
 from evenhand.study.workspace import RUBRICS_FOLDER
 from evenhand.texts import readable_name, written
 
-_EDITING = "editing"  # in the session's state: what is edited, an `Editing`
+_EDITING = "editing"  # key of the `Editing` in the session's state
 _NUMBERS = count(1)  # for `Editing.number`
 _KeyOf = Callable[[str], str]  # the key of a widget in Streamlit's session state, for its name
 _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
@@ -48,24 +52,24 @@ _FILE_AND_KEY = re.compile(r"^study\.toml: (\w+(?:\.\w+)*)")
 
 @dataclass(frozen=True)
 class Editing:
-    """What is edited, such as "texts-de", and the study's files when editing began."""
+    """The editing of one target from its beginning until the change is saved or discarded."""
 
-    target: str
-    present: changing.Contents
+    target: str  # such as "texts-de"
+    present: changing.Contents  # of the study, when editing began
     number: int  # a new one whenever editing begins, so that the fields are drawn afresh
 
     def text(self, name: str = FILE_NAME) -> str:
-        """Return the text of one of the files; empty if there is no such file."""
+        """Return the present text of one of the study's files; empty if there is no such file."""
         return (self.present.files.get(name) or b"").decode("utf-8-sig")
 
     def key(self, name: str) -> str:
         """Return the key under which a widget keeps its value until editing begins again."""
         return f"{self.target}.{self.number}.{name}"
 
-    def entered(self) -> dict[str, Any]:
-        """Return the values in this editing's widgets now, by their keys without the target."""
-        start, values = self.key(""), st.session_state.to_dict()
-        keys = (str(key) for key in values if str(key).startswith(start))
+    def field_values(self) -> dict[str, Any]:
+        """Return the values in this editing's fields now, by their keys without the target."""
+        prefix, values = self.key(""), st.session_state.to_dict()
+        keys = (str(key) for key in values if str(key).startswith(prefix))
         return {key.removeprefix(f"{self.target}."): values[key] for key in keys}
 
 
@@ -75,7 +79,7 @@ def begin(study: Study, target: str) -> Editing:
     """
     show_outcome(target)
     ongoing = st.session_state.get(_EDITING)
-    if isinstance(ongoing, Editing) and ongoing.target == target and ongoing.entered():
+    if isinstance(ongoing, Editing) and ongoing.target == target and ongoing.field_values():
         return ongoing  # its fields are on the page, and may hold a change
     present = changing.contents_of(study, changing.read_files(study))
     editing = Editing(target, present, next(_NUMBERS))
@@ -84,15 +88,16 @@ def begin(study: Study, target: str) -> Editing:
 
 
 def show_review(
-    study: Study, editing: Editing, new_texts: Callable[[], dict[str, str]]
+    study: Study, editing: Editing, changed_texts: Callable[[], dict[str, str]]
 ) -> changing.Contents:
     """Draw the change that the fields hold, its effects, and the buttons to save or discard it.
     Return the study's contents with the change, or the present ones if there is none.
 
-    `new_texts` returns the texts of changed files by name, in the order in which they are written,
-    and may draw a further field.
+    `changed_texts` returns the texts of changed files by name, in the order in which they are
+    written. It is called where the change is drawn, as it may add a question about the change. It
+    raises InputError if what is entered cannot be saved, which is then shown as a complaint.
     """
-    after = present = editing.present
+    present, after = editing.present, editing.present
     changes, complaint, newer_files = list[changing.Difference](), "", list[str]()
     bar = st.container(key="in-view")
     with bar, st.container(key="offer"):
@@ -101,13 +106,14 @@ def show_review(
                 newer = changing.contents_of(study, changing.read_files(study))
                 complaint = written("change.meanwhile", files=" and ".join(newer_files))
                 _show_differences(study, changing.differences(present, newer), "What is new")
-            texts = {name: text.encode() for name, text in new_texts().items()}
+            texts = {name: text.encode() for name, text in changed_texts().items()}
             if any(text != present.files.get(name) for name, text in texts.items()):
-                # `texts` come first for the order of writing, and last so that they replace.
-                changed = changing.contents_of(study, {**texts, **present.files, **texts})
+                others = {name: file for name, file in present.files.items() if name not in texts}
+                changed = changing.contents_of(study, texts | others)  # in the order of writing
                 changes, after = list(changing.differences(present, changed)), changed
         except InputError as error:
-            complaint = complaint or _FILE_AND_KEY.sub(lambda match: titled(match[1]), str(error))
+            in_titles = _FILE_AND_KEY.sub(lambda match: setting_title(match[1]), str(error))
+            complaint = complaint or in_titles
         if complaint:
             html_texts.show_complaint(complaint)
         elif changes:
@@ -115,7 +121,7 @@ def show_review(
                 st.text(sentence)
             _show_differences(study, changes, "What changes")
     with bar, st.container(horizontal=True, vertical_alignment="center"):
-        shown = editing.entered()
+        shown = editing.field_values()
         save_changes = lead_callback(study, editing.target, _save, editing, after, shown)
         cannot_save = bool(complaint) or not changes
         st.button("Save", key="save", type="primary", disabled=cannot_save, on_click=save_changes)
@@ -128,17 +134,17 @@ def show_review(
 
 
 def _show_differences(study: Study, changes: Iterable[changing.Difference], caption: str) -> None:
-    rows = [(_title_of(study, d.key), chosen_as(d.before), chosen_as(d.after)) for d in changes]
+    rows = [(_title_of(study, d.key), choice_text(d.before), choice_text(d.after)) for d in changes]
     columns = {"what": "What", "before": "Before", "after": "After"}
     parts.show_table(pd.DataFrame(rows, columns=list(columns)), caption, columns)
 
 
 def _title_of(study: Study, key: str) -> str:
-    """Return the title of a difference, such as "Refusal: question" of "rubric.NAME.question"."""
-    kind, _, name = key.partition(".")
-    rubric, _, field = name.partition(".")
+    """Return a setting's title, or "Refusal: question" for "rubric.NAME.question"."""
+    kind, _, rubric_and_field = key.partition(".")
+    rubric, _, field = rubric_and_field.partition(".")
     title = parts.rubric_titles(study).get(rubric, rubric)
-    return f"{title}: {field}" if kind == "rubric" else titled(key)
+    return f"{title}: {field}" if kind == "rubric" else setting_title(key)
 
 
 def _begin_again() -> None:
@@ -169,17 +175,17 @@ def _show_saved(titles: str) -> None:
 # ---- the control of a setting, by its type: switch, number, choice, text, list ------------------
 
 
-def titled(setting: str) -> str:
+def setting_title(setting: str) -> str:
     """Return the title of a setting, which is named as in study.toml, such as "session.entry"."""
     return parts.WORDS["settings"].get(setting) or readable_name(setting.rpartition(".")[2])
 
 
-def chosen_as(value: str) -> str:
+def choice_text(value: str) -> str:
     """Return one of a setting's permitted values in words, or another value as it is."""
     return parts.WORDS["choices"].get(value, value)
 
 
-def explained(setting: str) -> str:
+def setting_explanation(setting: str) -> str:
     """Return a setting's explanation as HTML, with its name in study.toml on hover and text in
     backticks as code; empty if its title says it all.
     """
@@ -190,9 +196,9 @@ def explained(setting: str) -> str:
 def control(key: str, field: FieldInfo, setting: str, present: Any, study: Study) -> Any:
     """Draw a setting's control under this key, with its present value; return what is entered."""
     name = setting.rpartition(".")[2]
-    kind, label = field.annotation, titled(setting)
+    kind, label = field.annotation, setting_title(setting)
     choices: Sequence[str] = get_args(kind) if get_origin(kind) is Literal else ()
-    shown_as: Callable[[str], str] = chosen_as
+    shown_as: Callable[[str], str] = choice_text
     if name in ("language", "languages"):
         choices, shown_as = codes_english_first(), _language_name
     elif name == "time_zone":
@@ -234,8 +240,7 @@ def _number(key: str, field: FieldInfo, label: str, present: Any) -> int | float
     low, high, value = (None if number is None else kind(number) for number in numbers)
     step = 0.05 if kind is float and high is not None and high <= 1 else kind(1)
     style = None if kind is int else "%g"  # as printf
-    entered: int | float | None = st.number_input(label, low, high, value, step, style, key=key)
-    return entered
+    return st.number_input(label, low, high, value, step, style, key=key)
 
 
 # ---- the page Settings --------------------------------------------------------------------------
@@ -246,47 +251,61 @@ _ELSEWHERE = ("session.content_warning", "session.instructions", "training.file"
 """Settings that another page changes."""
 
 
+class _SettingsForm(NamedTuple):
+    """What is read from the fields of the page's parts, and the settings that have no field."""
+
+    entered: dict[str, Any]  # by setting
+    used: dict[str, bool]  # by part that may be left out: is it used?
+    locked: dict[str, dict[str, list[str]]]  # by the reason: values, in a list, by settings' titles
+
+
 def show_settings(study: Study) -> None:
     """Draw the fields of all settings by part, mostly a section of study.toml; then locked ones."""
     st.text(written("lead.settings"))
-    editing = begin(study, "settings")
-    config, begun = editing.present.config, changing.has_begun(study)
-    titles, folded = dict(parts.WORDS["parts"]), parts.WORDS["folded"]
-    if config.attention is None:
+    editing, form = begin(study, "settings"), _SettingsForm({}, {}, {})
+    titles, begun = dict(parts.WORDS["parts"]), changing.has_begun(study)
+    if editing.present.config.attention is None:
         del titles["attention"]  # until there are checks, which another page makes
-    entered, used = dict[str, Any](), dict[str, bool]()  # by setting; by optional part
-    locked = dict[str, dict[str, list[str]]]()  # by reason: the settings' titles and values
     contents, fields = st.columns([1, 4])
     for part, title in titles.items():
         with fields, st.container(key=f"part-{part}"):
             st.header(title, anchor=part)
-            if StudyConfig.model_fields[part].default is None:  # a section that may be left out
-                label, is_used = "Use this part in the study", getattr(config, part) is not None
-                used[part] = st.toggle(label, is_used, key=editing.key(f"{part} is used"))
-            body: Any = st
-            if part in folded:
-                key = editing.key(f"{part} is open")
-                body = st.expander(folded[part], key=key, on_change="rerun")
-            for setting, (field, present) in _settings_of(config, part).items():
-                if setting in _ELSEWHERE or not used.get(part, True):
-                    continue
-                if reason := changing.fixed_because(setting, begun).replace("`", ""):
-                    locked.setdefault(reason, {})[titled(setting)] = [chosen_as(in_words(present))]
-                elif part not in folded or body.open:
-                    with body.container():
-                        key = editing.key(setting)
-                        entered[setting] = control(key, field, setting, present, study)
-                        if explanation := explained(setting):
-                            html_texts.show(explanation)
+            _show_part(study, editing, part, form, begun)
     with fields, st.container(key="part-locked"):
         st.header(written("change.fixed"), anchor="locked")
-        for reason, settings in locked.items():
+        for reason, settings in form.locked.items():
             html_texts.show(html_texts.block(reason, "note") + html_texts.items(settings.items()))
     with contents:
         titles["locked"] = written("change.fixed")
         links = (f'<li><a href="#{part}">{title}</a></li>' for part, title in titles.items())
         html_texts.show(f'<nav class="evenhand-parts"><ul>{"".join(links)}</ul></nav>')
-    show_review(study, editing, lambda: _changed_settings(editing, used, entered))
+    show_review(study, editing, lambda: _changed_settings(editing, form))
+
+
+def _show_part(study: Study, editing: Editing, part: str, form: _SettingsForm, begun: bool) -> None:
+    """Draw a part's fields if used and open; add to `form` their values, and what is locked."""
+    config = editing.present.config
+    if StudyConfig.model_fields[part].default is None:  # a section that may be left out
+        label, is_used = "Use this part in the study", getattr(config, part) is not None
+        form.used[part] = st.toggle(label, is_used, key=editing.key(f"{part} is used"))
+    body: Any = st
+    if is_foldable := part in parts.WORDS["folded"]:
+        key = editing.key(f"{part} is open")
+        body = st.expander(parts.WORDS["folded"][part], key=key, on_change="rerun")
+    if not form.used.get(part, True):
+        return
+    for setting, (field, present) in _settings_of(config, part).items():
+        if setting in _ELSEWHERE:
+            continue
+        if reason := changing.fixed_because(setting, begun).replace("`", ""):
+            values = form.locked.setdefault(reason, {})
+            values[setting_title(setting)] = [choice_text(in_words(present))]
+        elif not is_foldable or body.open:
+            with body.container():
+                key = editing.key(setting)
+                form.entered[setting] = control(key, field, setting, present, study)
+                if explanation := setting_explanation(setting):
+                    html_texts.show(explanation)
 
 
 def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, Any]]:
@@ -306,20 +325,18 @@ def _settings_of(config: StudyConfig, part: str) -> dict[str, tuple[FieldInfo, A
     return settings
 
 
-def _changed_settings(
-    editing: Editing, used: Mapping[str, bool], entered: Mapping[str, Any]
-) -> dict[str, str]:
+def _changed_settings(editing: Editing, form: _SettingsForm) -> dict[str, str]:
     """Return study.toml with the values that differ from the present ones, and without the parts
-    that are not `used` any more, which the value None removes.
+    that are not used any more, which the value None removes.
     """
-    config, values = editing.present.config, dict[str, dict[str, Any]]()
-    for setting, value in entered.items():
+    config, changes = editing.present.config, dict[str, dict[str, Any]]()
+    for setting, value in form.entered.items():
         section, _, name = setting.rpartition(".")
         present = getattr(config, section) if section else config
         if value is not None and (present is None or value != getattr(present, name)):
-            values.setdefault(section, {})[name] = value
-    ended = (part for part, is_used in used.items() if not is_used and getattr(config, part))
-    return {FILE_NAME: with_values(editing.text(), {**values, **dict.fromkeys(ended)})}
+            changes.setdefault(section, {})[name] = value
+    ended = (part for part, is_used in form.used.items() if not is_used and getattr(config, part))
+    return {FILE_NAME: with_values(editing.text(), {**changes, **dict.fromkeys(ended)})}
 
 
 # ---- the page Texts -----------------------------------------------------------------------------
@@ -335,7 +352,7 @@ def show_texts(study: Study) -> None:
     config = editing.present.config
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
     left, right = st.columns(2, gap="large")
-    files, changes = dict[str, str](), dict[str, Any]()
+    changes, files = dict[str, Any](), dict[str, str]()  # in study.toml; in translations' files
     pages = {"welcome": "", "consent": ""}  # the preview, as HTML
     for name, title in parts.WORDS["texts"].items():  # in the order in which annotators read them
         present = in_config[name] if is_default else editing.text(f"{name}.{code}.md")
@@ -365,8 +382,7 @@ def _choose_language(column: Any, codes: Sequence[str], key: str) -> str:
     """Draw the choice of a language if there are several; return its code, by default the first."""
     if len(codes) == 1:
         return codes[0]
-    chosen: str = column.selectbox("Language", codes, format_func=_language_name, key=key)
-    return chosen
+    return str(column.selectbox("Language", codes, format_func=_language_name, key=key))
 
 
 def _language_name(code: str) -> str:
@@ -394,16 +410,17 @@ def show_rubrics(study: Study) -> None:
     with left:
         entered = _ask_for_words(editing, rubric)
 
-    def new_texts() -> dict[str, str]:
+    def changed_texts() -> dict[str, str]:
         texts = _changed_rubric(editing, rubric, table, entered, is_same=False)
-        if not texts or table or not n_labels:  # no labels refer to the text that changes
-            return texts
-        label, kinds = "What kind of change is this?", ("differs", "same")
-        title_of, key = (lambda kind: written(f"change.{kind}")), editing.key("meaning")
-        is_same = st.radio(label, kinds, format_func=title_of, key=key) == "same"
-        return _changed_rubric(editing, rubric, table, entered, is_same=is_same)
+        # Labels are stored with the text in the default language, which no translation changes.
+        if texts and n_labels and not table:
+            kinds = {kind: written(f"change.{kind}") for kind in ("differs", "same")}
+            label, key = "What kind of change is this?", editing.key("meaning")
+            is_same = st.radio(label, kinds, format_func=kinds.__getitem__, key=key) == "same"
+            texts = _changed_rubric(editing, rubric, table, entered, is_same=is_same)
+        return texts
 
-    after = show_review(study, editing, new_texts)
+    after = show_review(study, editing, changed_texts)
     with right:
         reader = language(code) if code in codes_english_first() else ENGLISH
         drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
@@ -419,21 +436,20 @@ class _Words(NamedTuple):
 
 def _ask_for_words(editing: Editing, rubric: Rubric) -> _Words:
     """Draw the fields of a rubric's words; return what is entered."""
-    key_of = editing.key
     words = {
-        "title": _line("Title", rubric.title, key_of("title")),
-        "question": _line("Question", rubric.question, key_of("question")),
-        "instructions": _area("Guidelines", rubric.instructions, key_of("instructions"), 360),
+        "title": _line("Title", rubric.title, editing.key("title")),
+        "question": _line("Question", rubric.question, editing.key("question")),
+        "instructions": _area("Guidelines", rubric.instructions, editing.key("instructions"), 360),
     }
     options = []
     for option in rubric.kind.listed:
         title, prefix = f"Option {option.key}", option.key
         with st.expander(f"{title}: {html_texts.plain(option.name)}"):
-            name = _line(f"{title}, name", option.name, key_of(f"{prefix}.name"))
-            label, field = f"{title}, description", key_of(f"{prefix}.description")
+            name = _line(f"{title}, name", option.name, editing.key(f"{prefix}.name"))
+            label, field = f"{title}, description", editing.key(f"{prefix}.description")
             description = _area(label, option.description, field, 96)
             label, present = f"{title}, examples, one per line", "\n".join(option.examples)
-            entered = _area(label, present, key_of(f"{prefix}.examples"), 96)
+            entered = _area(label, present, editing.key(f"{prefix}.examples"), 96)
             examples = parts.split_list(entered, "\n")
         options.append({"name": name, "description": description, "examples": examples})
     return _Words(words, options)
@@ -451,8 +467,9 @@ def _changed_rubric(
     editing: Editing, rubric: Rubric, table: str, entered: _Words, *, is_same: bool
 ) -> dict[str, str]:
     """Return the rubric's file with the words `entered` in a TOML table, such as "translations.de"
-    ("" for the default language), or {} if they are unchanged. If `is_same`, return also
-    study.toml, which then says that the older text means the same.
+    ("" for the default language), or {} if they are unchanged. Return also study.toml if its
+    `same_text` changes, the hashes of older texts whose labels still count. If the new text means
+    the same, the present one joins them; if not, the list is removed, except for a translation.
     """
     file = f"{RUBRICS_FOLDER}/{rubric.name}.toml"
     words = entered.rubric.items()
@@ -467,30 +484,28 @@ def _changed_rubric(
             text = with_entry(text, options_array, number, options_in_file[number] | changed)
     if text == editing.text(file):
         return {}
-    before = editing.present.rubrics[rubric.name]
-    older = editing.present.config.same_text.get(rubric.name, ())
-    ends_equality = bool(older) and not is_same and not table  # a translation never ends it
-    if not (is_same or ends_equality):
+    same_text = editing.present.config.same_text.get(rubric.name, ())
+    if not is_same and (table or not same_text):
         return {file: text}
+    hashes = dict.fromkeys([*same_text, editing.present.rubrics[rubric.name].hash])
+    changes = {"same_text": {rubric.name: list(hashes) if is_same else None}}  # None: removed
     # The settings are written first: as long as the old text is there, they change nothing.
-    equal = list(dict.fromkeys([*older, before.hash])) if is_same else None  # None: remove them
-    return {FILE_NAME: with_values(editing.text(), {"same_text": {rubric.name: equal}}), file: text}
+    return {FILE_NAME: with_values(editing.text(), changes), file: text}
 
 
 # ---- the page Training and checks ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _List:
-    """A list that is edited entry by entry: its titles, the section of study.toml that names its
-    file ("" if it is in study.toml), its array of tables, and the key that identifies an entry.
+class _List(NamedTuple):
+    """A list of items or questions that is edited entry by entry. One with a section is in the file
+    that the section's key `file` names, and off while none does; others are in study.toml.
     """
 
     title: str
     entry_title: str
-    section: str
-    array: str
-    identifier: str
+    section: str  # of study.toml; "" if the list itself is in study.toml
+    array: str  # of the tables that are the entries; "unit" for items with a known answer
+    identifier: str  # the key of an entry that identifies it
 
 
 _MOST_TO_COPY = 1_000  # items offered, whose texts can be copied to a practice item or a check
@@ -512,44 +527,40 @@ def show_training(study: Study) -> None:
     edited = _LISTS[kind]
     editing = begin(study, f"training-{kind}")
     section = getattr(editing.present.config, edited.section) if edited.section else None
-    # There may be a file with entries although study.toml does not name it: the list is then off.
-    file_in_use = section.file if section else ""
+    file_in_use = section.file if section else ""  # else there may be one that was in use before
     file = (file_in_use or f"{edited.section}.toml") if edited.section else FILE_NAME
     entries = _entries(editing.text(file), edited.array)
-    is_off, number = False, 0  # the list is not in use; the edited entry's place in it
-    if entries:
-        is_off = bool(edited.section) and not file_in_use
-        state = "entries_off" if is_off else "entries"
-        st.text(written(f"lead.{state}", count=len(entries), file=file))
-        names = [str(entry.get(edited.identifier, "")) for entry in entries]
-        names.append(f"New {edited.entry_title}")
-        label, numbers, key = f"Edit {edited.entry_title}", range(len(names)), editing.key("at")
-        number = st.selectbox(label, numbers, format_func=names.__getitem__, key=key)
-    else:
-        st.text(written("lead.no_entries"))
-    key_of: _KeyOf = lambda name: editing.key(f"{number}.{name}")  # noqa: E731
-    entry = entries[number] if number < len(entries) else {}  # {} for a new one
     holds_items = edited.array == "unit"
+    is_off = bool(entries and edited.section and not file_in_use)
+    state = ("entries_off" if is_off else "entries") if entries else "no_entries"
+    st.text(written(f"lead.{state}", count=len(entries), file=file))
+    names = [str(entry.get(edited.identifier, "")) for entry in entries]
+    names.append(f"New {edited.entry_title}")
+    label, key, position = f"Edit {edited.entry_title}", editing.key("at"), 0
+    if entries:
+        position = st.selectbox(label, range(len(names)), format_func=names.__getitem__, key=key)
+    key_of: _KeyOf = lambda name: editing.key(f"{position}.{name}")  # noqa: E731
+    entry = entries[position] if position < len(entries) else {}  # {} for a new one
     rubrics = _rubrics_of_item(study, entry, key_of) if holds_items else []
     form, preview = st.columns(2, gap="large")
     with form:
         if holds_items:
             values = entry.get("values") or _ask_for_values(study, rubrics, key_of)
-            item = {"name": f"{kind}-{number + 1}"} | entry | {"values": values}
+            item = {"name": f"{kind}-{position + 1}"} | entry | {"values": values}
             entered = _ask_for_item(rubrics, item, key_of, explains=edited.section == "training")
         else:
             entered = _ask_for_question(edited, entry, key_of)
         turns_on = is_off and st.toggle(f"Use the {edited.title.lower()}", key=editing.key("on"))
         deletes = bool(entry) and st.toggle(f"Delete this {edited.entry_title}", key=key_of("-"))
 
-    def new_texts() -> dict[str, str]:
+    def changed_texts() -> dict[str, str]:
         if not entry and not (entered.get("values") or entered.get("question")):
             return {}  # a new entry, and nothing is entered yet
-        texts = _changed_entries(editing, edited, file, number, None if deletes else entered)
-        stays_off = is_off and not turns_on and texts[file] == editing.text(file)
-        return {} if stays_off else texts  # with study.toml, which turns the list on
+        texts = _changed_entries(editing, edited, file, position, None if deletes else entered)
+        # With study.toml, which turns the list on. One that is off stays so if no entry changes.
+        return {} if is_off and not turns_on and texts[file] == editing.text(file) else texts
 
-    show_review(study, editing, new_texts)
+    show_review(study, editing, changed_texts)
     if holds_items:
         with preview:
             parts.show_annotator_view(_drawn_unit(study, entered))
@@ -673,7 +684,7 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
 
 
 def _changed_entries(
-    editing: Editing, edited: _List, file: str, number: int, entry: dict[str, Any] | None
+    editing: Editing, edited: _List, file: str, position: int, entry: dict[str, Any] | None
 ) -> dict[str, str]:
     """Return the list's file with an entry, or without it if `entry` is None, and study.toml: the
     first entry turns the list's section on, and deleting the last one turns it off.
@@ -683,7 +694,7 @@ def _changed_entries(
         raise InputError(written("lead.no_right_answer"))
     if array == "background.questions" and editing.present.config.background is None:
         text = with_values(text, {"background": {}})
-    text = with_entry(text, array, number, entry)
+    text = with_entry(text, array, position, entry)
     is_empty = not _entries(text, array)
     if array == "background.questions" and is_empty:
         text = with_values(text, {"background": None})  # else the default questions are asked

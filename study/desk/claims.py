@@ -1,7 +1,10 @@
-"""The work that raters are given: which questions in which order, and who has claimed which. A
-question is a rubric on a unit: a pair of responses (side "" in its id), or one (side a or b). A
-screen shows one question or several. A claim records that a task, a question for one rater, was
-given out; without an answer it counts for a limited time, its lease.
+"""The work that raters are given: which questions in which order, and who has claimed which.
+
+- A *question* is a rubric on a unit; its *key* is (unit id, rubric name). The unit is a pair of
+  responses (side "" in its id) or one of them (side a or b). A *screen* shows one or several.
+- A *task* is a question for one rater. Its *draw* is 0, and above in a hidden repeat of it.
+- A *claim* records that a task was given out. Without an answer it counts for a limited time, its
+  *lease*. By a *first* claim, one of draw 0 on a unit of the sample, a rater *holds* a question.
 
 In this order: the lead's decisions; raters who left, and quotas; units with a known answer, such as
 attention checks; `SessionDesign`, the questions and their order; `ClaimIndex`, all claims in
@@ -152,8 +155,8 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query.where(columns.kind.in_(_DECISIONS)).order_by(columns.event_id))
 
 
-# Raters who left before they had finished, and quotas by the answer to a background question. A
-# rater's side is that answer (`StudyConfig.side`); the sides a and b of a pair are another matter.
+# Raters who left before they had finished, and quotas by the answer to one background question,
+# `StudyConfig.side`. A rater's side is that answer. The sides a and b of a pair are its responses.
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "comprehension", "screened_out")
 
@@ -179,19 +182,19 @@ def end_in(log: Sequence[Event], last_claim: str = "") -> str:
     """Return "no_consent" or "screened_out" if a rater's session ended so; "" if not, or if they
     came past it after a change: they agreed, were right, or got a task (the last at `last_claim`).
     """
-    ends = {"no_consent": "", "screened_out": ""}  # time of each
+    times = {"no_consent": "", "screened_out": ""}  # of each end; "" if there is none
     for event in log:
         if event.kind == "consent":
-            ends["no_consent"] = "" if event.detail["agreed"] else event.created_at
+            times["no_consent"] = "" if event.detail["agreed"] else event.created_at
         elif event.kind == "screened_out":
-            ends["screened_out"] = event.created_at
+            times["screened_out"] = event.created_at
         elif event.kind == "comprehension" and all(event.detail["right"]):
-            ends["screened_out"] = ""
-    return next((reason for reason, time in ends.items() if time > last_claim), "")
+            times["screened_out"] = ""
+    return next((end for end, time in times.items() if time > last_claim), "")
 
 
 def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
-    """Return the answers to the question with quotas, by rater: of all raters, or of one."""
+    """Return the sides of all raters, or of one, by rater; those who have answered have one."""
     question, columns = study.config.side, schema.background_answers.c
     query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
     query = query.where(columns.question == question.key if question else sa.false())
@@ -216,8 +219,8 @@ def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
 
 
 def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bool:
-    """Return True for a newcomer if others do not hold all `places` of participants, and for a
-    rater who had left if others have not taken theirs either, nor all on their side.
+    """Return True if there is a place for a newcomer (""), or for this rater to go on. A rater who
+    has not left still has one; one who has needs it again, on their side and as a participant.
     """
     ends = ends_of(connection)  # why raters left; for some reasons their places are free again
     if rater_id and rater_id not in ends:
@@ -226,11 +229,12 @@ def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bo
     if not all(has_room(study, connection, side) for side in sides):
         return False
     settings, participant = study.config.prolific, schema.participant_entries.c.rater_id
-    raters = set(connection.execute(sa.select(participant).distinct()).scalars())
-    if settings is None or not settings.places or (rater_id and rater_id not in raters):
+    participants = set(connection.execute(sa.select(participant).distinct()).scalars())
+    came_another_way = bool(rater_id) and rater_id not in participants
+    if settings is None or not settings.places or came_another_way:
         return True
-    n_held = sum(ends.get(rater) not in settings.free_again for rater in raters - {rater_id})
-    return n_held < settings.places
+    holders = (rater for rater in participants if ends.get(rater) not in settings.free_again)
+    return len({*holders} - {rater_id}) < settings.places
 
 
 # Units with a known answer, from a file of the study: for practice, and for attention checks. A
@@ -341,7 +345,7 @@ ATTENTION_COLUMNS = ("rater_id", "check_id", "rubric", "expected", "given", "pas
 
 
 class AttentionChecks(KnownUnits):
-    """The study's checks. The study's key fixes when each rater is given each of them."""
+    """The study's checks. Its blinding key fixes when each rater is given each of them."""
 
     def __init__(self, study: Study) -> None:
         settings = study.config.attention
@@ -360,22 +364,21 @@ class AttentionChecks(KnownUnits):
         """Return the number of answers to units of the sample after which the rater's check
         `number` (from 0) comes: one in every stretch of `every` answers, at a random point of it.
         """
-        key, parts = self.study.blinding_key, ("check", rater_id, str(number))
-        return number * self._every + 1 + seeded_number(key, self._every, *parts)
+        blinding_key, parts = self.study.blinding_key, ("check", rater_id, str(number))
+        return number * self._every + 1 + seeded_number(blinding_key, self._every, *parts)
 
     def order(self, rater_id: str, question: Question) -> str:
         """Return the order of the two sides ("ab" or "ba"), or "" where there is one side only."""
         if question.rubric.unit == "response":
             return ""
-        key, parts = self.study.blinding_key, ("order", rater_id, question.unit_id)
-        return ("ab", "ba")[seeded_number(key, 2, *parts)]
+        parts = ("order", rater_id, question.unit_id)
+        return ("ab", "ba")[seeded_number(self.study.blinding_key, 2, *parts)]
 
 
 def attention_results(study: Study) -> pd.DataFrame:
     """Return `ATTENTION_COLUMNS` of every rater's latest answer to every check, one row per rater,
     check and rubric, in the order of the answers. `expected` are the answers that the study's file
-    accepts now ("4 or 5"). `given`, in the same order of sides, is empty where the check was
-    skipped: not passed.
+    accepts now ("4 or 5"); `given` has the same order of sides, and is empty for a check skipped.
     """
     checks = AttentionChecks(study)
     query = sa.select(schema.attention_labels).order_by(schema.attention_labels.c.event_id)
@@ -389,7 +392,7 @@ def attention_results(study: Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(ATTENTION_COLUMNS)).astype({"passed": bool})
 
 
-# The design of the annotators' sessions, fixed by the study's key: the questions and their order.
+# The design of the annotators' sessions, fixed by the blinding key: the questions and their order.
 # Units are handed out in groups: those of a pair, or of a response where they are its criteria. A
 # block is `pairs_per_block` groups in the order of the sample, so that the first pairs reach their
 # full number of raters early. A stage is a block under one rubric, or under all with the same kind
@@ -405,10 +408,10 @@ class Stage(NamedTuple):
 
 
 class SessionDesign:
-    """Questions, their order and their repeats, fixed by the study's settings, sample and key."""
+    """Questions, their order and repeats, fixed by settings, sample and blinding key of a study."""
 
     def __init__(self, study: Study) -> None:
-        self.key = study.blinding_key
+        self.blinding_key = study.blinding_key
         self.settings = study.config.annotation
         self.one_screen_per_unit = self.settings.screen == "all"
         self._rewording = rewording_of(study)  # the trial of a new wording on some pairs, if any
@@ -428,7 +431,7 @@ class SessionDesign:
     def screens(self, rater_id: str, free: Set[Key]) -> Iterator[Screen]:
         """Yield the questions among `free`, screen by screen in this rater's order. Within a stage
         the subjects mix, so that no one rates one subject in a row. Where another wording is tried,
-        units of one wording come together; the key fixes which comes first.
+        units of one wording come together; the blinding key fixes which is first.
         """
         for stage in self._stages:
             if stage.keys.isdisjoint(free):
@@ -455,8 +458,8 @@ class SessionDesign:
     def side_order(self, rater_id: str, unit_id: str, shown: Mapping[tuple[str, str], int]) -> str:
         """Return the order in which this rater sees the two sides: "ab" or "ba". `shown` counts the
         units shown to the rater so far, by (subject, order). The order that was rarer with this
-        subject is taken, then the one that was rarer overall, then one drawn by the key. Per rater
-        and subject the two counts differ by one at most.
+        subject is taken, then the one that was rarer overall, then one drawn by the blinding key.
+        Per rater and subject the two counts differ by one at most.
         """
         subject = parse_unit_id(unit_id).subject
         surplus_ab = shown.get((subject, "ab"), 0) - shown.get((subject, "ba"), 0)
@@ -473,8 +476,8 @@ class SessionDesign:
         return max(0, min(n_repeats, n_first_answers - self.settings.repeat_gap))
 
     def digest(self, *parts: str) -> str:
-        """Return 64 hexadecimal digits fixed by the study's key and the parts."""
-        return digest(self.key, *parts)
+        """Return 64 hexadecimal digits fixed by the blinding key and the parts."""
+        return digest(self.blinding_key, *parts)
 
     def _stages_of(self, groups: list[list[str]], rubrics: Sequence[Rubric]) -> Iterator[Stage]:
         """Yield the stages of groups of units: block by block, those that hide the prompt first."""
@@ -524,30 +527,30 @@ TaskKey = tuple[str, str, int]
 _RANDOM_ID = "t"  # prefix of random ids; those from before 0.3.0 are hexadecimal digits
 
 
-def blinded(task_id: str, key: bytes) -> str:
+def blinded(task_id: str, blinding_key: bytes) -> str:
     """Return the id under which a task is sent to the page. It is the one in the store, except for
     ids from before 0.3.0: these are digests of seed, rater and unit, by which anyone could check a
-    guess of them, so the page gets a hash of them with the study's `key`.
+    guess of them, so the page gets a hash of them with the study's blinding key.
     """
     if task_id.startswith(_RANDOM_ID):
         return task_id
-    return _RANDOM_ID + digest(key, "task", task_id)[:24]
+    return _RANDOM_ID + digest(blinding_key, "task", task_id)[:24]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row of the claims: a task given to a rater; with `draw` above 0, again (hidden repeat)."""
+    """A row of the claims: a task given to a rater."""
 
     task_id: str
     rater_id: str
     unit_id: str
     rubric: str
     rubric_hash: str
-    order: str
+    order: str  # in which the sides are shown, "ab" or "ba"; "" where there is one only
     draw: int
     claimed_at: str
-    state: str = "open"
-    version: int = 0
+    state: str = "open"  # or "labelled", "released"
+    version: int = 0  # number of its latest change
 
     @classmethod
     def of(cls, rater_id: str, question: Question, draw: int, order: str, task_id: str) -> Claim:
@@ -603,22 +606,20 @@ class Changes:
 
 class ClaimIndex:
     """All claims whose rubric's hash is in `hashes`. Use it under the store's lock. Only committed
-    claims enter: a transaction that fails leaves no trace here. A rater holds a question from its
-    first claim (`is_first`) until that is released, and also once it is answered. Other mappings
-    restate who holds what, so that `full_questions` need not read all claims: each question is in
-    one set of `_keys_by_count`, by its number of holders, and `_open_since` has the holders who
-    have not answered yet.
+    claims enter: a transaction that fails leaves no trace here. A rater holds a question from the
+    first claim until that is released, and also once it is answered.
     """
 
     def __init__(self, hashes: set[str]) -> None:
         self._hashes = hashes
         self._by_rater: defaultdict[str, dict[TaskKey, Claim]] = defaultdict(dict)
-        self._holders: defaultdict[Key, set[str]] = defaultdict(set)  # raters, by question
-        self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)  # by number of holders
-        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)  # questions held
         self._side_orders: defaultdict[str, dict[str, str]] = defaultdict(dict)  # by rater, unit
-        self._open_since: dict[tuple[Key, str], str] = {}  # time of the claim, by question, rater
         self.last_version = 0
+        # Who holds what, in four ways, so that `full_questions` need not read all claims:
+        self._holders: defaultdict[Key, set[str]] = defaultdict(set)  # raters, by question
+        self._keys_of_rater: defaultdict[str, set[Key]] = defaultdict(set)  # questions, by rater
+        self._keys_by_count: defaultdict[int, set[Key]] = defaultdict(set)  # by number of holders
+        self._open_since: dict[tuple[Key, str], str] = {}  # time of a first claim without an answer
 
     def refresh(self, connection: sa.Connection) -> None:
         """Read the claims that changed since the last refresh."""
@@ -632,7 +633,6 @@ class ClaimIndex:
                 self._enter(claim)
 
     def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
-        """Return the rater's claims."""
         return self._by_rater.get(rater_id, {})
 
     def held_by(self, rater_id: str) -> Set[Key]:
@@ -654,28 +654,25 @@ class ClaimIndex:
         )
         for rater in excluded:
             n_uncounted.update(self.held_by(rater))
-        held_by_enough = set[Key]()  # whether or not the holders count
-        for n_holders, keys in self._keys_by_count.items():
+        full = set[Key]()
+        for n_holders, keys in self._keys_by_count.items():  # at first all holders count
             if n_holders >= n_raters:
-                held_by_enough |= keys
-        too_few_count = {
-            key for key, count in n_uncounted.items() if len(self._holders[key]) - count < n_raters
-        }
-        return held_by_enough - too_few_count
+                full |= keys
+        for key, count in n_uncounted.items():
+            if len(self._holders[key]) - count < n_raters:
+                full.discard(key)
+        return full
 
     def _enter(self, claim: Claim) -> None:
-        """Enter one changed claim."""
-        tasks, task_key = self._by_rater[claim.rater_id], (*claim.key, claim.draw)
+        """Enter a changed claim; a first one also changes who holds its question."""
+        rater, key = claim.rater_id, claim.key
+        tasks, task_key = self._by_rater[rater], (*key, claim.draw)
         former = tasks.get(task_key)
         if former and former.state == "labelled" and former.task_id != claim.task_id:
             return  # keep the answer: it is under another text of the rubric that counts as equal
         tasks[task_key] = claim
-        if claim.is_first:
-            self._enter_holder(claim)
-
-    def _enter_holder(self, claim: Claim) -> None:
-        """Update the mappings about holders by a changed first claim."""
-        rater, key = claim.rater_id, claim.key
+        if not claim.is_first:
+            return
         holders = self._holders[key]
         self._keys_by_count[len(holders)].discard(key)
         if claim.state == "released":
@@ -721,30 +718,26 @@ class Progress(NamedTuple):
 
 @dataclass
 class NextTasks:
-    """The tasks of one rater at one moment: `tasks`, all of them; `open_claims`, those without an
-    answer; `valid_claims`, the open ones that no other rater has taken over; `given_checks`, the
-    attention checks among the tasks; `free_questions`, those that may still be given to the rater.
-    """
+    """The tasks of one rater at one moment, and the questions that may still become tasks."""
 
     rater_id: str
     design: SessionDesign
     index: ClaimIndex
     excluded: Set[str] = frozenset()  # raters whose claims do not count
     assumed: Set[str] = frozenset()  # ids of the rater's open tasks that count as answered just now
+    tasks: Mapping[TaskKey, Claim] = field(init=False)  # all of the rater's
+    open_claims: list[Claim] = field(init=False)  # of tasks without an answer that are still asked
+    valid_claims: list[Claim] = field(init=False)  # of these, those that no other has taken over
+    given_checks: set[Key] = field(init=False)  # attention checks that the rater has been given
+    free_questions: Set[Key] = field(init=False)  # those that may still be given to the rater
 
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
         if self.assumed:
-            # `answered` sorts by version, so these become the last answers.
-            tasks, last = dict(self.tasks), self.index.last_version + 1
-            for key, claim in self.tasks.items():
-                if claim.task_id in self.assumed and claim.state == "open":
-                    tasks[key] = replace(claim, state="labelled", version=last)
-            self.tasks = tasks
+            self.tasks = self._with_assumed_answers()
         lapsed_before = minutes_ago(settings.lease_minutes)
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
-
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
         self.open_claims = [claim for claim in unanswered if in_design(claim, self.design)]
         # A first task goes to others once its lease is over and the question has enough of them.
@@ -758,19 +751,22 @@ class NextTasks:
         closed = self.design.with_counterparts(self.index.held_by(self.rater_id))
         self.free_questions = self.design.questions.keys() - closed - full
 
+    def _with_assumed_answers(self) -> dict[TaskKey, Claim]:
+        """Return the tasks with the assumed ones as last answers: `answered` sorts by version."""
+        tasks, version = dict(self.tasks), self.index.last_version + 1
+        for key, claim in self.tasks.items():
+            if claim.task_id in self.assumed and claim.state == "open":
+                tasks[key] = replace(claim, state="labelled", version=version)
+        return tasks
+
     def progress(self) -> Progress:
         """Return the rater's progress, attention checks included."""
-        n_first_done = n_repeats_done = n_repeats = n_checks_done = 0
-        for claim in self.tasks.values():
-            is_done = claim.state == "labelled"
-            if claim.is_check:
-                n_checks_done += is_done
-            elif claim.draw == 0:
-                n_first_done += is_done
-            else:
-                n_repeats_done += is_done
-                n_repeats += claim.state != "released"
-        n_done = n_first_done + n_repeats_done
+        answers = [claim for claim in self.tasks.values() if claim.state == "labelled"]
+        n_checks_done = sum(claim.is_check for claim in answers)
+        n_done = len(answers) - n_checks_done
+        n_first_done = sum(claim.is_first for claim in answers)
+        given = (claim for claim in self.tasks.values() if claim.state != "released")
+        n_repeats = sum(not (claim.is_check or claim.is_first) for claim in given)
         n_first_open = sum(claim.is_first for claim in self.valid_claims)
         # `_screens` keeps to the limit on units. Without one it yields every free question.
         is_limited = self.design.settings.units_per_rater > 0
@@ -864,16 +860,17 @@ class NextTasks:
         ]
 
     def _is_repeat_due(self, answers: Sequence[Claim]) -> bool:
-        """Return True if a rater's answers have fewer repeats than are planned by now. So that it
-        cannot be foreseen, each comes a random `delay` of first answers later than planned, but
-        before the next one is planned. With no question left, none is delayed.
+        """Return True if a rater's answers have fewer repeats than are planned by now. With a share
+        of 0.25 one is planned after each 4 first answers. So that it cannot be foreseen, it comes
+        0 to 3 of them later, fixed by the blinding key; without delay if no question is left.
         """
-        design, delay = self.design, 0
+        design, delay = self.design, 0  # first answers
         n_first = sum(claim.is_first for claim in answers)
         n_repeats = len(answers) - n_first
         if self._next_screen:
             spacing = round(1 / design.settings.repeat_share)  # first answers for each repeat
-            delay = seeded_number(design.key, spacing, "repeat", self.rater_id, str(n_repeats))
+            parts = ("repeat", self.rater_id, str(n_repeats))
+            delay = seeded_number(design.blinding_key, spacing, *parts)
         return n_repeats < design.planned_repeats(n_first - delay)
 
     def _claim_first(self, changes: Changes) -> list[Claim]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenhand.cli.main import main
-from evenhand.graders.clients import HARD_LABEL, Probing, Shape, adapt
+from evenhand.graders.clients import Probing, Shape, adapt
 from evenhand.graders.clients import build_chat_request as build_request
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Outcome
@@ -68,7 +68,7 @@ def test_other_complaints_teach_nothing_and_learning_ends() -> None:
 
 
 def test_probabilities_are_tried_again_rarely_and_without_reasoning_once() -> None:
-    bare, told = replace(Shape(), **HARD_LABEL), Outcome(label="C")
+    bare, told = Shape().without_probabilities(), Outcome(label="C")
     taken: list[tuple[str, ...] | None] = []
     probing = Probing(Shape())
     for final in (Shape(), bare, Shape(), Shape()):  # none come, and one way is refused
