@@ -43,8 +43,7 @@ class Sample:
 
     def turned(self, label, old, new, share):
         """Labels with such a share of `old` turned into `new`: a bias that is known."""
-        turned = (label == old) & (self.rng.random(len(label)) < share)
-        return np.where(turned, new, label)
+        return np.where((label == old) & (self.rng.random(len(label)) < share), new, label)
 
     @property
     def ratings(self):

@@ -429,8 +429,7 @@ def test_whatever_anybody_wrote_or_marked_is_text(hostile_analysis, written, tex
     known = texts_of(hostile_analysis, text)
     both = [(text, Mark("response_b", 0, 3)), ("x", Mark("gone", 0, 1))]
     marks = dict.fromkeys(known["texts"], both)
-    out = written(hostile_analysis, name=text, marks=marks, **known)
-    page = parse(out / DISAGREEMENTS)
+    page = parse(written(hostile_analysis, name=text, marks=marks, **known) / DISAGREEMENTS)
     active = {"script", "img", "iframe", "svg", "object", "link"}
     assert [tag for tag, _ in page.tags if tag in active] == ["script"], "our own"
     attributes = [each for _, given in page.tags for each in given.items()]

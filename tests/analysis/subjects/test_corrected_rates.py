@@ -170,8 +170,7 @@ def test_both_parts_are_resampled(rng):
 @pytest.mark.slow
 def test_what_only_graders_saw_disturbs_nothing_else(rng):
     """Ceiling, pairs of raters and thresholds rest on the labelled units."""
-    graders = {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}
-    ratings, units = study(rng, graders, people=3)
+    ratings, units = study(rng, {"g": [(0.85, 0.8)] * 2, "k": [(0.8, 0.9)] * 2}, people=3)
     sample = set(ratings.loc[ratings["rater_kind"] == "human", "unit_id"])
     key = ["statistic", "rater_a", "rater_b", "subset", "at"]
     everything, labelled = (
@@ -197,8 +196,7 @@ def test_a_stratified_sample_has_stratified_ppi(rng):
     units["leaning"] = np.where((pair < 50) | (pair >= 650), "rare", "often")
     ratings = ratings.merge(units[["unit_id", "leaning"]], on="unit_id")
     flip = (ratings["leaning"] == "rare") & (rng.random(len(ratings)) < 0.5)
-    of_people = ratings["rater_kind"] == "human"
-    ratings.loc[flip & of_people, "label"] = "y"
+    ratings.loc[flip & (ratings["rater_kind"] == "human"), "label"] = "y"
     ratings = ratings.drop(columns="leaning")
     plain = rows_of(analyse(ratings, units, [YES], resamples=50).results, "rate_ppi")
     facts = StudyFacts(strata=("leaning", "not_there"))
