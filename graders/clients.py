@@ -28,6 +28,7 @@ from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
 from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError
@@ -125,7 +126,7 @@ class ClaudeBatches(_Batches):
         from anthropic import AnthropicError
 
         super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
-        self._batches = client.messages.batches
+        self._client, self._batches = client, client.messages.batches
         self._pause = pause
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -164,11 +165,18 @@ class ClaudeBatches(_Batches):
             return BatchState(ended=ended, done=total - counts.processing, total=total)
 
     async def results(self, batch_id: str) -> list[BatchResult]:
-        """Return the results of a batch that has ended."""
+        """Return the results of a batch that has ended. The SDK's own method would send the key to
+        whichever host the reply names, and end at the first line that is not JSON.
+        """
+        import httpx2
+
+        path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
+        header = {"Accept": "application/binary"}
         with self._failures():
-            # The SDK's own reading ends at the first line that is not JSON.
-            content = await (await self._batches.results(batch_id)).http_response.aread()
-        return _read_lines(content, self._read)
+            reply = await self._client.get(
+                path, cast_to=httpx2.Response, options={"headers": header}
+            )
+        return _read_lines(reply.content, self._read)
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel a batch; its results so far can be collected."""
