@@ -953,6 +953,14 @@ class BatchRun(GraderRun):
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
 
+    def _accepted_draws(self, request: BatchRequest) -> Draws:
+        """Return a request's questions, none if its rubric's text is no longer accepted."""
+        rubric = self._rubrics.get(request.rubric)  # of the task, perhaps a text that is tried
+        if rubric is None:
+            return []
+        accepted_hashes = (rubric.hash, *self._accepted_hashes[rubric.name])
+        return draws_of_request(request, rubric) if request.rubric_hash in accepted_hashes else []
+
     async def _try_live(self, open_draws: list[Question]) -> list[Question]:
         """Ask the first questions live, for the reasons that `LiveRun._ask_one_by_one` gives, and
         return the draws that are left. A mistake then costs one request, not a batch.
@@ -1101,9 +1109,7 @@ class BatchRun(GraderRun):
         grades: list[GradeAttempt] = []
         to_ask_again: list[Question] = []
         for request in chunk.requests:
-            result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
-            is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
-            draws = draws_of_request(request, rubric) if rubric and is_accepted else []
+            result, draws = results_by_id.get(request.custom_id), self._accepted_draws(request)
             if result is None or isinstance(result.failure, Transient):
                 to_ask_again += draws
             elif isinstance(result.failure, Stopped):  # nothing is stored: the next run asks

@@ -99,6 +99,12 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
 
 
+def test_a_text_that_is_tried_is_read(bench: Bench) -> None:
+    study = bench.study(pairs=2)
+    new = study.rubrics["hedging"].model_copy(update={"question": "Is it hedged at all?"})
+    assert by_batch(study, bench.claude, text=new).scored == 4
+
+
 @pytest.mark.slow
 def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_paid_again(bench):
     study = bench.study(pairs=3)
