@@ -927,15 +927,15 @@ class BatchRun(GraderRun):
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Keys of draws: `Question.prompt_key` without an attack's suite, and the draw.
         under_way = {
-            (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
+            (*draw.prompt_key, draw.draw)
             for chunk in chunks
             for request in chunk.requests
-            for draw, _ in request.draws
+            for draw in self._accepted_draws(request)
         }
-        draws = self._job.task.questions
-        open_draws = [draw for draw in draws if (*draw.prompt_key, draw.draw) not in under_way]
+        planned = {(*draw.prompt_key, draw.draw): draw for draw in self._job.task.questions}
+        open_draws = [draw for key, draw in planned.items() if key not in under_way]
+        self._expect(len(under_way - planned.keys()))
         if self._rounds.cancel:
             for chunk in chunks:
                 await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
@@ -952,6 +952,10 @@ class BatchRun(GraderRun):
         failed = self._job.records_of_failure(open_draws, _NO_REPLY, facts)
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
+
+    def _expect(self, n_draws: int) -> None:
+        """Add draws to the run's plan: those under way that its options leave out."""
+        self._rounds.extend_summary(self._summary.rater_id, 0, n_draws)
 
     def _accepted_draws(self, request: BatchRequest) -> Draws:
         """Return a request's questions, none if its rubric's text is no longer accepted."""
@@ -1116,6 +1120,8 @@ class BatchRun(GraderRun):
                 self._summary.stopped = self._summary.stopped or str(result.failure)
             else:  # a reply, or a failure that is stored for each draw as a grade without a label
                 new_grades = self._grades_of_result(chunk, request, result, draws)
+                if not draws:
+                    self._expect(len(new_grades))
                 grades += new_grades
                 to_ask_again += draws[len(new_grades) :]  # those that the reply did not bring
         n_requests = len(chunk.requests)
@@ -1175,11 +1181,10 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        if accepted_draws:
-            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
-        else:
-            raw = str(result.body)[: replies.MAX_RAW_CHARS]
-            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
+        rubric_of_label = rubric if accepted_draws else None
+        outcomes = self._grader.read(result.body, rubric_of_label, len(draws))
+        if not accepted_draws:
+            outcomes = [replace(outcome, unscored_reason="rubric_changed") for outcome in outcomes]
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
         usual_request = self._grader.request(PromptText(system="", user=""))  # for its limit

@@ -118,6 +118,26 @@ def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_pai
     assert len(bench.calls) + len(bench.batches.calls) == 6
 
 
+def test_replies_under_a_text_that_was_edited_are_paid_for_and_asked_again(bench: Bench) -> None:
+    study, grader = bench.study(pairs=2), "anthropic:claude-opus-5"
+    old = study.rubrics["hedging"].hash
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, grader)
+    with with_edited_rubric(study, "hedging", same=False) as edited:
+        (told,) = grade(edited, [grader]).graders
+        assert (told.scored, told.unscored, told.unasked) == (4, {"rubric_changed": 3}, 0)
+        assert all(row["provenance"]["cost_usd"] for row in rows(edited))
+        assert len(edited.store.finished_grades(told.rater_id, "hedging", [old])) == 1
+
+
+def test_what_another_run_left_under_way_counts_as_planned(bench: Bench) -> None:
+    study = bench.study(pairs=2, rubrics=("hedging", "refusal"))
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, bench.claude, rubrics=["hedging"])
+    (told,) = grade(study, [bench.claude], rubrics=["refusal"]).graders
+    assert (told.scored, told.unasked) == (4 + 3, 0)
+
+
 @pytest.mark.parametrize("fault", ["before", "after", "busy", "within the results"])
 def test_a_connection_that_breaks_makes_no_second_batch(bench, grader, fault):
     ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
