@@ -79,6 +79,9 @@ class BatchState:
     failed: str = ""  # why the provider rejected the batch as a whole, if it did
 
 
+_GONE = BatchState(ended=True, done=0, total=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
     """A line of a batch's results: a reply or a failure."""
@@ -99,8 +102,11 @@ class _Batches:
     most_requests = 10_000
     most_bytes = 150_000_000
 
-    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
+    def __init__(
+        self, spec: GraderSpec, scrubber: Scrubber, gone: type[Exception], *errors: type[Exception]
+    ) -> None:
         self._spec, self._scrubber = spec, scrubber
+        self._gone = gone  # the SDK's error for status 404
         self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
 
     @contextmanager
@@ -123,9 +129,9 @@ class ClaudeBatches(_Batches):
         self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
     ) -> None:
         import httpx2
-        from anthropic import AnthropicError
+        from anthropic import AnthropicError, NotFoundError
 
-        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
+        super().__init__(spec, scrubber, NotFoundError, AnthropicError, httpx2.HTTPError)
         self._client, self._batches = client, client.messages.batches
         self._pause = pause
 
@@ -150,33 +156,38 @@ class ClaudeBatches(_Batches):
         for batch_id in candidates:
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
-            result_ids = {result.custom_id for result in await self.results(batch_id)}
+            result_ids = {result.custom_id for result in await self.results(batch_id) or ()}
             if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
                 return batch_id
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        """Return the progress of a batch."""
-        with self._failures():
+        """Return the progress of a batch; one that the provider no longer has is `_GONE`."""
+        with self._failures(), suppress(self._gone):
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
             total = sum(counts.model_dump().values())
             ended = batch.processing_status == "ended"
             return BatchState(ended=ended, done=total - counts.processing, total=total)
+        return _GONE
 
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        """Return the results of a batch that has ended. The SDK's own method would send the key to
-        whichever host the reply names, and end at the first line that is not JSON.
+    async def results(self, batch_id: str) -> list[BatchResult] | None:
+        """Return the results of a batch that has ended, or None if the provider no longer has them.
+        The SDK's own method would send the key to whichever host the reply names, and end at the
+        first line that is not JSON.
         """
         import httpx2
 
         path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
         header = {"Accept": "application/binary"}
-        with self._failures():
+        with self._failures(), suppress(self._gone):
+            if (await self._batches.retrieve(batch_id)).archived_at:
+                return None
             reply = await self._client.get(
                 path, cast_to=httpx2.Response, options={"headers": header}
             )
-        return _read_lines(reply.content, self._read)
+            return _read_lines(reply.content, self._read)
+        return None
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel a batch; its results so far can be collected."""
@@ -203,9 +214,9 @@ class OpenAIBatches(_Batches):
     """
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
-        from openai import OpenAIError
+        from openai import NotFoundError, OpenAIError
 
-        super().__init__(spec, scrubber, OpenAIError)
+        super().__init__(spec, scrubber, NotFoundError, OpenAIError)
         self._client = client
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -233,37 +244,34 @@ class OpenAIBatches(_Batches):
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        batch = await self._batch(batch_id)
-        counts, failed = batch.request_counts, ""
-        if batch.status == "failed":
-            errors = (batch.errors and batch.errors.data) or []
-            words = "; ".join(error.message or "" for error in errors)
-            failed = self._scrubber.message(words) or "no reason given"
-        return BatchState(
-            ended=batch.status in _ENDED_STATUSES,
-            done=counts.completed + counts.failed if counts else 0,
-            total=counts.total if counts else 0,
-            failed=failed,
-        )
+        with self._failures(), suppress(self._gone):
+            batch = await self._client.batches.retrieve(batch_id)
+            counts, failed = batch.request_counts, ""
+            if batch.status == "failed":
+                errors = (batch.errors and batch.errors.data) or []
+                words = "; ".join(error.message or "" for error in errors)
+                failed = self._scrubber.message(words) or "no reason given"
+            return BatchState(
+                ended=batch.status in _ENDED_STATUSES,
+                done=counts.completed + counts.failed if counts else 0,
+                total=counts.total if counts else 0,
+                failed=failed,
+            )
+        return _GONE
 
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        batch = await self._batch(batch_id)
+    async def results(self, batch_id: str) -> list[BatchResult] | None:
         results = []
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-            with self._failures():
+        with self._failures(), suppress(self._gone):
+            batch = await self._client.batches.retrieve(batch_id)
+            for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
                 content = (await self._client.files.content(file_id)).content
-            results += _read_lines(content, self._read)
-        return results
+                results += _read_lines(content, self._read)
+            return results
+        return None
 
     async def cancel(self, batch_id: str) -> None:
         with self._failures():
             await self._client.batches.cancel(batch_id)
-
-    async def _batch(self, batch_id: str) -> Any:
-        with self._failures():
-            batch = await self._client.batches.retrieve(batch_id)
-            _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
-            return batch
 
     def _read(self, line: Json) -> BatchResult:
         line = self._scrubber.tree(line)

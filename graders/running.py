@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
     from tenacity import AsyncRetrying
 
-    from evenhand.graders.clients import BatchResult, BeforeSending
+    from evenhand.graders.clients import BatchResult, BatchState, BeforeSending
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
@@ -899,6 +899,7 @@ class BatchRun(GraderRun):
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
         self._to_ask_again: list[Question] = []
+        self._held = Decimal(0)  # US dollars of the budget that are reserved for chunks
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
 
@@ -921,8 +922,25 @@ class BatchRun(GraderRun):
         except GraderFailure as failure:
             self._summary.stopped = f"the batch service does not answer as it should: {failure}"
         finally:
+            # What is under way may be billed. Other graders must not wait for it to be settled.
+            self._budget.settle(self._held, self._held, lost=True)
             with anyio.CancelScope(shield=True):
                 await self._grader.close()
+
+    def _hold(self, chunk: Chunk) -> None:
+        """Reserve a chunk's worst price."""
+        self._held += _worst_price(chunk)
+        self._budget.hold(_worst_price(chunk))
+
+    def _settle(self, chunk: Chunk, spent: Decimal) -> None:
+        """Replace a chunk's reservation by the US dollars spent."""
+        self._held -= _worst_price(chunk)
+        self._budget.settle(_worst_price(chunk), spent)
+
+    def _abandon(self, chunk: Chunk) -> None:
+        """Note that the provider has refused a chunk, which costs nothing."""
+        self._journal.abandoned(chunk.chunk)
+        self._settle(chunk, Decimal(0))
 
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
@@ -938,7 +956,8 @@ class BatchRun(GraderRun):
         self._expect(len(under_way - planned.keys()))
         if self._rounds.cancel:
             for chunk in chunks:
-                await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
+                if not (await self._state_of(chunk)).ended:
+                    await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
         if open_draws and not chunks:
@@ -998,7 +1017,7 @@ class BatchRun(GraderRun):
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
                 self._journal.submitted(chunk.chunk, batch_id)
-            self._budget.hold(_worst_price(chunk))
+            self._hold(chunk)
             chunks.append(chunk)
         return chunks
 
@@ -1025,8 +1044,8 @@ class BatchRun(GraderRun):
         return (await anyio.to_thread.run_sync(self._job.prompts, [draws]))[0]
 
     async def _next_requests(self, waiting: deque[Draws]) -> list[_RequestToSend]:
-        """Take the next chunk's requests from those waiting, and reserve their worst price; none if
-        not even one fits into the budget. Prompts are rendered as their chunk is built.
+        """Take the next chunk's requests from those waiting; none if not even one fits into the
+        budget. Prompts are rendered as their chunk is built.
         """
         requests: list[_RequestToSend] = []
         total_bytes, total_price = 0, Decimal(0)
@@ -1046,11 +1065,12 @@ class BatchRun(GraderRun):
             requests.append(_RequestToSend(record, body, price))
             total_price += price
             waiting.popleft()
-        self._budget.hold(total_price)
         return requests
 
     async def _submit(self, requests: Sequence[_RequestToSend]) -> Chunk:
-        """Write a chunk of requests to the journal, send it, and return it with its batch id."""
+        """Reserve the price of a chunk of requests, write it to the journal, send it, and return it
+        with its batch id.
+        """
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
         n_chunks = self._journal.count(rater_id)  # the same requests, repeated, are another chunk
@@ -1063,6 +1083,7 @@ class BatchRun(GraderRun):
             requests=tuple(request.record for request in requests),
             at_most_usd=float(worst_price) if self._tariff else None,
         )
+        self._hold(chunk)
         await anyio.to_thread.run_sync(self._journal.intend, chunk)
         batch_id = await self._send_chunk(chunk, bodies_by_id)
         await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
@@ -1081,7 +1102,7 @@ class BatchRun(GraderRun):
                     return await self._service.submit(chunk.chunk, bodies_by_id)
                 except GraderFailure as failure:
                     if not isinstance(failure, Transient):
-                        self._journal.abandoned(chunk.chunk)
+                        self._abandon(chunk)
                     raise
         raise AssertionError("retrying ends with a result or an error")
 
@@ -1090,10 +1111,9 @@ class BatchRun(GraderRun):
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
+                state = await self._state_of(chunk)
                 if state.failed:
-                    self._journal.abandoned(chunk.chunk)
-                    self._budget.settle(_worst_price(chunk), Decimal(0))
+                    self._abandon(chunk)
                     raise Stopped(f"the provider refused the batch: {state.failed}")
                 if state.ended:
                     await self._collect(chunk)
@@ -1104,12 +1124,28 @@ class BatchRun(GraderRun):
             if waiting:
                 await self._pause()
 
+    async def _state_of(self, chunk: Chunk) -> BatchState:
+        return await self._call_with_retries(partial(self._service.state, chunk.batch_id))
+
     async def _collect(self, chunk: Chunk) -> None:
         """Store the grades of an ended chunk, and note the draws that are to be asked again. If the
         study no longer accepts the rubric's text, none are, and a reply is stored without a label.
+        If the results are gone, asking again may pay twice: only a run that is to cancel gives the
+        chunk up, at its worst price.
         """
-        results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
-        results_by_id = {result.custom_id: result for result in results}
+        results = await self._call_with_retries(partial(self._service.results, chunk.batch_id))
+        if results is None:
+            address = self._grader.identity["base_url"]
+            gone = f"{address} does not have batch {chunk.batch_id} or its results, or not any more"
+            again = "the next run asks, and pays, for its grades again"
+            if not self._rounds.cancel:
+                self._summary.stopped = (
+                    f"{gone}; if another key sent it, use that key, else give it up with "
+                    f"--batch --cancel: {again}"
+                )
+                return
+            self._summary.warnings += (f"{gone}; {again}",)
+        results_by_id = {result.custom_id: result for result in results or ()}
         grades: list[GradeAttempt] = []
         to_ask_again: list[Question] = []
         for request in chunk.requests:
@@ -1142,7 +1178,7 @@ class BatchRun(GraderRun):
             cost = worst_price
         clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._budget.settle(worst_price, cost)
+        self._settle(chunk, cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
 

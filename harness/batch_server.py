@@ -20,7 +20,7 @@ class BatchServer:
     (a fault of the server), "invalid" or "refused" (in the words of `refusal`). `drop` lists what
     happens to the next batches sent: the connection breaks "before" the batch is made, or "after".
     `refuse` is a reason to refuse every batch. `write` makes what is sent of a line of the results,
-    which a batch says are at the address `results_at`.
+    which a batch says are at the address `results_at`, or gone since `archived_at`.
     """
 
     def __init__(self, script: Callable[[Call], Reply]) -> None:
@@ -31,6 +31,7 @@ class BatchServer:
         self.refusal = error(400)
         self.write: Callable[[str], str] = str
         self.results_at = ""
+        self.archived_at: str | None = None
         self.calls: list[Call] = []
         self.made: list[dict[str, Any]] = []
         self.get_replies: list[Reply] = []
@@ -146,7 +147,7 @@ class BatchServer:
                 "processing_status": "ended" if ended else "in_progress",
                 "request_counts": counts,
                 "ended_at": None,
-                "archived_at": None,
+                "archived_at": self.archived_at,
                 "cancel_initiated_at": None,
                 "results_url": results_url if ended else None,
             }

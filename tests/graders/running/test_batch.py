@@ -1,6 +1,7 @@
 """Grades by batches: the same as live, each paid for once, whenever the run ends."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +11,10 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.graders import RunSummary
+from evenhand.graders import GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.replies import ATTEMPTS
-from evenhand.graders.running import BatchRun
+from evenhand.graders.running import BatchRun, Rounds
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
@@ -22,9 +23,10 @@ from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
-from tests.graders.grading import decided, grade, rows
+from tests.graders.grading import FAST, decided, grade, rows
 
 pytestmark = pytest.mark.journey
+PRICED = ("anthropic:claude-opus-5", "openai:gpt-4o")
 
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
@@ -172,6 +174,39 @@ def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader
     assert "not to our taste" in by_batch(study, grader).stopped[0]
     bench.batches.refuse = ""
     assert by_batch(study, grader).scored == 3
+
+
+@pytest.mark.parametrize("name", PRICED)
+@pytest.mark.parametrize("gone", [r"/batches/\w+$", r"/(results|content)$", "archived"])
+def test_a_batch_that_is_gone_is_asked_again_only_if_it_is_given_up(bench, name, gone):
+    bench.as_openai()
+    study, get = bench.study(pairs=2), bench.batches.get
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, name)
+    if gone == "archived":  # at OpenAI, files are deleted
+        bench.batches.archived_at, gone = "2026-11-01T00:00:00Z", r"/content$"
+    bench.batches.get = lambda path, headers: (
+        error(404) if re.search(gone, path) else get(path, headers)
+    )
+    for told in (by_batch(study, name), grade(study, [name])):
+        assert "does not have batch batch_0 or its results" in told.stopped[0]
+    (told,) = by_batch(study, name, cancel=True).graders
+    assert "the next run asks" in told.warnings[-1]
+    assert total_spent(study.store) > 0.05, "its worst price"
+    assert (grade(study, [name]).scored, sizes(bench)) == (3, [3])
+
+
+@pytest.mark.parametrize("name", PRICED)
+@pytest.mark.parametrize("n_faults", [0, ATTEMPTS])
+def test_no_grader_waits_for_the_price_of_a_batch_whose_grader_was_stopped(bench, name, n_faults):
+    bench.as_openai()
+    bench.batches.refuse = "" if n_faults else "no"
+    bench.batches.get_replies = [error(500)] * n_faults
+    limits = RequestLimits(budget=5.0, **FAST)
+    run = replace(Rounds.begin(bench.study(pairs=2), limits), batch=True)
+    assert run.grade([(name, GradingOptions())]).stopped
+    assert (run.budget.spent > 0.05) == (n_faults > 0), "what is under way may be billed"
+    assert run.budget.fits(run.budget.limit - run.budget.spent)
 
 
 UNREADABLE_LINES: list[Callable[[str], str]] = [
