@@ -411,9 +411,14 @@ class OptionReading:
     unseen: float
     """The most that any of these probabilities can be off, given the mass not listed."""
     unfinished: float = 0.0
-    """The part of `unseen` for beginnings that name no option yet, such as a bracket."""
+    """The part of `unseen` for answers that were not followed, such as those in a bracket."""
     ambiguous: float = 0.0
     """The mass on unchosen tokens that begin two options; which of these follows is not known."""
+
+    def after(self, mass: float) -> OptionReading:
+        """Return the reading of an answer before which this mass of others was not followed."""
+        unseen, unfinished = (mass + (1 - mass) * u for u in (self.unseen, self.unfinished))
+        return replace(self, unseen=unseen, unfinished=unfinished)
 
     @property
     def label(self) -> str:
@@ -458,8 +463,7 @@ def read_options(
     are options, `label` is read where it stands. `unsplit_numbers`: every number is one token.
     """
     start = _answer_start(positions, text)
-    words = [n for n in range(start, len(positions)) if _stripped(positions[n].text)]  # no brackets
-    if not words:
+    if not any(_stripped(position.text) for position in positions[start:]):  # brackets alone
         return None
     reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
@@ -467,9 +471,17 @@ def read_options(
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
-    for index in words:
-        if label is not None and _spelled_key(positions, index, keys) == label:
-            return _read_from(positions, index, keys, unsplit_numbers)
+    early_mass = 0.0  # of options in the place of words before the label: answers not followed
+    for index in range(start, len(positions)) if label is not None else ():
+        key = _spelled_key(positions, index, keys)
+        if key == label:
+            later = _read_from(positions, index, keys, unsplit_numbers)
+            return later and later.after(early_mass)
+        if key is None:
+            tokens = positions[index].candidates()
+            options = [token for token in tokens if _spelling("", token.text, keys).key]
+            mass = min(math.fsum(token.probability for token in options), 1.0)
+            early_mass += (1 - early_mass) * mass
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
     return reading if reading and reading.label == label else None
