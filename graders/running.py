@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
     from tenacity import AsyncRetrying
 
-    from evenhand.graders.clients import BatchResult, BatchState, BeforeSending
+    from evenhand.graders.clients import BatchResult, BeforeSending
     from evenhand.study import Study
     from evenhand.study.settings.study_toml import ModelPrices
 
@@ -953,10 +953,12 @@ class BatchRun(GraderRun):
         }
         planned = {(*draw.prompt_key, draw.draw): draw for draw in self._job.task.questions}
         open_draws = [draw for key, draw in planned.items() if key not in under_way]
-        self._expect(len(under_way - planned.keys()))
+        n_unplanned = len(under_way - planned.keys())  # other options than this run's asked these
+        self._rounds.extend_summary(self._summary.rater_id, 0, n_unplanned)
         if self._rounds.cancel:
             for chunk in chunks:
-                if not (await self._state_of(chunk)).ended:
+                state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
+                if not state.ended:
                     await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
@@ -971,10 +973,6 @@ class BatchRun(GraderRun):
         failed = self._job.records_of_failure(open_draws, _NO_REPLY, facts)
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
-
-    def _expect(self, n_draws: int) -> None:
-        """Add draws to the run's plan: those under way that its options leave out."""
-        self._rounds.extend_summary(self._summary.rater_id, 0, n_draws)
 
     def _accepted_draws(self, request: BatchRequest) -> Draws:
         """Return a request's questions, none if its rubric's text is no longer accepted."""
@@ -1111,7 +1109,7 @@ class BatchRun(GraderRun):
         waiting = list(chunks)
         while waiting:
             for chunk in list(waiting):
-                state = await self._state_of(chunk)
+                state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
                 if state.failed:
                     self._abandon(chunk)
                     raise Stopped(f"the provider refused the batch: {state.failed}")
@@ -1123,9 +1121,6 @@ class BatchRun(GraderRun):
                     self._rounds.progress.say(written("grade.batch", **fields))
             if waiting:
                 await self._pause()
-
-    async def _state_of(self, chunk: Chunk) -> BatchState:
-        return await self._call_with_retries(partial(self._service.state, chunk.batch_id))
 
     async def _collect(self, chunk: Chunk) -> None:
         """Store the grades of an ended chunk, and note the draws that are to be asked again. If the
@@ -1156,8 +1151,8 @@ class BatchRun(GraderRun):
                 self._summary.stopped = self._summary.stopped or str(result.failure)
             else:  # a reply, or a failure that is stored for each draw as a grade without a label
                 new_grades = self._grades_of_result(chunk, request, result, draws)
-                if not draws:
-                    self._expect(len(new_grades))
+                if not draws:  # not planned by this run
+                    self._rounds.extend_summary(self._summary.rater_id, 0, len(new_grades))
                 grades += new_grades
                 to_ask_again += draws[len(new_grades) :]  # those that the reply did not bring
         n_requests = len(chunk.requests)
