@@ -71,15 +71,12 @@ Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The progress of a batch."""
+    """The progress of a batch. One that the provider does not have (any more) has ended."""
 
     ended: bool
-    done: int
-    total: int
+    done: int = 0
+    total: int = 0
     failed: str = ""  # why the provider rejected the batch as a whole, if it did
-
-
-_GONE = BatchState(ended=True, done=0, total=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +153,22 @@ class ClaudeBatches(_Batches):
         for batch_id in candidates:
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
-            result_ids = {result.custom_id for result in await self.results(batch_id) or ()}
-            if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
+            results = await self.results(batch_id)
+            result_ids = {result.custom_id for result in results or ()}
+            # Unreadable lines name no request. Results that are gone may have been the chunk's.
+            if results is None or (result_ids and result_ids <= chunk_ids):
                 return batch_id
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        """Return the progress of a batch; one that the provider no longer has is `_GONE`."""
+        """Return the progress of a batch."""
         with self._failures(), suppress(self._gone):
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
             total = sum(counts.model_dump().values())
             ended = batch.processing_status == "ended"
             return BatchState(ended=ended, done=total - counts.processing, total=total)
-        return _GONE
+        return BatchState(ended=True)
 
     async def results(self, batch_id: str) -> list[BatchResult] | None:
         """Return the results of a batch that has ended, or None if the provider no longer has them.
@@ -179,12 +178,11 @@ class ClaudeBatches(_Batches):
         import httpx2
 
         path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
-        header = {"Accept": "application/binary"}
         with self._failures(), suppress(self._gone):
             if (await self._batches.retrieve(batch_id)).archived_at:
                 return None
             reply = await self._client.get(
-                path, cast_to=httpx2.Response, options={"headers": header}
+                path, cast_to=httpx2.Response, options={"headers": {"Accept": "application/binary"}}
             )
             return _read_lines(reply.content, self._read)
         return None
@@ -257,7 +255,7 @@ class OpenAIBatches(_Batches):
                 total=counts.total if counts else 0,
                 failed=failed,
             )
-        return _GONE
+        return BatchState(ended=True)
 
     async def results(self, batch_id: str) -> list[BatchResult] | None:
         results = []

@@ -899,7 +899,7 @@ class BatchRun(GraderRun):
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
         self._to_ask_again: list[Question] = []
-        self._held = Decimal(0)  # US dollars of the budget that are reserved for chunks
+        self._held: dict[str, Decimal] = {}  # by chunk, US dollars reserved for it
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
 
@@ -923,24 +923,10 @@ class BatchRun(GraderRun):
             self._summary.stopped = f"the batch service does not answer as it should: {failure}"
         finally:
             # What is under way may be billed. Other graders must not wait for it to be settled.
-            self._budget.settle(self._held, self._held, lost=True)
+            for price in self._held.values():
+                self._budget.settle(price, price, lost=True)
             with anyio.CancelScope(shield=True):
                 await self._grader.close()
-
-    def _hold(self, chunk: Chunk) -> None:
-        """Reserve a chunk's worst price."""
-        self._held += _worst_price(chunk)
-        self._budget.hold(_worst_price(chunk))
-
-    def _settle(self, chunk: Chunk, spent: Decimal) -> None:
-        """Replace a chunk's reservation by the US dollars spent."""
-        self._held -= _worst_price(chunk)
-        self._budget.settle(_worst_price(chunk), spent)
-
-    def _abandon(self, chunk: Chunk) -> None:
-        """Note that the provider has refused a chunk, which costs nothing."""
-        self._journal.abandoned(chunk.chunk)
-        self._settle(chunk, Decimal(0))
 
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
@@ -1015,7 +1001,8 @@ class BatchRun(GraderRun):
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
                 self._journal.submitted(chunk.chunk, batch_id)
-            self._hold(chunk)
+            self._held[chunk.chunk] = _worst_price(chunk)
+            self._budget.hold(_worst_price(chunk))
             chunks.append(chunk)
         return chunks
 
@@ -1081,7 +1068,8 @@ class BatchRun(GraderRun):
             requests=tuple(request.record for request in requests),
             at_most_usd=float(worst_price) if self._tariff else None,
         )
-        self._hold(chunk)
+        self._held[chunk.chunk] = _worst_price(chunk)
+        self._budget.hold(_worst_price(chunk))
         await anyio.to_thread.run_sync(self._journal.intend, chunk)
         batch_id = await self._send_chunk(chunk, bodies_by_id)
         await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
@@ -1100,7 +1088,8 @@ class BatchRun(GraderRun):
                     return await self._service.submit(chunk.chunk, bodies_by_id)
                 except GraderFailure as failure:
                     if not isinstance(failure, Transient):
-                        self._abandon(chunk)
+                        self._journal.abandoned(chunk.chunk)
+                        self._budget.settle(self._held.pop(chunk.chunk), Decimal(0))
                     raise
         raise AssertionError("retrying ends with a result or an error")
 
@@ -1111,7 +1100,8 @@ class BatchRun(GraderRun):
             for chunk in list(waiting):
                 state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
                 if state.failed:
-                    self._abandon(chunk)
+                    self._journal.abandoned(chunk.chunk)
+                    self._budget.settle(self._held.pop(chunk.chunk), Decimal(0))
                     raise Stopped(f"the provider refused the batch: {state.failed}")
                 if state.ended:
                     await self._collect(chunk)
@@ -1131,15 +1121,14 @@ class BatchRun(GraderRun):
         results = await self._call_with_retries(partial(self._service.results, chunk.batch_id))
         if results is None:
             address = self._grader.identity["base_url"]
-            gone = f"{address} does not have batch {chunk.batch_id} or its results, or not any more"
-            again = "the next run asks, and pays, for its grades again"
+            gone = (
+                f"{address} no longer has batch {chunk.batch_id} or its results; unless another "
+                "key sent it, give it up with --batch --cancel: the next run asks, and pays, again"
+            )
             if not self._rounds.cancel:
-                self._summary.stopped = (
-                    f"{gone}; if another key sent it, use that key, else give it up with "
-                    f"--batch --cancel: {again}"
-                )
+                self._summary.stopped = gone
                 return
-            self._summary.warnings += (f"{gone}; {again}",)
+            self._summary.warnings += (gone,)
         results_by_id = {result.custom_id: result for result in results or ()}
         grades: list[GradeAttempt] = []
         to_ask_again: list[Question] = []
@@ -1173,7 +1162,7 @@ class BatchRun(GraderRun):
             cost = worst_price
         clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._settle(chunk, cost)
+        self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
 

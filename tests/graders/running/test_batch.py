@@ -15,6 +15,7 @@ from evenhand.graders import GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.replies import ATTEMPTS
 from evenhand.graders.running import BatchRun, Rounds
+from evenhand.rubrics import Rubric
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
@@ -103,7 +104,8 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
 
 def test_a_text_that_is_tried_is_read(bench: Bench) -> None:
     study = bench.study(pairs=2)
-    new = study.rubrics["hedging"].model_copy(update={"question": "Is it hedged at all?"})
+    fields = study.rubrics["hedging"].model_dump(exclude_unset=True)
+    new = Rubric.model_validate(fields | {"question": "Is it hedged at all?"})
     assert by_batch(study, bench.claude, text=new).scored == 4
 
 
@@ -189,9 +191,9 @@ def test_a_batch_that_is_gone_is_asked_again_only_if_it_is_given_up(bench, name,
         error(404) if re.search(gone, path) else get(path, headers)
     )
     for told in (by_batch(study, name), grade(study, [name])):
-        assert "does not have batch batch_0 or its results" in told.stopped[0]
+        assert "no longer has batch batch_0 or its results" in told.stopped[0]
     (told,) = by_batch(study, name, cancel=True).graders
-    assert "the next run asks" in told.warnings[-1]
+    assert "no longer has" in told.warnings[-1]
     assert total_spent(study.store) > 0.05, "its worst price"
     assert (grade(study, [name]).scored, sizes(bench)) == (3, [3])
 
