@@ -415,11 +415,6 @@ class OptionReading:
     ambiguous: float = 0.0
     """The mass on unchosen tokens that begin two options; which of these follows is not known."""
 
-    def after(self, mass: float) -> OptionReading:
-        """Return the reading of an answer before which this mass of others was not followed."""
-        unseen, unfinished = (mass + (1 - mass) * u for u in (self.unseen, self.unfinished))
-        return replace(self, unseen=unseen, unfinished=unfinished)
-
     @property
     def label(self) -> str:
         """The most probable option; the earlier one on the scale in case of a tie."""
@@ -475,8 +470,7 @@ def read_options(
     for index in range(start, len(positions)) if label is not None else ():
         key = _spelled_key(positions, index, keys)
         if key == label:
-            later = _read_from(positions, index, keys, unsplit_numbers)
-            return later and later.after(early_mass)
+            return _read_from(positions, index, keys, unsplit_numbers, early_mass)
         if key is None:
             tokens = positions[index].candidates()
             options = [token for token in tokens if _spelling("", token.text, keys).key]
@@ -499,7 +493,11 @@ class _Spelling:
 
 
 def _read_from(
-    positions: Sequence[Position], start: int, keys: Sequence[str], unsplit_numbers: bool
+    positions: Sequence[Position],
+    start: int,
+    keys: Sequence[str],
+    unsplit_numbers: bool,
+    early_mass: float = 0.0,  # of answers that begin before `start`
 ) -> OptionReading | None:
     """Return the option probabilities of the answer that begins at position `start`, or None if no
     listed token is an option. Follows the chosen tokens while the answer's key may change. At each
@@ -507,8 +505,8 @@ def _read_from(
     only begins an answer, or as ambiguous if it begins two keys; the rest is unlisted.
     """
     masses = dict.fromkeys(keys, 0.0)
-    ambiguous_mass = unlisted_mass = unfinished_mass = 0.0
-    beginning, path_probability, read_at = "", 1.0, start
+    ambiguous_mass, unlisted_mass, unfinished_mass = 0.0, 0.0, early_mass
+    beginning, path_probability, read_at = "", 1.0 - early_mass, start
     for index in range(start, len(positions)):
         position, next_probability = positions[index], 0.0
         tokens = position.candidates()

@@ -15,7 +15,6 @@ from evenhand.graders import GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.replies import ATTEMPTS
 from evenhand.graders.running import BatchRun, Rounds
-from evenhand.rubrics import Rubric
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
@@ -100,13 +99,6 @@ def test_a_run_that_ends_at_any_step_is_continued(bench, grader, step, after):
     assert by_batch(study, grader).stopped == ()
     assert decided(study)["unscored_reason"].tolist() == [""] * 8
     assert set(Counter(call.unit for call in [*bench.calls, *bench.batches.calls]).values()) == {1}
-
-
-def test_a_text_that_is_tried_is_read(bench: Bench) -> None:
-    study = bench.study(pairs=2)
-    fields = study.rubrics["hedging"].model_dump(exclude_unset=True)
-    new = Rubric.model_validate(fields | {"question": "Is it hedged at all?"})
-    assert by_batch(study, bench.claude, text=new).scored == 4
 
 
 @pytest.mark.slow
