@@ -162,14 +162,6 @@ def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str)
     assert (len(bench.batches.made), kinds(study)[-1]) == (1, "collected")
 
 
-def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
-    bench.batches.refuse = "the file is not to our taste"
-    study = bench.study(pairs=2)
-    assert "not to our taste" in by_batch(study, grader).stopped[0]
-    bench.batches.refuse = ""
-    assert by_batch(study, grader).scored == 3
-
-
 @pytest.mark.parametrize("name", PRICED)
 @pytest.mark.parametrize("gone", [r"/batches/\w+$", r"/(results|content)$", "archived"])
 def test_a_batch_that_is_gone_is_asked_again_only_if_it_is_given_up(bench, name, gone):
@@ -192,15 +184,18 @@ def test_a_batch_that_is_gone_is_asked_again_only_if_it_is_given_up(bench, name,
 
 @pytest.mark.parametrize("name", PRICED)
 @pytest.mark.parametrize("n_faults", [0, ATTEMPTS])
-def test_no_grader_waits_for_the_price_of_a_batch_whose_grader_was_stopped(bench, name, n_faults):
+def test_a_batch_that_is_refused_or_left_stops_its_grader_alone(bench, name, n_faults):
     bench.as_openai()
-    bench.batches.refuse = "" if n_faults else "no"
+    bench.batches.refuse = "" if n_faults else "the file is not to our taste"
     bench.batches.get_replies = [error(500)] * n_faults
-    limits = RequestLimits(budget=5.0, **FAST)
-    run = replace(Rounds.begin(bench.study(pairs=2), limits), batch=True)
-    assert run.grade([(name, GradingOptions())]).stopped
+    study, limits = bench.study(pairs=2), RequestLimits(budget=5.0, **FAST)
+    run = replace(Rounds.begin(study, limits), batch=True)
+    (why,) = run.grade([(name, GradingOptions())]).stopped
+    assert ("not to our taste" in why) == (n_faults == 0)
     assert (run.budget.spent > 0.05) == (n_faults > 0), "what is under way may be billed"
-    assert run.budget.fits(run.budget.limit - run.budget.spent)
+    assert run.budget.fits(run.budget.limit - run.budget.spent), "no other grader waits for it"
+    bench.batches.refuse = ""
+    assert by_batch(study, name).scored == 3
 
 
 UNREADABLE_LINES: list[Callable[[str], str]] = [
