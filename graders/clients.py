@@ -30,6 +30,7 @@ from functools import partial
 from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote
 from urllib.request import getproxies
 
 from pydantic import BaseModel, ValidationError
@@ -1112,11 +1113,11 @@ Pause = Callable[[], Awaitable[None]]  # awaited between two queries for a batch
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The progress of a batch, in requests."""
+    """The progress of a batch, in requests; one that the provider no longer has is at its end."""
 
     ended: bool
-    done: int
-    total: int
+    done: int = 0
+    total: int = 0
     failed: str = ""  # why the provider rejected the batch as a whole, if it did
 
 
@@ -1140,8 +1141,11 @@ class _Batches:
     most_requests = 10_000
     most_bytes = 150_000_000
 
-    def __init__(self, spec: GraderSpec, scrubber: Scrubber, *errors: type[Exception]) -> None:
+    def __init__(
+        self, spec: GraderSpec, scrubber: Scrubber, gone: type[Exception], *errors: type[Exception]
+    ) -> None:
         self._spec, self._scrubber = spec, scrubber
+        self._gone = gone  # the SDK's error for status 404
         self._errors: tuple[type[Exception], ...] = (*errors, *UNREADABLE)
 
     @contextmanager
@@ -1164,10 +1168,10 @@ class ClaudeBatches(_Batches):
         self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
     ) -> None:
         import httpx2
-        from anthropic import AnthropicError
+        from anthropic import AnthropicError, NotFoundError
 
-        super().__init__(spec, scrubber, AnthropicError, httpx2.HTTPError)
-        self._batches = client.messages.batches
+        super().__init__(spec, scrubber, NotFoundError, AnthropicError, httpx2.HTTPError)
+        self._client, self._batches = client, client.messages.batches
         self._pause = pause
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -1191,25 +1195,38 @@ class ClaudeBatches(_Batches):
         for batch_id in candidates:
             while not (await self.state(batch_id)).ended:
                 await self._pause()  # custom ids are readable only in the results
-            result_ids = {result.custom_id for result in await self.results(batch_id)}
-            if result_ids and result_ids <= chunk_ids:  # unreadable lines name no request
+            results = await self.results(batch_id)
+            result_ids = {result.custom_id for result in results or ()}
+            # Unreadable lines name no request. Results that are gone may have been the chunk's.
+            if results is None or (result_ids and result_ids <= chunk_ids):
                 return batch_id
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        with self._failures():
+        with self._failures(), suppress(self._gone):
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts
             total = sum(counts.model_dump().values())
             ended = batch.processing_status == "ended"
             return BatchState(ended=ended, done=total - counts.processing, total=total)
+        return BatchState(ended=True)
 
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        """Return the results of a batch that has ended."""
-        with self._failures():
-            # The SDK's own reading ends at the first line that is not JSON.
-            content = await (await self._batches.results(batch_id)).http_response.aread()
-        return _read_lines(content, self._read)
+    async def results(self, batch_id: str) -> list[BatchResult] | None:
+        """Return the results of a batch that has ended, or None if the provider no longer has them.
+        The SDK's own method would send the key to whichever host the reply names, and end at the
+        first line that is not JSON.
+        """
+        import httpx2
+
+        path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
+        with self._failures(), suppress(self._gone):
+            if (await self._batches.retrieve(batch_id)).archived_at:
+                return None
+            reply = await self._client.get(
+                path, cast_to=httpx2.Response, options={"headers": {"Accept": "application/binary"}}
+            )
+            return _read_lines(reply.content, self._read)
+        return None
 
     async def cancel(self, batch_id: str) -> None:
         """Cancel a batch; its results so far can be collected."""
@@ -1236,9 +1253,9 @@ class OpenAIBatches(_Batches):
     """
 
     def __init__(self, client: AsyncOpenAI, spec: GraderSpec, scrubber: Scrubber) -> None:
-        from openai import OpenAIError
+        from openai import NotFoundError, OpenAIError
 
-        super().__init__(spec, scrubber, OpenAIError)
+        super().__init__(spec, scrubber, NotFoundError, OpenAIError)
         self._files, self._batches = client.files, client.batches
 
     async def submit(self, chunk: str, requests: Sequence[tuple[str, Json]]) -> str:
@@ -1265,33 +1282,30 @@ class OpenAIBatches(_Batches):
         return None
 
     async def state(self, batch_id: str) -> BatchState:
-        batch = await self._batch(batch_id)
-        counts, failed = batch.request_counts, ""
-        if batch.status == "failed":
-            errors = (batch.errors and batch.errors.data) or []
-            words = "; ".join(error.message or "" for error in errors)
-            failed = self._scrubber.message(words) or "no reason given"
-        done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
-        return BatchState(batch.status in _ENDED_STATUSES, done, total, failed)
+        with self._failures(), suppress(self._gone):
+            batch = await self._batches.retrieve(batch_id)
+            counts, failed = batch.request_counts, ""
+            if batch.status == "failed":
+                errors = (batch.errors and batch.errors.data) or []
+                words = "; ".join(error.message or "" for error in errors)
+                failed = self._scrubber.message(words) or "no reason given"
+            done, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
+            return BatchState(batch.status in _ENDED_STATUSES, done, total, failed)
+        return BatchState(ended=True)
 
-    async def results(self, batch_id: str) -> list[BatchResult]:
-        batch = await self._batch(batch_id)
+    async def results(self, batch_id: str) -> list[BatchResult] | None:
         results = []
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-            with self._failures():
+        with self._failures(), suppress(self._gone):
+            batch = await self._batches.retrieve(batch_id)
+            for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
                 content = (await self._files.content(file_id)).content
-            results += _read_lines(content, self._read)
-        return results
+                results += _read_lines(content, self._read)
+            return results
+        return None
 
     async def cancel(self, batch_id: str) -> None:
         with self._failures():
             await self._batches.cancel(batch_id)
-
-    async def _batch(self, batch_id: str) -> Any:
-        with self._failures():
-            batch = await self._batches.retrieve(batch_id)
-            _ = batch.status  # raises an error of `UNREADABLE` for a page in place of a batch
-            return batch
 
     def _read(self, line: Json) -> BatchResult:
         line = self._scrubber.tree(line)

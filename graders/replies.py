@@ -411,7 +411,7 @@ class OptionReading:
     unseen: float
     """The most that any of these probabilities can be off, given the mass not listed."""
     unfinished: float = 0.0
-    """The part of `unseen` for beginnings that name no option yet, such as a bracket."""
+    """The part of `unseen` for answers that were not followed, such as those in a bracket."""
     ambiguous: float = 0.0
     """The mass on unchosen tokens that begin two options; which of these follows is not known."""
 
@@ -458,8 +458,7 @@ def read_options(
     are options, `label` is read where it stands. `unsplit_numbers`: every number is one token.
     """
     start = _answer_start(positions, text)
-    words = [n for n in range(start, len(positions)) if _stripped(positions[n].text)]  # no brackets
-    if not words:
+    if not any(_stripped(position.text) for position in positions[start:]):  # brackets alone
         return None
     reading = _read_from(positions, start, keys, unsplit_numbers)
     if chosen_key := _spelled_key(positions, start, keys):
@@ -467,9 +466,16 @@ def read_options(
         return reading if chosen_key == label else None
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
-    for index in words:
-        if label is not None and _spelled_key(positions, index, keys) == label:
-            return _read_from(positions, index, keys, unsplit_numbers)
+    early_mass = 0.0  # of options in the place of words before the label: answers not followed
+    for index in range(start, len(positions)) if label is not None else ():
+        key = _spelled_key(positions, index, keys)
+        if key == label:
+            return _read_from(positions, index, keys, unsplit_numbers, early_mass)
+        if key is None:
+            tokens = positions[index].candidates()
+            options = [token for token in tokens if _spelling("", token.text, keys).key]
+            mass = min(math.fsum(token.probability for token in options), 1.0)
+            early_mass += (1 - early_mass) * mass
     # Few of the likely tokens are options and the text names another one, or none: trusting the
     # little mass there is would invent an answer.
     return reading if reading and reading.label == label else None
@@ -487,7 +493,11 @@ class _Spelling:
 
 
 def _read_from(
-    positions: Sequence[Position], start: int, keys: Sequence[str], unsplit_numbers: bool
+    positions: Sequence[Position],
+    start: int,
+    keys: Sequence[str],
+    unsplit_numbers: bool,
+    early_mass: float = 0.0,  # of answers that begin before `start`
 ) -> OptionReading | None:
     """Return the option probabilities of the answer that begins at position `start`, or None if no
     listed token is an option. Follows the chosen tokens while the answer's key may change. At each
@@ -495,8 +505,8 @@ def _read_from(
     only begins an answer, or as ambiguous if it begins two keys; the rest is unlisted.
     """
     masses = dict.fromkeys(keys, 0.0)
-    ambiguous_mass = unlisted_mass = unfinished_mass = 0.0
-    beginning, path_probability, read_at = "", 1.0, start
+    ambiguous_mass, unlisted_mass, unfinished_mass = 0.0, 0.0, early_mass
+    beginning, path_probability, read_at = "", 1.0 - early_mass, start
     for index in range(start, len(positions)):
         position, next_probability = positions[index], 0.0
         tokens = position.candidates()

@@ -899,6 +899,7 @@ class BatchRun(GraderRun):
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
         self._to_ask_again: list[Question] = []
+        self._held: dict[str, Decimal] = {}  # by chunk, US dollars reserved for it
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
 
@@ -921,24 +922,30 @@ class BatchRun(GraderRun):
         except GraderFailure as failure:
             self._summary.stopped = f"the batch service does not answer as it should: {failure}"
         finally:
+            # What is under way may be billed. Other graders must not wait for it to be settled.
+            for price in self._held.values():
+                self._budget.settle(price, price, lost=True)
             with anyio.CancelScope(shield=True):
                 await self._grader.close()
 
     async def _send_and_collect_all(self) -> None:
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
-        # Keys of draws: `Question.prompt_key` without an attack's suite, and the draw.
         under_way = {
-            (request.unit_id, request.rubric, request.order, *request.trial[:3], draw)
+            (*draw.prompt_key, draw.draw)
             for chunk in chunks
             for request in chunk.requests
-            for draw, _ in request.draws
+            for draw in self._accepted_draws(request)
         }
-        draws = self._job.task.questions
-        open_draws = [draw for draw in draws if (*draw.prompt_key, draw.draw) not in under_way]
+        planned = {(*draw.prompt_key, draw.draw): draw for draw in self._job.task.questions}
+        open_draws = [draw for key, draw in planned.items() if key not in under_way]
+        n_unplanned = len(under_way - planned.keys())  # other options than this run's asked these
+        self._rounds.extend_summary(self._summary.rater_id, 0, n_unplanned)
         if self._rounds.cancel:
             for chunk in chunks:
-                await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
+                state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
+                if not state.ended:
+                    await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
         if open_draws and not chunks:
@@ -952,6 +959,14 @@ class BatchRun(GraderRun):
         failed = self._job.records_of_failure(open_draws, _NO_REPLY, facts)
         await anyio.to_thread.run_sync(self._job.store, failed)
         self._rounds.count(failed, self._summary)
+
+    def _accepted_draws(self, request: BatchRequest) -> Draws:
+        """Return a request's questions, none if its rubric's text is no longer accepted."""
+        rubric = self._rubrics.get(request.rubric)  # of the task, perhaps a text that is tried
+        if rubric is None:
+            return []
+        accepted_hashes = (rubric.hash, *self._accepted_hashes[rubric.name])
+        return draws_of_request(request, rubric) if request.rubric_hash in accepted_hashes else []
 
     async def _try_live(self, open_draws: list[Question]) -> list[Question]:
         """Ask the first questions live, for the reasons that `LiveRun._ask_one_by_one` gives, and
@@ -986,6 +1001,7 @@ class BatchRun(GraderRun):
                     continue
                 chunk = replace(chunk, batch_id=batch_id)
                 self._journal.submitted(chunk.chunk, batch_id)
+            self._held[chunk.chunk] = _worst_price(chunk)
             self._budget.hold(_worst_price(chunk))
             chunks.append(chunk)
         return chunks
@@ -1013,8 +1029,8 @@ class BatchRun(GraderRun):
         return (await anyio.to_thread.run_sync(self._job.prompts, [draws]))[0]
 
     async def _next_requests(self, waiting: deque[Draws]) -> list[_RequestToSend]:
-        """Take the next chunk's requests from those waiting, and reserve their worst price; none if
-        not even one fits into the budget. Prompts are rendered as their chunk is built.
+        """Take the next chunk's requests from those waiting; none if not even one fits into the
+        budget. Prompts are rendered as their chunk is built.
         """
         requests: list[_RequestToSend] = []
         total_bytes, total_price = 0, Decimal(0)
@@ -1034,11 +1050,12 @@ class BatchRun(GraderRun):
             requests.append(_RequestToSend(record, body, price))
             total_price += price
             waiting.popleft()
-        self._budget.hold(total_price)
         return requests
 
     async def _submit(self, requests: Sequence[_RequestToSend]) -> Chunk:
-        """Write a chunk of requests to the journal, send it, and return it with its batch id."""
+        """Reserve the price of a chunk of requests, write it to the journal, send it, and return it
+        with its batch id.
+        """
         rater_id = self._job.rater_id
         bodies_by_id = [(request.record.custom_id, request.body) for request in requests]
         n_chunks = self._journal.count(rater_id)  # the same requests, repeated, are another chunk
@@ -1051,6 +1068,8 @@ class BatchRun(GraderRun):
             requests=tuple(request.record for request in requests),
             at_most_usd=float(worst_price) if self._tariff else None,
         )
+        self._held[chunk.chunk] = _worst_price(chunk)
+        self._budget.hold(_worst_price(chunk))
         await anyio.to_thread.run_sync(self._journal.intend, chunk)
         batch_id = await self._send_chunk(chunk, bodies_by_id)
         await anyio.to_thread.run_sync(self._journal.submitted, chunk.chunk, batch_id)
@@ -1070,6 +1089,7 @@ class BatchRun(GraderRun):
                 except GraderFailure as failure:
                     if not isinstance(failure, Transient):
                         self._journal.abandoned(chunk.chunk)
+                        self._budget.settle(self._held.pop(chunk.chunk), Decimal(0))
                     raise
         raise AssertionError("retrying ends with a result or an error")
 
@@ -1081,7 +1101,7 @@ class BatchRun(GraderRun):
                 state = await self._call_with_retries(partial(self._service.state, chunk.batch_id))
                 if state.failed:
                     self._journal.abandoned(chunk.chunk)
-                    self._budget.settle(_worst_price(chunk), Decimal(0))
+                    self._budget.settle(self._held.pop(chunk.chunk), Decimal(0))
                     raise Stopped(f"the provider refused the batch: {state.failed}")
                 if state.ended:
                     await self._collect(chunk)
@@ -1095,21 +1115,33 @@ class BatchRun(GraderRun):
     async def _collect(self, chunk: Chunk) -> None:
         """Store the grades of an ended chunk, and note the draws that are to be asked again. If the
         study no longer accepts the rubric's text, none are, and a reply is stored without a label.
+        If the results are gone, asking again may pay twice: only a run that is to cancel gives the
+        chunk up, at its worst price.
         """
-        results = await self._call_with_retries(lambda: self._service.results(chunk.batch_id))
-        results_by_id = {result.custom_id: result for result in results}
+        results = await self._call_with_retries(partial(self._service.results, chunk.batch_id))
+        if results is None:
+            address = self._grader.identity["base_url"]
+            gone = (
+                f"{address} no longer has batch {chunk.batch_id} or its results; unless another "
+                "key sent it, give it up with --batch --cancel: the next run asks, and pays, again"
+            )
+            if not self._rounds.cancel:
+                self._summary.stopped = gone
+                return
+            self._summary.warnings += (gone,)
+        results_by_id = {result.custom_id: result for result in results or ()}
         grades: list[GradeAttempt] = []
         to_ask_again: list[Question] = []
         for request in chunk.requests:
-            result, rubric = results_by_id.get(request.custom_id), self._rubrics.get(request.rubric)
-            is_accepted = rubric and request.rubric_hash in self._accepted_hashes[rubric.name]
-            draws = draws_of_request(request, rubric) if rubric and is_accepted else []
+            result, draws = results_by_id.get(request.custom_id), self._accepted_draws(request)
             if result is None or isinstance(result.failure, Transient):
                 to_ask_again += draws
             elif isinstance(result.failure, Stopped):  # nothing is stored: the next run asks
                 self._summary.stopped = self._summary.stopped or str(result.failure)
             else:  # a reply, or a failure that is stored for each draw as a grade without a label
                 new_grades = self._grades_of_result(chunk, request, result, draws)
+                if not draws:  # not planned by this run
+                    self._rounds.extend_summary(self._summary.rater_id, 0, len(new_grades))
                 grades += new_grades
                 to_ask_again += draws[len(new_grades) :]  # those that the reply did not bring
         n_requests = len(chunk.requests)
@@ -1130,7 +1162,7 @@ class BatchRun(GraderRun):
             cost = worst_price
         clean = self._rounds.scrubbed(grades)
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
-        self._budget.settle(worst_price, cost)
+        self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
 
@@ -1169,11 +1201,10 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        if accepted_draws:
-            outcomes = self._grader.read(result.body, draws[0].rubric, len(draws))
-        else:
-            raw = str(result.body)[: replies.MAX_RAW_CHARS]
-            outcomes = [Outcome(unscored_reason="rubric_changed", raw=raw)] * len(draws)
+        rubric_of_label = rubric if accepted_draws else None
+        outcomes = self._grader.read(result.body, rubric_of_label, len(draws))
+        if not accepted_draws:
+            outcomes = [replace(outcome, unscored_reason="rubric_changed") for outcome in outcomes]
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)
         reply = Reply(request.settings, result.request_id, outcomes)
         usual_request = self._grader.request(PromptText(system="", user=""))  # for its limit

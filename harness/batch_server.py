@@ -19,8 +19,8 @@ class BatchServer:
     `fate(call)` says what becomes of a request: "" (answered), "expired", "canceled", "errored"
     (a fault of the server), "invalid" or "refused" (in the words of `refusal`). `drop` lists what
     happens to the next batches sent: the connection breaks "before" the batch is made, or "after".
-    `refuse` is a reason to refuse every batch. `write` makes
-    what is sent of a line of the results.
+    `refuse` is a reason to refuse every batch. `write` makes what is sent of a line of the results,
+    which a batch says are at the address `results_at`, or gone since `archived_at`.
     """
 
     def __init__(self, script: Callable[[Call], Reply]) -> None:
@@ -30,6 +30,8 @@ class BatchServer:
         self.refuse = ""
         self.refusal = error(400)
         self.write: Callable[[str], str] = str
+        self.results_at = ""
+        self.archived_at: str | None = None
         self.calls: list[Call] = []
         self.made: list[dict[str, Any]] = []
         self.get_replies: list[Reply] = []
@@ -133,6 +135,7 @@ class BatchServer:
         ended = batch["looked"] >= self.looks or batch["cancelled"]
         count = len(batch["lines"])
         at = datetime.fromtimestamp(batch["at"], UTC).isoformat()
+        results_url = f"{self.results_at}/v1/messages/batches/{batch['id']}/results"
         if batch["claude"]:
             zero = {"succeeded": 0, "errored": 0, "canceled": 0, "expired": 0, "processing": 0}
             counts = zero | {"succeeded" if ended else "processing": count}
@@ -144,9 +147,9 @@ class BatchServer:
                 "processing_status": "ended" if ended else "in_progress",
                 "request_counts": counts,
                 "ended_at": None,
-                "archived_at": None,
+                "archived_at": self.archived_at,
                 "cancel_initiated_at": None,
-                "results_url": f"/v1/messages/batches/{batch['id']}/results" if ended else None,
+                "results_url": results_url if ended else None,
             }
         failed = self.refuse and not batch["claude"]
         return {

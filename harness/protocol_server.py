@@ -37,6 +37,7 @@ class ProtocolServer:
         self._lock = threading.Lock()
         self._asked: Counter[str] = Counter()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self.batches.results_at = self.root
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property

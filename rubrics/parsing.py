@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -590,11 +590,12 @@ class SeveralParser(RubricParser):
     """Parser of the options that an answer names, of which any number may apply. It must be a list
     and nothing else, or announced as the answer on the last line.
 
-    >>> parse = SeveralParser({"a": "Billing", "b": "Bug", "c": "Praise"}).label
+    >>> parse = SeveralParser({"a": "Billing", "b": "Bug", "c": "Ads", "d": "Bug and ads"}).label
     >>> [parse(text) for text in ("a, c", "Bug and Billing", '["c"]', "none", "Labels: b")]
     ['a;c', 'a;b', 'c', 'none', 'b']
-    >>> parse('{"labels": ["c", "a"]}'), parse("a, maybe c"), parse("")
-    ('a;c', None, None)
+    >>> replies = ('{"labels": ["c", "a"]}', "Bug and ads", "a, bug and ads", "a, maybe c", "")
+    >>> [parse(text) for text in replies]
+    ['a;c', 'd', None, None, None]
     """
 
     def label(self, text: str) -> str | None:
@@ -622,7 +623,14 @@ class SeveralParser(RubricParser):
             text = value.strip().rstrip(".。").strip()
             if text.casefold() in (NONE, "none of these", "none of the options", "[]"):
                 return NONE
-            words = options_in(text) if text[:1] == "[" else _COMMON["between_listed"].split(text)
+            split = _COMMON["between_listed"].split
+            words: Sequence[str] | None = [text]
+            if text[:1] == "[":
+                words = options_in(text)
+            elif (folded := text.casefold()) not in self._key_by_word:
+                if any(len(split(word)) > 1 and word in folded for word in self._key_by_word):
+                    return None  # "a, bug and ads": the last may be one option or two
+                words = split(text)
             return self._set_label(list(words)) if words else None
         if not isinstance(value, list):
             return None

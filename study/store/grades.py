@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 TRIED_MARK = "#text-"
 """Precedes the text's hash in the rater id of a grader that tries another text of a rubric."""
 CUT_SHORT = "truncated_by_budget"  # the reply ended at a limit of tokens set by the budget
-TRANSIENT_REASONS = ("request_failed", "repeated_reply", CUT_SHORT)
+TRANSIENT_REASONS = ("request_failed", "repeated_reply", "rubric_changed", CUT_SHORT)
 """Reasons for no label that do not depend on the item: the next run asks again."""
 ASKED_AGAIN = "asked_again"  # marks an unreadable attempt after which the same run asked again
 

@@ -177,8 +177,9 @@ class Store(Database):
 
     def ratings(self, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
         """Return the `ratings` table: the current label or grade of every key, all raters. Current
-        is the latest one under a text that `accepted` (rubric -> hashes) names, a failed request
-        only if there is nothing else; where a key has none, the latest under an older text.
+        is the latest one under a text that `accepted` (rubric -> hashes) names, a grader's result
+        without a label only if it never gave one, and a failed request only if there is nothing
+        else; where a key has none, the latest under an older text.
         """
         rows: list[tuple[Any, ...]] = []
         with self.read() as connection:
@@ -196,10 +197,13 @@ class Store(Database):
         texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
         accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
         is_accepted = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
-        # The last row of a key counts: if possible of an accepted text, and no failed request.
-        rank = 2 * is_accepted + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
+        # The last row of a key counts: if possible of an accepted text, a grader's label, and no
+        # failed request.
+        is_model = frame["rater_kind"] == "model"
+        has_label = is_model & (frame["unscored_reason"] == "")
+        rank = is_accepted * (2 + has_label) + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
         frame = frame.loc[rank.sort_values(kind="stable").index]
-        orders = frame["order"].where(frame["rater_kind"] == "model", "")  # only models have two
+        orders = frame["order"].where(is_model, "")  # only models have two
         is_past = frame.assign(order=orders).duplicated(list(RATING_KEY), keep="last")
         frame = frame[~is_past].sort_index()
         return validate_ratings(frame.reset_index(drop=True), "the store")
@@ -257,7 +261,8 @@ _GRADER = (grades.c.rater_id, grades.c.rubric)  # a grader's totals are separate
 def grade_totals(store: Store) -> pd.DataFrame:
     """Return a row for every grader and rubric, sorted by both, with `TOTALS_COLUMNS`.
 
-    Some columns count the latest attempt at each question: `labelled`; `unscored`, with
+    Some columns count one attempt at each question, the latest label under the text that was asked
+    last, or else the latest attempt: `labelled`; `unscored`, with
     `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, with most of
     the probability on tokens that are no options, and `without_probabilities`, though requested.
     All other columns count all attempts; `units` are those asked about. `tokens_input` includes
@@ -265,7 +270,15 @@ def grade_totals(store: Store) -> pd.DataFrame:
     numbers of replies, by the names that the models gave. Tokens and `cost_usd` are NaN where they
     are not known: a server without usage, a model without a price. Offline graders cost 0.
     """
-    is_current = schema.is_latest(grades, *RATING_KEY)
+    ids = grades.c.event_id
+    last, last_label = sa.func.max(ids), sa.func.max(ids).filter(schema.is_scored)
+    by_text = (
+        sa.select(sa.func.coalesce(last_label, last).label("best"), last.label("last"))
+        .group_by(*(grades.c[name] for name in (*RATING_KEY, "rubric_hash")))
+        .cte()
+    )
+    lasts = sa.select(last).group_by(*(grades.c[name] for name in RATING_KEY))
+    is_current = ids.in_(sa.select(by_text.c.best).where(by_text.c.last.in_(lasts)))
     facts = grades.c.provenance
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")

@@ -102,7 +102,7 @@ def test_only_held_out_pairs_are_asked_and_what_was_tried_is_no_part_of_the_stud
 
 def test_the_texts_are_compared_on_the_same_units(bench: Bench, study: Study) -> None:
     """The kappas and their difference are scikit-learn's, averaged over the two annotators."""
-    grade(study, [bench.claude], text=NEW)
+    grade(study, [bench.claude], text=NEW, batch=True)
     tried = tried_rater(bench.claude, NEW.hash)
     found = compare_texts(study, NEW, tried)
     wide = study.ratings().pivot_table("label", "unit_id", "rater_id", aggfunc="first").dropna()

@@ -174,6 +174,12 @@ def test_no_redirect_is_followed(bench: Bench, server: ProtocolServer, monkeypat
     assert server.calls == []
 
 
+def test_no_key_follows_the_address_of_a_batchs_results(bench: Bench, server: ProtocolServer):
+    bench.batches.results_at = server.root
+    assert grade(bench.study(pairs=1), [bench.claude], batch=True).scored == 2
+    assert server.batches.headers == []
+
+
 def test_a_provider_of_the_studys_own(bench: Bench, monkeypatch) -> None:
     key = 'key_env = "EVENHAND_LAB_SECRET"'
     own = f"""

@@ -41,9 +41,11 @@ def test_decoded_bytes_count_and_a_token_outside_the_top_20_has_no_mass() -> Non
 
 
 def test_an_answer_that_begins_with_words_is_read_where_the_option_stands() -> None:
-    places = ({"Answer": 0.97, "A": 0.03}, {":": 1.0}, {" C": 0.8, " B": 0.2})
+    places = ({"Answer": 0.97, "A": 0.03}, {":": 0.9, " B": 0.1}, {" C": 0.8, " B": 0.2})
     reading = read_options([*map(position, places)], "Answer: C", "C", ABC)
     assert (reading.position, round(reading.probabilities["C"], 3)) == (2, 0.8)
+    # What the answer could have been in the place of these words is not followed.
+    assert reading.unseen == reading.unfinished == pytest.approx(0.03 + 0.97 * 0.1)
     # Thinking that is listed before the answer is passed over.
     places = ({"A": 0.9, "B": 0.1}, {" start\n": 1.0}, {"\n": 0.5, "B": 0.5}, {"C": 0.6, "B": 0.4})
     reading = read_options([*map(position, places)], "C", "C", ABC)

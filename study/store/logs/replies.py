@@ -76,7 +76,7 @@ def raw_replies(
     units = list(dict.fromkeys(unit for _, unit, _ in grade_keys))
     names = ("rubric", "unit_id", "rater_id", "order", "draw", "rubric_hash", "raw")
     columns = [*(grades.c[name] for name in names), grades.c.provenance["reason"].as_string()]
-    query = sa.select(*columns).order_by(grades.c.event_id)
+    query = sa.select(*columns).order_by(schema.is_scored, grades.c.event_id)  # labels last
     with store.read() as connection:
         for start in range(0, len(units), _UNITS_PER_QUERY):
             is_in_chunk = grades.c.unit_id.in_(units[start : start + _UNITS_PER_QUERY])

@@ -1,6 +1,7 @@
 """Grades by batches: the same as live, each paid for once, whenever the run ends."""
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +11,10 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.graders import RunSummary
+from evenhand.graders import GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.replies import ATTEMPTS
-from evenhand.graders.running import BatchRun
+from evenhand.graders.running import BatchRun, Rounds
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
@@ -22,9 +23,10 @@ from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
 from tests.graders.bench import Bench
-from tests.graders.grading import decided, grade, rows
+from tests.graders.grading import FAST, decided, grade, rows
 
 pytestmark = pytest.mark.journey
+PRICED = ("anthropic:claude-opus-5", "openai:gpt-4o")
 
 
 def by_batch(study: Study, grader: str, **options: Any) -> RunSummary:
@@ -112,6 +114,26 @@ def test_what_comes_after_a_harmless_edit_is_read_under_the_old_text_and_not_pai
     assert len(bench.calls) + len(bench.batches.calls) == 6
 
 
+def test_replies_under_a_text_that_was_edited_are_paid_for_and_asked_again(bench: Bench) -> None:
+    study, grader = bench.study(pairs=2), "anthropic:claude-opus-5"
+    old = study.rubrics["hedging"].hash
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, grader)
+    with with_edited_rubric(study, "hedging", same=False) as edited:
+        (told,) = grade(edited, [grader]).graders
+        assert (told.scored, told.unscored, told.unasked) == (4, {"rubric_changed": 3}, 0)
+        assert all(row["provenance"]["cost_usd"] for row in rows(edited))
+        assert len(edited.store.finished_grades(told.rater_id, "hedging", [old])) == 1
+
+
+def test_what_another_run_left_under_way_counts_as_planned(bench: Bench) -> None:
+    study = bench.study(pairs=2, rubrics=("hedging", "refusal"))
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, bench.claude, rubrics=["hedging"])
+    (told,) = grade(study, [bench.claude], rubrics=["refusal"]).graders
+    assert (told.scored, told.unasked) == (4 + 3, 0)
+
+
 @pytest.mark.parametrize("fault", ["before", "after", "busy", "within the results"])
 def test_a_connection_that_breaks_makes_no_second_batch(bench, grader, fault):
     ways = iter([Reply(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")])
@@ -140,12 +162,40 @@ def test_cancel_keeps_what_has_come_and_sends_nothing(bench: Bench, grader: str)
     assert (len(bench.batches.made), kinds(study)[-1]) == (1, "collected")
 
 
-def test_a_batch_that_the_provider_refuses_stops_the_grader(bench: Bench, grader: str) -> None:
-    bench.batches.refuse = "the file is not to our taste"
-    study = bench.study(pairs=2)
-    assert "not to our taste" in by_batch(study, grader).stopped[0]
+@pytest.mark.parametrize("name", PRICED)
+@pytest.mark.parametrize("gone", [r"/batches/\w+$", r"/(results|content)$", "archived"])
+def test_a_batch_that_is_gone_is_asked_again_only_if_it_is_given_up(bench, name, gone):
+    bench.as_openai()
+    study, get = bench.study(pairs=2), bench.batches.get
+    with dying(BatchRun, "_collect_all"):
+        by_batch(study, name)
+    if gone == "archived":  # at OpenAI, files are deleted
+        bench.batches.archived_at, gone = "2026-11-01T00:00:00Z", r"/content$"
+    bench.batches.get = lambda path, headers: (
+        error(404) if re.search(gone, path) else get(path, headers)
+    )
+    for told in (by_batch(study, name), grade(study, [name])):
+        assert "no longer has batch batch_0 or its results" in told.stopped[0]
+    (told,) = by_batch(study, name, cancel=True).graders
+    assert "no longer has" in told.warnings[-1]
+    assert total_spent(study.store) > 0.05, "its worst price"
+    assert (grade(study, [name]).scored, sizes(bench)) == (3, [3])
+
+
+@pytest.mark.parametrize("name", PRICED)
+@pytest.mark.parametrize("n_faults", [0, ATTEMPTS])
+def test_a_batch_that_is_refused_or_left_stops_its_grader_alone(bench, name, n_faults):
+    bench.as_openai()
+    bench.batches.refuse = "" if n_faults else "the file is not to our taste"
+    bench.batches.get_replies = [error(500)] * n_faults
+    study, limits = bench.study(pairs=2), RequestLimits(budget=5.0, **FAST)
+    run = replace(Rounds.begin(study, limits), batch=True)
+    (why,) = run.grade([(name, GradingOptions())]).stopped
+    assert ("not to our taste" in why) == (n_faults == 0)
+    assert (run.budget.spent > 0.05) == (n_faults > 0), "what is under way may be billed"
+    assert run.budget.fits(run.budget.limit - run.budget.spent), "no other grader waits for it"
     bench.batches.refuse = ""
-    assert by_batch(study, grader).scored == 3
+    assert by_batch(study, name).scored == 3
 
 
 UNREADABLE_LINES: list[Callable[[str], str]] = [

@@ -457,7 +457,11 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
     ratings = store.ratings({"refusal": ["h"]}).set_index("unit_id")
     assert ratings.loc["u", ["label", "p_positive"]].tolist() == ["2", 0.25]
     assert store.ratings({"refusal": ["another"]}).set_index("unit_id").loc["u", "label"] == "5"
-    assert len(store.rows(sa.select(schema.grades))) == 7
+    # A label without probabilities that was asked for again, in vain.
+    store.add_grades([attempt("v", unscored_reason="unparseable")])
+    assert store.ratings({"refusal": ["h"]}).set_index("unit_id").loc["v", "label"] == "1"
+    assert stores.grade_totals(store).loc[0, ["labelled", "unscored"]].tolist() == [2, 1]
+    assert len(store.rows(sa.select(schema.grades))) == 8
     for asked in (("h", "refusal", ["h"]), ("g", "tone", ["h"]), ("g", "refusal", [])):
         assert store.finished_grades(*asked) == set()
 
@@ -907,6 +911,7 @@ def test_the_latest_reply_to_each_order_and_draw_stands_once(make_study):
 
     given = [reply("first"), reply("second"), reply("turned", "ba"), reply("second", draw=1)]
     given += [reply("older text", draw=2, rubric_hash="before"), reply(" ", draw=3)]
+    given += [reply("no label", label="", unscored_reason="unparseable")]
     given += [reply("another grader's", rater_id="h"), reply("another's", unit_id="p0002|s1")]
     study.store.add_grades(given)
     accepted = {ABOUT[0]: ("now",)}
