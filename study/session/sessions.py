@@ -361,13 +361,14 @@ class Sessions:
         return Step("comprehension", attempt=len(attempts), missed=missed)
 
     # Completed steps. A step is recorded only if it is the rater's next one, since they may be
-    # further on in another window. `next_step` reads within the open `write()`, and so sees the
-    # events that this has added. `language` is that of the text read, "" for the main one.
+    # further on in another window, or have clicked twice. `next_step` reads within the open
+    # `write()`, and so sees the events that this has added. `language` is that of the text read, ""
+    # for the main one.
 
     def record_welcome_read(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
         text = _hash_in(self._welcome_hashes, language)
-        self._record_step(rater_id, "welcome", "welcome_read", text=text)
+        self._record_step(rater_id, Step("welcome"), "welcome_read", text=text)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
         """Record consent or its refusal, which withdraws the consent if it comes later."""
@@ -406,21 +407,23 @@ class Sessions:
         pending = self.next_step(rater_id).rubric
         if pending is not None and pending.name == rubric.name:
             text = rubric.in_language(language).hash
-            self._record_step(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
+            self._record_step(
+                rater_id, Step("rubric"), "rubric_read", rubric=rubric.name, text=text
+            )
 
     def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
         detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
-        self._record_step(rater_id, "feedback", "feedback_read", **detail)
+        self._record_step(rater_id, step, "feedback_read", **detail)
 
-    def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
-        """Record the answers to all questions, in their order; return which are right."""
+    def answer_comprehension(self, rater_id: str, answers: Sequence[str], attempt: int) -> None:
+        """Record the answers to all questions, in their order, that a rater gave at an attempt."""
         pairs = zip(answers, self.study.config.comprehension, strict=True)
         is_right = [answer == question.answer for answer, question in pairs]
         detail = {"answers": list(answers), "right": is_right, "text": self._comprehension_hash}
-        self._record_step(rater_id, "comprehension", "comprehension", **detail)
-        return is_right
+        step = Step("comprehension", attempt=attempt)
+        self._record_step(rater_id, step, "comprehension", **detail)
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
         """Record a rater's answers about themselves, by the questions' keys; all are optional."""
@@ -441,14 +444,13 @@ class Sessions:
             completions = _events_like(store.events_of(connection, rater_id), "completed")
             if any(event.created_at >= begun for event in completions):
                 return
-        self._record_step(rater_id, "labelling", "completed")
+        self._record_step(rater_id, Step("labelling"), "completed")
 
-    def _record_step(
-        self, rater_id: str, step: StepName, kind: store.EventKind, **detail: Any
-    ) -> None:
-        """Append an event if this is the rater's next step; and "screened_out" if they failed."""
+    def _record_step(self, rater_id: str, step: Step, kind: store.EventKind, **detail: Any) -> None:
+        """Append an event if this step and attempt are next; and "screened_out" on a failure."""
         with self.study.store.write() as connection:
-            if self.next_step(rater_id).name != step:
+            pending = self.next_step(rater_id)
+            if (pending.name, pending.attempt) != (step.name, step.attempt):
                 return
             store.add_event(connection, rater_id, kind, **detail)
             can_fail = kind in ("comprehension", "feedback_read")

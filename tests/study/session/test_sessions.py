@@ -96,7 +96,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     for _ in range(2):
         without.complete("r")
     assert events(without) == ["completed"]
-    sessions.answer_comprehension("r", RIGHT)
+    sessions.answer_comprehension("r", RIGHT, 0)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
     for _ in range(2):
@@ -127,13 +127,13 @@ def test_comprehension_has_two_chances(sessions):
     for rater in ("lucky", "unlucky"):
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
-        assert sessions.answer_comprehension(rater, WRONG) == [True, False]
-        assert sessions.next_step(rater).name == "comprehension"
-        assert sessions.next_step(rater).attempt == 1
-    sessions.answer_comprehension("lucky", RIGHT)
+        for _ in range(2):  # by a double click, or in a second window: one attempt
+            sessions.answer_comprehension(rater, WRONG, 0)
+            assert sessions.next_step(rater) == sitting.Step("comprehension", "", 1, {1})
+    sessions.answer_comprehension("lucky", RIGHT, 1)
     assert sessions.next_step("lucky").name == "background"
-    sessions.answer_comprehension("unlucky", WRONG)
-    sessions.answer_comprehension("unlucky", RIGHT)  # a third time, in a window left open
+    sessions.answer_comprehension("unlucky", WRONG, 1)
+    sessions.answer_comprehension("unlucky", RIGHT, 2)  # a third time, in a window left open
     assert sessions.next_step("unlucky").reason == "screened_out"
 
 
@@ -195,7 +195,7 @@ def test_background_answers_are_a_table_of_raters(sessions):
             lambda rater: sessions.decide_consent(rater, agreed=True),
             lambda rater: sessions.record_rubric_read(rater, sessions.next_step(rater).rubric),
             lambda rater: practise(sessions, rater, "5", "1"),
-            lambda rater: sessions.answer_comprehension(rater, RIGHT),
+            lambda rater: sessions.answer_comprehension(rater, RIGHT, 0),
             lambda rater, answers=answers: sessions.answer_background(rater, answers),
         ):
             do(rater)
@@ -290,7 +290,7 @@ def live(folder: str) -> None:
         sessions, desk = Sessions(study), AnnotationDesk(study)
         to_practice(sessions, "ann")
         practise(sessions, "ann", "5", "1")
-        sessions.answer_comprehension("ann", RIGHT)
+        sessions.answer_comprehension("ann", RIGHT, 0)
         sessions.answer_background("ann", {"age_group": "25 to 34"})
         (task,) = desk.next_sheet("ann").tasks
         sent = [
@@ -488,9 +488,9 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
         sessions.decide_consent(rater, agreed=True)
     sessions.decide_consent("declined", agreed=False)
     for rater in (*ends, "idle"):
-        sessions.answer_comprehension(rater, ["this"])
-    for _ in range(2):
-        sessions.answer_comprehension("failed", ["that"])
+        sessions.answer_comprehension(rater, ["this"], 0)
+    for attempt in range(2):
+        sessions.answer_comprehension("failed", ["that"], attempt)
     for rater in ends:
         label(desk, rater, 2 if rater == "stopped" else 3)
     for rater in ("done", "late", "idle"):
@@ -655,9 +655,9 @@ def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_sessio
     study = make_session(ASKS + QUOTAS + CODES + "places = 1\n")
     sessions, ann = Sessions(study), enter(study, "p1")
     sessions.decide_consent(ann, agreed=bool(answers))
-    for answer in answers:
+    for attempt, answer in enumerate(answers):
         sessions.answer_side(ann, "Right")
-        sessions.answer_comprehension(ann, [answer])
+        sessions.answer_comprehension(ann, [answer], attempt)
     ended, file = sessions.next_step(ann), study.folder / "study.toml"
     file.write_text(file.read_text("utf-8").replace("May we", "May I").replace("Which?", "Who?"))
     with open_study(study.folder) as changed:
@@ -667,7 +667,7 @@ def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_sessio
         sessions.release(bob, "returned")
         sessions.decide_consent(ann, agreed=True)
         sessions.answer_side(ann, "Right")
-        sessions.answer_comprehension(ann, ["this"])
+        sessions.answer_comprehension(ann, ["this"], 0)
         assert (sessions.next_step(ann).name, sessions.sides()["Right"]) == ("labelling", (1, 1))
         refused("all places in this study are taken", enter, changed, "p3")
 
