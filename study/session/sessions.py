@@ -101,16 +101,23 @@ class PracticeDesk(desk.Desk):
         self.units = claims.KnownUnits(study, settings.file if settings else "", kind="practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._max_attempts = settings.attempts if settings else 1
+        # A changed unit is asked anew: answers are stored under its id with a hash of its contents.
+        # Answers stored before 0.3.0, under the id alone, count for the present contents.
+        self.stored_ids = {
+            unit_id: f"{unit_id}:{_text_hash(repr(unit.values), repr(unit.expected))}"
+            for unit_id, unit in self.units.units.items()
+        }
+        self._unit_ids = {stored: unit_id for unit_id, stored in self.stored_ids.items()}
+        self._unit_ids |= {unit_id: unit_id for unit_id in self.stored_ids}
 
     def next_step(self, connection: sa.Connection, rater_id: str, log: Log) -> Step | None:
         """Return the next step of the practice; None once it is passed."""
         if not self.units.screens:
             return None
         answers = self._answers(connection, rater_id)
+        details = [event.detail for event in log if event.kind == "feedback_read"]
         feedback_read = {
-            (event.detail["unit"], event.detail["rubric"], event.detail["attempt"])
-            for event in log
-            if event.kind == "feedback_read"
+            (self._unit_ids.get(it["unit"]), it["rubric"], it["attempt"]) for it in details
         }
         for attempt in range(self._max_attempts):
             for screen in self.units.screens:
@@ -174,17 +181,17 @@ class PracticeDesk(desk.Desk):
     ) -> desk.Receipt:
         """Store one practice answer or flag, and return its receipt."""
         # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
-        keys = (self.study.blinding_key, self.study.config.seed)
+        seed = self.study.config.seed
         matches = (
-            (question, attempt)
+            (question, attempt, claim)
             for attempt in range(self._max_attempts)
             for question in self.units.questions.values()
-            if submission.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
+            for claim in [self._claim(rater_id, question, attempt)]
+            if submission.task_id in (claim.task_id, _task_id(seed, rater_id, question, attempt))
         )
         if (match := next(matches, None)) is None:
             return "unknown_task"
-        question, attempt = match
-        claim = self._claim(rater_id, question, attempt)
+        question, attempt, claim = match
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
         if isinstance(submission, desk.Answer):  # the right answer has been shown: no edits
@@ -195,8 +202,8 @@ class PracticeDesk(desk.Desk):
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
         """Return a rater's practice answers by (unit id, rubric, attempt: stored as `draw`)."""
         query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
-        rows: Sequence[Any] = connection.execute(query).all()
-        return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
+        rows = connection.execute(query.where(practice_labels.c.unit_id.in_(self._unit_ids)))
+        return {(self._unit_ids[row.unit_id], row.rubric, row.draw): row.label for row in rows}
 
     def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> claims.Progress:
         """Return the progress of an attempt."""
@@ -211,6 +218,7 @@ class PracticeDesk(desk.Desk):
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:
         """Return a claim of a practice question; it is not stored. The attempt is its `draw`."""
+        question = replace(question, unit_id=self.stored_ids[question.unit_id])
         task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
         order = "ab" if question.rubric.has_sides else ""
         return claims.Claim.of(rater_id, question, attempt, order, task_id)
@@ -414,7 +422,7 @@ class Sessions:
     def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
-        detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
+        detail = {"unit": self.practice.stored_ids[unit], "rubric": rubric, "attempt": step.attempt}
         self._record_step(rater_id, step, "feedback_read", **detail)
 
     def answer_comprehension(self, rater_id: str, answers: Sequence[str], attempt: int) -> None:
@@ -697,14 +705,17 @@ def _begun_by_rater(connection: sa.Connection, *of: sa.ColumnElement[bool]) -> d
 
 
 def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:
-    """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
-    if step.reason:
+    """Return a rater's `state` in `session_times`. Completion outlasts a later exclusion, and a
+    failure at training that has changed since.
+    """
+    is_complete = bool(work.completed and work.answers)
+    if step.reason and not (is_complete and step.reason in ("screened_out", "side_full")):
         return step.reason
     # Times are in ISO 8601, so that they compare as texts.
     if exclusion and not (work.completed and work.completed <= exclusion.created_at):
         return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
-        return "complete" if work.answers else "nothing_left"
+        return "complete" if is_complete else "nothing_left"
     return step.name
 
 
