@@ -284,8 +284,7 @@ class _StepPage:
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
         # Streamlit has called `on_click` before, unless the server restarted since the page was
-        # drawn; so it is called here, too. A second call stores nothing: the step or the attempt
-        # is another one.
+        # drawn; so call it here, too. A second call stores nothing: that step or attempt is over.
         if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
             act()
             st.rerun()

@@ -342,17 +342,15 @@ def built_whole(folder: Path) -> Iterator[Path]:
 PickedBy = Literal["chance", "uncertainty"]
 
 
-def extend_sample(
-    study: Study, more: int, by: PickedBy = "chance", known: list[str] | None = None
-) -> int:
+def extend_sample(study: Study, more: int, by: PickedBy = "chance", old: Sequence[str] = ()) -> int:
     """Add `more` pairs to the sample, keeping those in it; return the new size. By uncertainty, one
     or two pairs more or fewer may be added. Raises InputError where fewer than `more` pairs are
-    left, no grades show where graders are unsure, or the sample is not the `known` one any more.
+    left, no grades show where graders are unsure, or the sample is not the `old` one any more.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
     pairs = study.store.pairs()
-    sample = study.store.sample() if known is None else known
+    sample = list(old) or study.store.sample()
     if more > (n_left := len(pairs) - len(sample)):
         raise InputError(
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
@@ -584,8 +582,8 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
 
 def _check_new_wording(study: Study, new: Rubric, trial: study_toml.RewordingSettings) -> None:
     """Raise InputError unless `new` can be tried: a variant of a rubric that people label, which
-    differs from it in its text alone, in every language of the study. A `trial` that was declared
-    already, and of which nothing was given out, may be declared again: a kill may have cut it off.
+    differs from it in its text alone, in every language of the study. A kill may have cut off just
+    this `trial`, so that it is declared again.
     """
     labelled = {rubric.name: rubric for rubric in study.labelled_rubrics()}
     if (old := labelled.get(new.variant_of)) is None:

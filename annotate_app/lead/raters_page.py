@@ -311,7 +311,7 @@ def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
 
 def _extend(study: Study, who: access.Visitor, shown: list[str], *, more: int) -> None:
     with open_study(study.folder) as reopened:  # its settings may be newer than those of `study`
-        extend_sample(reopened, more, known=shown)
+        extend_sample(reopened, more, old=shown)
         note_act(study.store, "sample", "", f"pairs: {len(reopened.store.sample())}", who.name)
 
 

@@ -144,10 +144,8 @@ def path_or_address(text: str) -> Path | str:
 
 
 def utf8_text(text: str) -> str:
-    """Return a text. Raises ArgumentTypeError for bytes that are not UTF-8, as of another terminal:
-    only the path of a file may have some.
-    """
-    if not text.isascii() and text != text.encode(errors="ignore").decode():
+    """Return a text. Raises ArgumentTypeError where it is not UTF-8, as only a path may be."""
+    if text.encode(errors="ignore").decode() != text:
         raise ArgumentTypeError(f"{text!r} is not UTF-8 text")
     return text
 

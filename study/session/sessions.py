@@ -107,8 +107,8 @@ class PracticeDesk(desk.Desk):
             unit_id: f"{unit_id}:{_text_hash(repr(unit.values), repr(unit.expected))}"
             for unit_id, unit in self.units.units.items()
         }
-        self._unit_ids = {stored: unit_id for unit_id, stored in self.stored_ids.items()}
-        self._unit_ids |= {unit_id: unit_id for unit_id in self.stored_ids}
+        ids = self.stored_ids.items()
+        self._unit_ids = {name: unit_id for unit_id, stored in ids for name in (unit_id, stored)}
 
     def next_step(self, connection: sa.Connection, rater_id: str, log: Log) -> Step | None:
         """Return the next step of the practice; None once it is passed."""
@@ -368,10 +368,9 @@ class Sessions:
         missed = frozenset(number for number, is_right in enumerate(results) if not is_right)
         return Step("comprehension", attempt=len(attempts), missed=missed)
 
-    # Completed steps. A step is recorded only if it is the rater's next one, since they may be
-    # further on in another window, or have clicked twice. `next_step` reads within the open
-    # `write()`, and so sees the events that this has added. `language` is that of the text read, ""
-    # for the main one.
+    # Completed steps. A step is recorded only if it is the rater's next one: they may be further on
+    # in another window, or by a click before. `next_step` reads within the open `write()`, and so
+    # sees the events that this has added. `language` is that of the text read, "" for the main one.
 
     def record_welcome_read(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
@@ -412,12 +411,10 @@ class Sessions:
 
     def record_rubric_read(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
-        pending = self.next_step(rater_id).rubric
-        if pending is not None and pending.name == rubric.name:
+        step = self.next_step(rater_id)
+        if step.rubric is not None and step.rubric.name == rubric.name:
             text = rubric.in_language(language).hash
-            self._record_step(
-                rater_id, Step("rubric"), "rubric_read", rubric=rubric.name, text=text
-            )
+            self._record_step(rater_id, step, "rubric_read", rubric=rubric.name, text=text)
 
     def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
@@ -619,7 +616,6 @@ TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
     "owed", "currency", "why",
 )  # fmt: skip
-_LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not the rater's acts
 
 
 @dataclass
@@ -680,7 +676,7 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     with study.store.read() as connection:
         begun = _begun_by_rater(connection)
         for event in connection.execute(sa.select(schema.session_events)):
-            if event.kind in _LEAD_EVENTS:
+            if event.kind in ("released", "readmitted"):  # no acts of the rater
                 continue
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
@@ -705,9 +701,7 @@ def _begun_by_rater(connection: sa.Connection, *of: sa.ColumnElement[bool]) -> d
 
 
 def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:
-    """Return a rater's `state` in `session_times`. Completion outlasts a later exclusion, and a
-    failure at training that has changed since.
-    """
+    """Return a rater's `state` in `session_times`. Completion outlasts exclusion and training."""
     is_complete = bool(work.completed and work.answers)
     if step.reason and not (is_complete and step.reason in ("screened_out", "side_full")):
         return step.reason
@@ -721,7 +715,6 @@ def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) 
 
 _PAID = ("complete", "screened_out", "nothing_left")  # states with an amount in [pay]
 _UNPAID = ("no_consent", "returned", "rejected")
-_TO_DECIDE = ("excluded", "timed_out")  # states for which the lead has to decide
 
 
 def amount_owed(
@@ -738,7 +731,7 @@ def amount_owed(
     if state == "stopped":
         amount = None if pay is None else round(pay.complete * min(n_units / full_count, 1.0), 2)
         return amount, written("pay.stopped", units=n_units, whole=full_count)
-    if state in _TO_DECIDE:
+    if state in ("excluded", "timed_out"):
         return None, written(f"pay.{state}")
     pay_state = state if state in (*_PAID, *_UNPAID) else "at_work"
     why = written(f"pay.{pay_state}")

@@ -203,7 +203,7 @@ def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_la
 
 def test_a_draw_by_chance_afterwards_is_one_more_wave(unsure):
     known = unsure.store.sample()
-    extend_sample(unsure, 2, known=known)
+    extend_sample(unsure, 2, old=known)
     refused("enlarged meanwhile", extend_sample, unsure, 2, "chance", known)  # a double click
     assert WAVES.all(unsure.store) == []  # drawn by chance alone
     assert "inclusion_probability" not in unsure.units("all")

@@ -69,8 +69,8 @@ def help_of(run: Run, *words: str) -> str:
 
 
 def test_only_paths_may_have_bytes_that_are_not_utf8(run: Run) -> None:
-    for options in (("pause", "x", "--reason", "f\udcfcr"), ("check", "x", "--human", "a,\udcfc")):
-        assert "is not UTF-8 text" in run.refused(*options)
+    assert "is not UTF-8 text" in run.refused("pause", "x", "--reason", "f\udcfcr")
+    assert "is not UTF-8 text" in run.refused("check", "x", "--human", "a,\udcfc")
     assert "there is no file" in run.refused("check", "\udcfc.csv")
 
 
