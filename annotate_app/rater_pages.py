@@ -284,7 +284,7 @@ class _StepPage:
         place, button = form or key, st.form_submit_button if form else st.button
         act = storing_callback(place, lambda: admit().rater_id, store, *arguments)
         # Streamlit has called `on_click` before, unless the server restarted since the page was
-        # drawn; so it is called here, too. A second call stores nothing: the step is another one.
+        # drawn; so call it here, too. A second call stores nothing: that step or attempt is over.
         if button(label, type="primary" if is_first else "secondary", key=key, on_click=act):
             act()
             st.rerun()
@@ -407,7 +407,7 @@ def _store_answers(rater: str, page: _StepPage, **answers: str | None) -> None:
     complete = [answer for answer in in_order if answer is not None]
     if len(complete) < len(in_order):
         raise InputError(page.say("session.answer_all"))
-    page.sessions.answer_comprehension(rater, complete)
+    page.sessions.answer_comprehension(rater, complete, page.step.attempt)
 
 
 def _show_background(page: _StepPage) -> None:

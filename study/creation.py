@@ -342,15 +342,15 @@ def built_whole(folder: Path) -> Iterator[Path]:
 PickedBy = Literal["chance", "uncertainty"]
 
 
-def extend_sample(study: Study, more: int, by: PickedBy = "chance") -> int:
+def extend_sample(study: Study, more: int, by: PickedBy = "chance", old: Sequence[str] = ()) -> int:
     """Add `more` pairs to the sample, keeping those in it; return the new size. By uncertainty, one
     or two pairs more or fewer may be added. Raises InputError where fewer than `more` pairs are
-    left, or no grades show where graders are unsure.
+    left, no grades show where graders are unsure, or the sample is not the `old` one any more.
     """
     if more < 1:
         raise InputError(f"the number of pairs to add must be 1 or more, not {more}")
     pairs = study.store.pairs()
-    sample = study.store.sample()
+    sample = list(old) or study.store.sample()
     if more > (n_left := len(pairs) - len(sample)):
         raise InputError(
             f"{more} pairs cannot be added: the study has {len(pairs)} pairs, {len(sample)} of "
@@ -561,9 +561,10 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
     the number of pairs added to the sample for it. `text` is that of the rubric's file. Raises
     InputError, with nothing written, where the wording cannot be tried, or too few pairs are left.
     """
-    _check_new_wording(study, new)
     sample = study.store.sample()
     after = _count_given_out(study, sample)
+    trial = study_toml.RewordingSettings(rubric=new.name, after=after, pairs=pairs)
+    _check_new_wording(study, new, trial)
     more = after + pairs - len(sample)
     n_unsampled = len(study.store.pairs()) - len(sample)
     if more > n_unsampled:
@@ -572,21 +573,23 @@ def declare_rewording(study: Study, new: Rubric, text: str, pairs: int, done_by:
 
     # The trial first, so that no rater is given one of its pairs under the other wording.
     atomic_write(study.folder / RUBRICS_FOLDER / f"{new.name}.toml", text.encode())
-    trial = {"rubric": new.name, "after": after, "pairs": pairs}
-    study_toml.change_config(study.folder, {"rewording": trial})
-    note_act(study.store, "rewording", new.name, json.dumps(trial), done_by)
+    declared = trial.model_dump(exclude={"ended"})
+    size = {"pairs": max(len(sample), after + pairs)}
+    study_toml.change_config(study.folder, {"rewording": declared, "sample": size})
+    note_act(study.store, "rewording", new.name, json.dumps(declared), done_by)
     return extend_sample(study, more) - len(sample) if more > 0 else 0
 
 
-def _check_new_wording(study: Study, new: Rubric) -> None:
+def _check_new_wording(study: Study, new: Rubric, trial: study_toml.RewordingSettings) -> None:
     """Raise InputError unless `new` can be tried: a variant of a rubric that people label, which
-    differs from it in its text alone, in every language of the study.
+    differs from it in its text alone, in every language of the study. A kill may have cut off just
+    this `trial`, so that it is declared again.
     """
     labelled = {rubric.name: rubric for rubric in study.labelled_rubrics()}
     if (old := labelled.get(new.variant_of)) is None:
         known = ", ".join(labelled)
         raise InputError(written("rewording.no_variant", rubric=new.name, known=known))
-    if study.config.rewording or new.name in study.config.annotation.rubrics:
+    if study.config.rewording not in (None, trial) or new.name in study.config.annotation.rubrics:
         raise InputError(written("rewording.one_at_a_time"))
     if new.name in study.rubrics and study.rubrics[new.name].hash != new.hash:
         raise InputError(written("rewording.name_taken", rubric=new.name))

@@ -218,12 +218,13 @@ def show_recruitment(study: Study) -> None:
     st.button(title, type="primary" if is_paused else "secondary", on_click=toggle)
     show_outcome("pause")
     st.header("Sample", anchor=False)
-    pairs = study.store.pairs()
-    sampled, total, noun = len(study.store.sample()), len(pairs), prompts_noun(pairs)
+    pairs, sample = study.store.pairs(), study.store.sample()
+    sampled, total, noun = len(sample), len(pairs), prompts_noun(pairs)
     st.text(written("lead.sampled", sampled=sampled, total=total, noun=noun))
     if (most := total - sampled) != 0:
-        with act_form(study, "extend", "Enlarge the sample", _extend):
-            st.number_input(f"More {noun}", 1, most, value=min(20, most), key="extend.more")
+        act = f"extend{sampled}"  # once the sample is another one, no older click counts
+        with act_form(study, act, "Enlarge the sample", _extend, sample):
+            st.number_input(f"More {noun}", 1, most, value=min(20, most), key=f"{act}.more")
 
 
 _links = component(
@@ -308,9 +309,9 @@ def _revoke(study: Study, who: access.Visitor, *, rater: str) -> str:
     return written("lead.revoked", count=revoked)
 
 
-def _extend(study: Study, who: access.Visitor, *, more: int) -> None:
+def _extend(study: Study, who: access.Visitor, shown: list[str], *, more: int) -> None:
     with open_study(study.folder) as reopened:  # its settings may be newer than those of `study`
-        extend_sample(reopened, more)
+        extend_sample(reopened, more, old=shown)
         note_act(study.store, "sample", "", f"pairs: {len(reopened.store.sample())}", who.name)
 
 

@@ -143,6 +143,13 @@ def path_or_address(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def utf8_text(text: str) -> str:
+    """Return a text. Raises ArgumentTypeError where it is not UTF-8, as only a path may be."""
+    if text.encode(errors="ignore").decode() != text:
+        raise ArgumentTypeError(f"{text!r} is not UTF-8 text")
+    return text
+
+
 def split_values(text: str) -> tuple[str, ...]:
     """Return the parts of a value that are separated by commas, as in a line of a CSV file.
 
@@ -178,7 +185,7 @@ def positive_number(read: ReadNumber, maximum: float, message: str) -> ReadNumbe
 TYPES: dict[str, Callable[[str], Any]] = {
     "int": int,
     "float": float,
-    "keys": split_values,
+    "keys": lambda text: split_values(utf8_text(text)),
     "path": Path,
     "path_or_address": path_or_address,
     "place_of_backups": backup_folder,
@@ -198,6 +205,7 @@ class Parser(ArgumentParser):
 
     def __init__(self, *, verb: Verb | None = None, **options: Any) -> None:
         super().__init__(**options)
+        self.register("type", None, utf8_text)  # of options without a type
         self.verbs: dict[str, Parser] = {}
         self.replacements: dict[str, str] = {}
         """Messages for options that are not accepted here, with what to write instead."""
@@ -275,6 +283,7 @@ def add_verbs(parser: Parser, verbs: Sequence[Verb], *, dest: str, **options: An
     subparsers = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), prog=parser.prog, parser_class=Parser, **options
     )
+    subparsers.type = str  # what follows a verb is read by its own parser
     for verb in verbs:
         description = f"{verb.summary[0].upper()}{verb.summary[1:]}."
         parser.verbs[verb.name] = subparsers.add_parser(

@@ -28,6 +28,7 @@ from evenhand.study.desk.claims import judged_without_prompt
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun, read_responses
+from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.files import atomic_write
 from evenhand.study.tables.formats import read_table, write_table, xlsx_bytes
 from evenhand.study.tables.ratings import split_ratings
@@ -102,8 +103,12 @@ def run_extend(arguments: Namespace) -> None:
     """Enlarge the sample of a study, and print what it can decide now."""
     with main.study_of(arguments) as study:
         old_size = study.config.sample.pairs
+        new_size = len(study.store.sample())
         with changing_settings(study):
-            new_size = extend_sample(study, arguments.pairs, arguments.by)
+            if new_size > old_size:  # a kill cut off an earlier call: no more than finish it
+                change_config(study.folder, {"sample": {"pairs": new_size}})
+            else:
+                new_size = extend_sample(study, arguments.pairs, arguments.by)
         note(study, "sample", detail=f"pairs: {new_size}")
     with main.study_of(arguments) as study:  # opened again, with the new settings
         noun = prompts_noun(study.store.pairs())

@@ -148,7 +148,9 @@ def study_quality(study: Study) -> pd.DataFrame:
     from evenhand.reporting.load import from_study
 
     dataset = from_study(study)
-    reasons = dataset.facts.excluded
+    reasons, checks = dataset.facts.excluded, attention_results(study)
+    if study.config.annotation.screen == "all":  # all questions of a check are one screen
+        checks = checks.groupby(["rater_id", "check_id"])["passed"].all().reset_index()
     table = rater_quality(
         dataset.ratings,
         dataset.scales,
@@ -156,7 +158,7 @@ def study_quality(study: Study) -> pd.DataFrame:
         units=dataset.units,
         cluster=dataset.settings.cluster,
         rubric_hashes=dataset.facts.rubric_hashes,
-        attention=attention_results(study),
+        attention=checks,
         excluded=reasons.keys(),
         seed=dataset.seed,
     )

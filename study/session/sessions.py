@@ -101,16 +101,23 @@ class PracticeDesk(desk.Desk):
         self.units = claims.KnownUnits(study, settings.file if settings else "", kind="practice")
         self._pass_mark = settings.pass_mark if settings else 0.0
         self._max_attempts = settings.attempts if settings else 1
+        # A changed unit is asked anew: answers are stored under its id with a hash of its contents.
+        # Answers stored before 0.3.0, under the id alone, count for the present contents.
+        self.stored_ids = {
+            unit_id: f"{unit_id}:{_text_hash(repr(unit.values), repr(unit.expected))}"
+            for unit_id, unit in self.units.units.items()
+        }
+        ids = self.stored_ids.items()
+        self._unit_ids = {name: unit_id for unit_id, stored in ids for name in (unit_id, stored)}
 
     def next_step(self, connection: sa.Connection, rater_id: str, log: Log) -> Step | None:
         """Return the next step of the practice; None once it is passed."""
         if not self.units.screens:
             return None
         answers = self._answers(connection, rater_id)
+        details = [event.detail for event in log if event.kind == "feedback_read"]
         feedback_read = {
-            (event.detail["unit"], event.detail["rubric"], event.detail["attempt"])
-            for event in log
-            if event.kind == "feedback_read"
+            (self._unit_ids.get(it["unit"]), it["rubric"], it["attempt"]) for it in details
         }
         for attempt in range(self._max_attempts):
             for screen in self.units.screens:
@@ -174,17 +181,17 @@ class PracticeDesk(desk.Desk):
     ) -> desk.Receipt:
         """Store one practice answer or flag, and return its receipt."""
         # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
-        keys = (self.study.blinding_key, self.study.config.seed)
+        seed = self.study.config.seed
         matches = (
-            (question, attempt)
+            (question, attempt, claim)
             for attempt in range(self._max_attempts)
             for question in self.units.questions.values()
-            if submission.task_id in (_task_id(key, rater_id, question, attempt) for key in keys)
+            for claim in [self._claim(rater_id, question, attempt)]
+            if submission.task_id in (claim.task_id, _task_id(seed, rater_id, question, attempt))
         )
         if (match := next(matches, None)) is None:
             return "unknown_task"
-        question, attempt = match
-        claim = self._claim(rater_id, question, attempt)
+        question, attempt, claim = match
         if (*question.key, attempt) in self._answers(connection, rater_id):
             claim = replace(claim, state="labelled")
         if isinstance(submission, desk.Answer):  # the right answer has been shown: no edits
@@ -195,8 +202,8 @@ class PracticeDesk(desk.Desk):
     def _answers(self, connection: sa.Connection, rater_id: str) -> dict[tuple[str, str, int], str]:
         """Return a rater's practice answers by (unit id, rubric, attempt: stored as `draw`)."""
         query = sa.select(practice_labels).where(practice_labels.c.rater_id == rater_id)
-        rows: Sequence[Any] = connection.execute(query).all()
-        return {(row.unit_id, row.rubric, row.draw): row.label for row in rows}
+        rows = connection.execute(query.where(practice_labels.c.unit_id.in_(self._unit_ids)))
+        return {(self._unit_ids[row.unit_id], row.rubric, row.draw): row.label for row in rows}
 
     def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> claims.Progress:
         """Return the progress of an attempt."""
@@ -211,6 +218,7 @@ class PracticeDesk(desk.Desk):
 
     def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:
         """Return a claim of a practice question; it is not stored. The attempt is its `draw`."""
+        question = replace(question, unit_id=self.stored_ids[question.unit_id])
         task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
         order = "ab" if question.rubric.has_sides else ""
         return claims.Claim.of(rater_id, question, attempt, order, task_id)
@@ -360,14 +368,14 @@ class Sessions:
         missed = frozenset(number for number, is_right in enumerate(results) if not is_right)
         return Step("comprehension", attempt=len(attempts), missed=missed)
 
-    # Completed steps. A step is recorded only if it is the rater's next one, since they may be
-    # further on in another window. `next_step` reads within the open `write()`, and so sees the
-    # events that this has added. `language` is that of the text read, "" for the main one.
+    # Completed steps. A step is recorded only if it is the rater's next one: they may be further on
+    # in another window, or by a click before. `next_step` reads within the open `write()`, and so
+    # sees the events that this has added. `language` is that of the text read, "" for the main one.
 
     def record_welcome_read(self, rater_id: str, language: str = "") -> None:
         """Record that the rater has read the welcome."""
         text = _hash_in(self._welcome_hashes, language)
-        self._record_step(rater_id, "welcome", "welcome_read", text=text)
+        self._record_step(rater_id, Step("welcome"), "welcome_read", text=text)
 
     def decide_consent(self, rater_id: str, agreed: bool, language: str = "") -> None:
         """Record consent or its refusal, which withdraws the consent if it comes later."""
@@ -403,24 +411,24 @@ class Sessions:
 
     def record_rubric_read(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""
-        pending = self.next_step(rater_id).rubric
-        if pending is not None and pending.name == rubric.name:
+        step = self.next_step(rater_id)
+        if step.rubric is not None and step.rubric.name == rubric.name:
             text = rubric.in_language(language).hash
-            self._record_step(rater_id, "rubric", "rubric_read", rubric=rubric.name, text=text)
+            self._record_step(rater_id, step, "rubric_read", rubric=rubric.name, text=text)
 
     def record_feedback_read(self, rater_id: str, step: Step) -> None:
         """Record that the rater has read the feedback on the screen of this step."""
         unit, rubric = step.screen[0].key
-        detail = {"unit": unit, "rubric": rubric, "attempt": step.attempt}
-        self._record_step(rater_id, "feedback", "feedback_read", **detail)
+        detail = {"unit": self.practice.stored_ids[unit], "rubric": rubric, "attempt": step.attempt}
+        self._record_step(rater_id, step, "feedback_read", **detail)
 
-    def answer_comprehension(self, rater_id: str, answers: Sequence[str]) -> list[bool]:
-        """Record the answers to all questions, in their order; return which are right."""
+    def answer_comprehension(self, rater_id: str, answers: Sequence[str], attempt: int) -> None:
+        """Record the answers to all questions, in their order, that a rater gave at an attempt."""
         pairs = zip(answers, self.study.config.comprehension, strict=True)
         is_right = [answer == question.answer for answer, question in pairs]
         detail = {"answers": list(answers), "right": is_right, "text": self._comprehension_hash}
-        self._record_step(rater_id, "comprehension", "comprehension", **detail)
-        return is_right
+        step = Step("comprehension", attempt=attempt)
+        self._record_step(rater_id, step, "comprehension", **detail)
 
     def answer_background(self, rater_id: str, answers: Mapping[str, str]) -> None:
         """Record a rater's answers about themselves, by the questions' keys; all are optional."""
@@ -441,14 +449,13 @@ class Sessions:
             completions = _events_like(store.events_of(connection, rater_id), "completed")
             if any(event.created_at >= begun for event in completions):
                 return
-        self._record_step(rater_id, "labelling", "completed")
+        self._record_step(rater_id, Step("labelling"), "completed")
 
-    def _record_step(
-        self, rater_id: str, step: StepName, kind: store.EventKind, **detail: Any
-    ) -> None:
-        """Append an event if this is the rater's next step; and "screened_out" if they failed."""
+    def _record_step(self, rater_id: str, step: Step, kind: store.EventKind, **detail: Any) -> None:
+        """Append an event if this step and attempt are next; and "screened_out" on a failure."""
         with self.study.store.write() as connection:
-            if self.next_step(rater_id).name != step:
+            pending = self.next_step(rater_id)
+            if (pending.name, pending.attempt) != (step.name, step.attempt):
                 return
             store.add_event(connection, rater_id, kind, **detail)
             can_fail = kind in ("comprehension", "feedback_read")
@@ -609,7 +616,6 @@ TIMES_COLUMNS = (
     "rater_id", "state", "start", "end", "active_seconds", "units", "answers",
     "owed", "currency", "why",
 )  # fmt: skip
-_LEAD_EVENTS = ("released", "readmitted")  # events of a session that are not the rater's acts
 
 
 @dataclass
@@ -670,7 +676,7 @@ def _work_by_rater(study: Study) -> dict[str, _Work]:
     with study.store.read() as connection:
         begun = _begun_by_rater(connection)
         for event in connection.execute(sa.select(schema.session_events)):
-            if event.kind in _LEAD_EVENTS:
+            if event.kind in ("released", "readmitted"):  # no acts of the rater
                 continue
             work = work_by_rater[event.rater_id]
             work.acts.append((datetime.fromisoformat(event.created_at), 0.0))
@@ -695,20 +701,20 @@ def _begun_by_rater(connection: sa.Connection, *of: sa.ColumnElement[bool]) -> d
 
 
 def _session_state(work: _Work, step: Step, exclusion: claims.Exclusion | None) -> str:
-    """Return a rater's `state` in `session_times`; an exclusion after completion does not count."""
-    if step.reason:
+    """Return a rater's `state` in `session_times`. Completion outlasts exclusion and training."""
+    is_complete = bool(work.completed and work.answers)
+    if step.reason and not (is_complete and step.reason in ("screened_out", "side_full")):
         return step.reason
     # Times are in ISO 8601, so that they compare as texts.
     if exclusion and not (work.completed and work.completed <= exclusion.created_at):
         return "stopped" if exclusion.done_by == claims.STOPPED_BY else "excluded"
     if work.completed:
-        return "complete" if work.answers else "nothing_left"
+        return "complete" if is_complete else "nothing_left"
     return step.name
 
 
 _PAID = ("complete", "screened_out", "nothing_left")  # states with an amount in [pay]
 _UNPAID = ("no_consent", "returned", "rejected")
-_TO_DECIDE = ("excluded", "timed_out")  # states for which the lead has to decide
 
 
 def amount_owed(
@@ -725,7 +731,7 @@ def amount_owed(
     if state == "stopped":
         amount = None if pay is None else round(pay.complete * min(n_units / full_count, 1.0), 2)
         return amount, written("pay.stopped", units=n_units, whole=full_count)
-    if state in _TO_DECIDE:
+    if state in ("excluded", "timed_out"):
         return None, written(f"pay.{state}")
     pay_state = state if state in (*_PAID, *_UNPAID) else "at_work"
     why = written(f"pay.{pay_state}")

@@ -84,6 +84,17 @@ def test_the_link_works_once_and_a_reload_goes_on(new_page, served):
     leading.shut_out(page)
 
 
+def test_a_double_click_enlarges_the_sample_once(lead, serve):
+    served = serve(6, sample=2)
+    page = lead(served)
+    leading.turn_to(page, "Recruitment")
+    leading.fill(page, "More pairs", "2")
+    leading.settled(page).get_by_role("button", name="Enlarge the sample").dblclick()
+    leading.settled(page).get_by_text("4 of 6 pairs").wait_for()
+    with open_study(served.folder) as study:
+        assert len(study.store.sample()) == 4
+
+
 @pytest.mark.thorough
 def test_a_session_from_invite_to_export_while_labels_arrive(
     lead, new_page, annotator, make_study, serve_study

@@ -23,6 +23,7 @@ from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.units import Question, parse_unit_id
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.logs.decisions import WAVES, current_inclusion
+from evenhand.study.store.schema import pairs as pairs_table
 from evenhand.study.store.schema import sample_waves
 from evenhand.study.tables.formats import read_table
 from harness import studies
@@ -201,7 +202,9 @@ def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_la
 
 
 def test_a_draw_by_chance_afterwards_is_one_more_wave(unsure):
-    extend_sample(unsure, 2)
+    known = unsure.store.sample()
+    extend_sample(unsure, 2, old=known)
+    refused("enlarged meanwhile", extend_sample, unsure, 2, "chance", known)  # a double click
     assert WAVES.all(unsure.store) == []  # drawn by chance alone
     assert "inclusion_probability" not in unsure.units("all")
     extend_sample(open_study(unsure.folder), 6, "uncertainty")
@@ -439,6 +442,12 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
     creation.declare_rewording(begun, *reworded(), 4)
     with open_study(begun.folder) as again:
         refused("tests one wording", creation.declare_rewording, again, *reworded("refusal-3"), 4)
+        added = pairs_table.update().where(pairs_table.c.sample_position >= 4)
+        with again.store.write() as connection:  # as if a kill had cut that off
+            connection.execute(added.values(sample_position=None))
+        assert [creation.declare_rewording(again, *reworded(), 4) for _ in range(2)] == [4, 0]
+        studies.task_of(AnnotationDesk(open_study(again.folder)), "cem")
+        refused("tests one wording", creation.declare_rewording, again, *reworded(), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
     refused("name one of them", open_study, begun.folder)
 

@@ -68,6 +68,12 @@ def help_of(run: Run, *words: str) -> str:
     return run.ok(*words, "--help")
 
 
+def test_only_paths_may_have_bytes_that_are_not_utf8(run: Run) -> None:
+    assert "is not UTF-8 text" in run.refused("pause", "x", "--reason", "f\udcfcr")
+    assert "is not UTF-8 text" in run.refused("check", "x", "--human", "a,\udcfc")
+    assert "there is no file" in run.refused("check", "\udcfc.csv")
+
+
 def test_the_working_folder_cannot_get_in_the_way(tmp_path: Path) -> None:
     for name in ("study", "analysis", "argparse"):
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the program')")

@@ -84,6 +84,9 @@ def test_responses_may_come_later_and_extend_keeps_the_first(tmp_path: Path, run
     assert (len(before), len(after)) == (30, 50)
     assert after[:30] == before
     assert "so 256 are left" in run.refused("extend", study, "--pairs", "2000")
+    change_config(study, {"sample": {"pairs": 30}})  # as if a kill had cut the call off
+    assert "from 30 to 50" in run.ok("extend", study, "--pairs", "20")
+    assert sampled() == after
 
 
 def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(

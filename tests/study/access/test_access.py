@@ -677,8 +677,8 @@ def end_part(sessions: Sessions, rater: str, way: str) -> None:
     """End somebody's part in this way."""
     if way in ("no_consent", "screened_out", "stopped"):
         sessions.decide_consent(rater, agreed=way != "no_consent")
-        for _ in range(2 * (way == "screened_out")):
-            sessions.answer_comprehension(rater, ["that"])
+        for attempt in range(2 * (way == "screened_out")):
+            sessions.answer_comprehension(rater, ["that"], attempt)
         if way == "stopped":
             task_of(AnnotationDesk(sessions.study), rater)
             exclude(sessions.study.store, rater, "too fast")

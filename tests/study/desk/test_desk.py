@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from evenhand.annotate_app.payload import Navigation, page_data
 from evenhand.cli.main import main
 from evenhand.reporting import exporting
+from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
 from evenhand.study import Study, extend_sample, open_study
 from evenhand.study.desk import claims as claiming
@@ -126,6 +127,16 @@ def test_the_latest_answer_counts_and_a_skip_does_not_pass(make_session):
     assert found["given"].to_dict() == {"c1": "5", "c2": "", "c3": "4", "c4": "4"}
     assert found.loc["c4", "expected"] == "4 or 5"
     assert len(study.store.rows(sa.select(attention_labels))) == 4 + 2  # nothing is written over
+
+
+@pytest.mark.parametrize(("screen", "n_checks"), [("all", 1), ("one", 2)])
+def test_a_check_fails_once_for_all_its_questions_on_a_screen(make_session, screen, n_checks):
+    file = check("c", '{ hedging = "5", refusal = "5" }', RESPONSE)
+    both = {"rubrics": ["hedging", "refusal"], "annotation": {"screen": screen}}
+    study = make_session(ATTENTION, {"attention.toml": file}, pairs=4, **both)
+    label_all(AnnotationDesk(study), "r1", "1")
+    (row,) = study_quality(study).to_dict("records")
+    assert (row["attention_passed"], row["attention_given"]) == (0, n_checks)
 
 
 @pytest.mark.slow

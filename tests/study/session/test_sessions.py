@@ -96,7 +96,7 @@ def test_a_step_is_done_once_and_in_its_turn(sessions, make_session):
     for _ in range(2):
         without.complete("r")
     assert events(without) == ["completed"]
-    sessions.answer_comprehension("r", RIGHT)
+    sessions.answer_comprehension("r", RIGHT, 0)
     sessions.decide_consent("r", agreed=False)
     assert events(sessions) == []
     for _ in range(2):
@@ -127,13 +127,13 @@ def test_comprehension_has_two_chances(sessions):
     for rater in ("lucky", "unlucky"):
         to_practice(sessions, rater)
         practise(sessions, rater, "5", "1")
-        assert sessions.answer_comprehension(rater, WRONG) == [True, False]
-        assert sessions.next_step(rater).name == "comprehension"
-        assert sessions.next_step(rater).attempt == 1
-    sessions.answer_comprehension("lucky", RIGHT)
+        for _ in range(2):  # by a double click, or in a second window: one attempt
+            sessions.answer_comprehension(rater, WRONG, 0)
+            assert sessions.next_step(rater) == sitting.Step("comprehension", "", 1, {1})
+    sessions.answer_comprehension("lucky", RIGHT, 1)
     assert sessions.next_step("lucky").name == "background"
-    sessions.answer_comprehension("unlucky", WRONG)
-    sessions.answer_comprehension("unlucky", RIGHT)  # a third time, in a window left open
+    sessions.answer_comprehension("unlucky", WRONG, 1)
+    sessions.answer_comprehension("unlucky", RIGHT, 2)  # a third time, in a window left open
     assert sessions.next_step("unlucky").reason == "screened_out"
 
 
@@ -147,6 +147,27 @@ def test_the_pass_mark_must_be_reached_in_one_of_the_attempts(sessions):
     assert sessions.next_step("learns").name == "comprehension"
     practise(sessions, "does not", "1", "5")
     assert sessions.next_step("does not").reason == "screened_out"
+
+
+def test_a_changed_practice_item_is_asked_anew_and_takes_back_no_pay(make_session):
+    toml = '[training]\nfile = "training.toml"\nwalk_through = false\npass_mark = 1\nattempts = 1\n'
+    study = make_session(toml + AMOUNTS, {"training.toml": PRACTICE}, pairs=1)
+    sessions, former, file = Sessions(study), Sessions(study), study.folder / "training.toml"
+    former.practice.stored_ids = {unit: unit for unit in former.practice.stored_ids}  # as in 0.2.0
+    for rater, practised in (("done", sessions), ("busy", sessions), ("of 0.2.0", former)):
+        practise(practised, rater, "4", "1")
+        assert sessions.next_step(rater).name == "labelling"
+    label(AnnotationDesk(study), "done")
+    sessions.complete("done")
+    for old, new in (('"1"', '"2"'), ("a man", "one")):  # the accepted answer; the text
+        file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
+        with open_study(study.folder) as changed:
+            sessions = Sessions(changed)
+            practise(sessions, "busy", "2")
+            practise(sessions, "done", "1")
+            states = session_times(changed, sessions).set_index("rater_id")["state"]
+            assert (states["busy"], states["done"]) == ("labelling", "complete")
+            assert sessions.next_step("done").reason == "screened_out"
 
 
 def test_feedback_says_what_was_right_and_why(sessions):
@@ -167,7 +188,7 @@ def test_feedback_says_what_was_right_and_why(sessions):
     assert sessions.study.ratings().empty  # practice is kept apart from labels
     assert AnnotationDesk(sessions.study).progress("r") == (0, 24)
     (row,) = sessions.study.store.rows(sa.select(schema.practice_labels))
-    assert (row.unit_id, row.label, row.draw) == ("practice:declines", "1", 0)
+    assert (row.unit_id.rpartition(":")[0], row.label, row.draw) == ("practice:declines", "1", 0)
 
 
 def test_practice_on_a_screen_with_all_rubrics(make_session):
@@ -195,7 +216,7 @@ def test_background_answers_are_a_table_of_raters(sessions):
             lambda rater: sessions.decide_consent(rater, agreed=True),
             lambda rater: sessions.record_rubric_read(rater, sessions.next_step(rater).rubric),
             lambda rater: practise(sessions, rater, "5", "1"),
-            lambda rater: sessions.answer_comprehension(rater, RIGHT),
+            lambda rater: sessions.answer_comprehension(rater, RIGHT, 0),
             lambda rater, answers=answers: sessions.answer_background(rater, answers),
         ):
             do(rater)
@@ -290,7 +311,7 @@ def live(folder: str) -> None:
         sessions, desk = Sessions(study), AnnotationDesk(study)
         to_practice(sessions, "ann")
         practise(sessions, "ann", "5", "1")
-        sessions.answer_comprehension("ann", RIGHT)
+        sessions.answer_comprehension("ann", RIGHT, 0)
         sessions.answer_background("ann", {"age_group": "25 to 34"})
         (task,) = desk.next_sheet("ann").tasks
         sent = [
@@ -488,9 +509,9 @@ def everyone(study: Study) -> dict[str, dict[str, object]]:
         sessions.decide_consent(rater, agreed=True)
     sessions.decide_consent("declined", agreed=False)
     for rater in (*ends, "idle"):
-        sessions.answer_comprehension(rater, ["this"])
-    for _ in range(2):
-        sessions.answer_comprehension("failed", ["that"])
+        sessions.answer_comprehension(rater, ["this"], 0)
+    for attempt in range(2):
+        sessions.answer_comprehension("failed", ["that"], attempt)
     for rater in ends:
         label(desk, rater, 2 if rater == "stopped" else 3)
     for rater in ("done", "late", "idle"):
@@ -655,9 +676,9 @@ def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_sessio
     study = make_session(ASKS + QUOTAS + CODES + "places = 1\n")
     sessions, ann = Sessions(study), enter(study, "p1")
     sessions.decide_consent(ann, agreed=bool(answers))
-    for answer in answers:
+    for attempt, answer in enumerate(answers):
         sessions.answer_side(ann, "Right")
-        sessions.answer_comprehension(ann, [answer])
+        sessions.answer_comprehension(ann, [answer], attempt)
     ended, file = sessions.next_step(ann), study.folder / "study.toml"
     file.write_text(file.read_text("utf-8").replace("May we", "May I").replace("Which?", "Who?"))
     with open_study(study.folder) as changed:
@@ -667,7 +688,7 @@ def test_who_is_let_in_after_a_change_has_a_place_unless_it_is_taken(make_sessio
         sessions.release(bob, "returned")
         sessions.decide_consent(ann, agreed=True)
         sessions.answer_side(ann, "Right")
-        sessions.answer_comprehension(ann, ["this"])
+        sessions.answer_comprehension(ann, ["this"], 0)
         assert (sessions.next_step(ann).name, sessions.sides()["Right"]) == ("labelling", (1, 1))
         refused("all places in this study are taken", enter, changed, "p3")
 
