@@ -533,7 +533,7 @@ class Trial:
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
-        hashes = label_hashes(self.study, self._initial_ratings)
+        hashes = label_hashes(self._dataset)
         look = look_numbers(self.study.store, hashes, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())

@@ -8,12 +8,14 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from evenhand.analysis.dataset import Dataset
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
-from evenhand.reporting.load import label_hashes, load
+from evenhand.reporting.load import from_study, label_hashes, load
 from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
@@ -72,10 +74,40 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
         assert found is not None
         looks.append(found.scales["refusal"].look)
         with open_study(folder) as study:
-            present = label_hashes(study, study.ratings())
+            present = label_hashes(from_study(study))
             assert look_numbers(study.store, present, record=False) == {"refusal": 0}
             look_numbers(study.store, {"refusal": f"other labels {len(looks)}"}, record=True)
     assert looks == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "clusters"),
+    [
+        ({}, 15),
+        ({"cluster": "unit"}, 30),
+        ({"cluster": "topic"}, 10),
+        ({"reference": "ann"}, 20),
+        ({"reference": "cem", "cluster": "unit"}, 35),
+    ],
+)
+def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(settings, clusters):
+    """Of 20 pairs of items, ann labelled all, ben 30 items, and cem, an adjudicator, 35."""
+    ids = [f"u{number:02}" for number in range(40)]
+    units = pd.DataFrame(
+        {"unit_id": ids, "cluster_id": [f"p{id_[1]}{int(id_[2]) // 2}" for id_ in ids]}
+    )
+    units["topic"] = units["unit_id"].str[2]
+    raters = [("ann", "human", 40), ("ben", "human", 30), ("cem", "adjudicator", 35)]
+    rows = [(id_, rater, kind) for rater, kind, count in raters for id_ in ids[:count]]
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind"])
+    ratings = ratings.assign(rubric="tone", label="yes", order="", draw=0)
+    dataset = Dataset("labels", ratings, units, {}).changed(**settings)
+    present = label_hashes(dataset.changed(min_clusters=clusters))
+    assert present and not label_hashes(dataset.changed(min_clusters=clusters + 1))
+    dataset = dataset.changed(min_clusters=5)
+    others = ratings.assign(label=ratings["label"].mask(ratings["rater_id"] == "cem", "no"))
+    is_same = label_hashes(replace(dataset, ratings=others)) == present
+    assert is_same == (dataset.decision.reference != "cem")
 
 
 @pytest.mark.slow
