@@ -31,8 +31,8 @@ than where they are mediocre. Low sharpness is not bias either: such a grader fi
 differences everywhere. So the question is whether calls shift with the property among units with
 the same score by humans: differential item functioning (Holland & Thayer 1988; Zumbo 1999).
 
-The score of a unit is tau, the share of humans who would affirm it. A grader without bias affirms
-it with the probability
+The score of a unit is tau, the share of humans who would affirm it, and its *probit* Phi^-1(tau). A
+grader without bias affirms the unit with the probability
 
     Phi(a + b Phi^-1(tau)),
 
@@ -40,7 +40,7 @@ where `a` is the grader's strictness and `b` its sharpness; both are estimated. 
 and conditioning on a few labels instead leaves much of the confounding (Shealy & Stout 1993). But
 products of the labels of *different* humans are unbiased for powers of tau (Hausman, Newey,
 Ichimura & Powell 1991), so the labels of a stratum identify the moments of tau. Labels of two
-humans give its mean and variance. Phi^-1(tau) is assumed to be normal with these moments, and the
+humans give its mean and variance. The probit is assumed to be normal with these moments, and the
 expected calls have a closed form (Owen 1956). Labels of three humans also give the third moment.
 Its difference from that of the normal distribution, times the third divided difference of a
 function of tau at four nodes, corrects the function's mean; this is exact for cubics. `a` and `b`
@@ -48,7 +48,7 @@ give the expected calls the grader's mean call and its covariance with humans wi
 
 `a` is the same in all strata if raters' noise is. If labels of long texts are noisier for every
 rater, a strict grader's `a`, in units of that noise, shrinks with the length, which looks like a
-bias. The standard deviation of Phi^-1(tau) shrinks likewise (`Noise`). But it also shrinks if the
+bias. The standard deviation of the probit shrinks likewise (`Noise`). But it also shrinks if the
 quality of long texts varies less. Labels cannot tell, so the shift is estimated in both cases.
 """
 
@@ -99,8 +99,7 @@ def _solution(first: tuple[Array, ...], second: tuple[Array, ...]) -> tuple[Arra
 # ---- Humans' score of units, by stratum ----------------------------------------------------------
 class HumanSums(NamedTuple):
     """Sums over the units of every stratum that the grader and a human labelled, each (rows,
-    strata): row 0 is the data, the others are resamples. The units' terms of these sums, (units,),
-    are held in the same fields (`_terms_of_sums`).
+    strata): row 0 is the data, the others are resamples.
 
     The digit is the smallest number of humans who labelled the units that are summed over. `n` is
     the number of these units, `one` sums the mean of humans' calls on each, `two` and `three` the
@@ -118,13 +117,13 @@ class HumanSums(NamedTuple):
     three3: Array
 
     @property
-    def mean(self) -> Array:
+    def human_mean(self) -> Array:
         """Mean share of humans' affirmative calls, kept half a unit away from 0 and 1."""
         least = 0.5 / (self.n1.sum(axis=1, keepdims=True) + 1.0)
         return np.clip(ratio(self.one1, self.n1), least, 1.0 - least)
 
     @property
-    def covariance(self) -> Array:
+    def human_covariance(self) -> Array:
         """Covariance of two humans' calls within each stratum; 0 without units of two humans."""
         mean = np.nan_to_num(ratio(self.one2, self.n2))
         return np.asarray(np.nan_to_num(ratio(self.two2, self.n2)) - mean**2)
@@ -133,9 +132,9 @@ class HumanSums(NamedTuple):
 def _covariance_at(z: Array, mean: Array, angle: Array) -> Array:
     """Return the covariance of two humans' calls in a stratum (Owen 1956).
 
-    A human affirms a unit if Phi^-1(tau) plus an error with the variance 1 is above 0. Over units,
+    A human affirms a unit if the probit plus an error with the variance 1 is above 0. Over units,
     this sum is normal; `z` is its mean in standard deviations, so that the mean call, `mean`, is
-    Phi(z). Two humans' sums have Phi^-1(tau) in common. If sd is its standard deviation, their
+    Phi(z). Two humans' sums have the probit in common. If sd is its standard deviation, their
     correlation is sd^2 / (1 + sd^2), the arcsine of which is `angle`.
     """
     return np.asarray(mean - 2.0 * owens_t(z, np.tan(np.pi / 4.0 - angle / 2.0)) - mean**2)
@@ -160,7 +159,7 @@ _THETAS, _THETA_WEIGHTS = _NODES / 2.0 + 0.5, _NODE_WEIGHTS / 2.0  # of one from
 
 
 def _third_of_normal(z: Array, angle: Array) -> Array:
-    """Return the third moment of tau if Phi^-1(tau) is normal: the probability that three humans
+    """Return the third moment of tau if the probit is normal: the probability that three humans
     affirm, by Plackett's (1954) integral over their correlation; arguments as in `_covariance_at`.
     """
     integral = np.zeros_like(z)
@@ -187,11 +186,11 @@ def _four_nodes(mean: Array, variance: Array, third: Array) -> Array:
 class Noise(NamedTuple):
     """Noise of all raters as exp(rise * x) of a property x, fitted to the humans' calls.
 
-    If quality varies equally in all strata, with the standard deviation exp(log_sd), that of
-    Phi^-1(tau) is exp(log_sd - rise * x), as its unit is the noise.
+    If quality varies equally in all strata, with the standard deviation exp(log_sd), that of the
+    probit is exp(log_sd - rise * x), as its unit is the noise.
     """
 
-    covariance: Array  # of two humans' calls, as fitted, (rows, strata)
+    fitted_covariance: Array  # of two humans' calls, (rows, strata)
     strictness_factor: Array  # exp(-rise * x): strictness in units of noise as a multiple of `a`
     rise: Array  # (rows, 1)
 
@@ -200,8 +199,8 @@ class Noise(NamedTuple):
         """Fit `log_sd` and `rise` by weighted least squares (Gauss-Newton) to the covariances
         within strata; `x` (rows, strata) is the property's mean in each stratum.
         """
-        mean, covariance = sums.mean, sums.covariance
-        probit_mean, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2
+        mean, covariance = sums.human_mean, sums.human_covariance
+        z, weight = ndtri(mean), sums.n2 / (mean * (1.0 - mean)) ** 2  # z as in `_covariance_at`
         total = weight.sum(axis=1)
         x = x - ratio((weight * x).sum(axis=1), total)[:, None]
         x_sd = np.sqrt(ratio((weight * x**2).sum(axis=1), total))[:, None]
@@ -211,12 +210,12 @@ class Noise(NamedTuple):
         for step in range(_STEPS + 1):
             probit_variance = np.exp(2.0 * (log_sd - rise * x))
             correlation = probit_variance / (1.0 + probit_variance)
-            fitted = _covariance_at(probit_mean, ndtr(probit_mean), np.arcsin(correlation))
-            if step == _STEPS:  # only to have `fitted` at the last values
+            fitted = _covariance_at(z, ndtr(z), np.arcsin(correlation))
+            if step == _STEPS:  # after the last step, only `fitted` is computed again
                 break
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
             # 2 rho (1 - rho), the derivative of the correlation by `log_sd`.
-            by_log_sd = np.exp(-(probit_mean**2) / (1.0 + correlation)) / np.pi
+            by_log_sd = np.exp(-(z**2) / (1.0 + correlation)) / np.pi
             by_log_sd *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
             # The normal equations of the residuals' regression on `by_log_sd` and on the derivative
             # by `rise`, which is -x times that. The digits of sums are powers of x.
@@ -228,7 +227,7 @@ class Noise(NamedTuple):
             log_sd = np.clip(log_sd, -max_log_sd, max_log_sd)
             rise = np.clip(rise + np.clip(step_rise, -max_step, max_step), -max_rise, max_rise)
             if not ((np.abs(step_log_sd) > _TOLERANCE) | (np.abs(step_rise) > _TOLERANCE)).any():
-                break
+                break  # the step was too small to change `fitted`
         return cls(fitted, np.exp(-rise * x), _divide(rise, x_sd))
 
 
@@ -236,13 +235,13 @@ def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | 
     """Estimate the variance of tau, (rows, strata): the covariance of two humans' calls within a
     stratum, averaged with the value implied by all strata, which counts as `pooled_units` units.
     """
-    p, covariance = np.nan_to_num(ratio(sums.one2, sums.n2)), sums.covariance
+    p, covariance = np.nan_to_num(ratio(sums.one2, sums.n2)), sums.human_covariance
     # Covariance as a share of the largest possible, p (1 - p): humans' agreement in all strata.
     overall = ratio((sums.n2 * covariance).sum(axis=1), (sums.n2 * p * (1.0 - p)).sum(axis=1))
     overall = np.where(overall > 0, overall, np.nan)[:, None]
     implied = overall * mean * (1.0 - mean)
     if noise is not None:
-        implied = np.where(np.isnan(overall), np.nan, noise.covariance)
+        implied = np.where(np.isnan(overall), np.nan, noise.fitted_covariance)
     averaged = (sums.n2 * covariance + pooled_units * implied) / (sums.n2 + pooled_units)
     # Within the range for which `_angle` converges.
     return np.clip(averaged, 0.01 * mean * (1.0 - mean), 0.97 * mean * (1.0 - mean))
@@ -251,52 +250,52 @@ def _variance(sums: HumanSums, mean: Array, pooled_units: float, noise: Noise | 
 class ScoreDistribution(NamedTuple):
     """Distribution of tau by stratum. NaN in rows where humans agree no better than chance."""
 
-    mean: Array  # of tau, (rows, strata)
-    variance: Array  # of tau
-    center: Array  # mean of Phi^-1(tau), which is normal
-    sd: Array  # standard deviation of Phi^-1(tau)
-    nodes: Array  # values of Phi^-1(tau) that correct for the third moment, (rows, strata, nodes)
-    weight: Array  # of the nodes
+    tau_mean: Array  # (rows, strata)
+    tau_variance: Array  # (rows, strata)
+    probit_mean: Array  # (rows, strata)
+    probit_sd: Array  # (rows, strata)
+    node_probits: Array  # probits that correct for the third moment, (rows, strata, nodes)
+    node_weights: Array  # (rows, strata, nodes)
 
     @classmethod
     def constant(cls, sums: HumanSums) -> ScoreDistribution:
         """Return the distribution for equal tau in a stratum; for few units with two labels."""
-        zero, no_nodes = np.zeros_like(sums.mean), np.zeros((*sums.mean.shape, 0))
-        return cls(sums.mean, zero, ndtri(sums.mean), zero, no_nodes, no_nodes)
+        zero, no_nodes = np.zeros_like(sums.n1), np.zeros((*sums.n1.shape, 0))
+        return cls(sums.human_mean, zero, ndtri(sums.human_mean), zero, no_nodes, no_nodes)
 
     @classmethod
-    def of(cls, sums: HumanSums, third: bool, noise: Noise | None = None) -> ScoreDistribution:
-        """Fit the first two moments, or three if `third`; with `noise`, its variances are used."""
-        mean = sums.mean
+    def of(cls, sums: HumanSums, fit_third: bool, noise: Noise | None = None) -> ScoreDistribution:
+        """Fit two moments, or three if `fit_third`; with `noise`, its variances are used."""
+        mean = sums.human_mean
         # A stratum's moments are averaged with those that all strata imply for it. The weight of
         # these, in units, is small for two strata, and large if strata are small steps of a
         # property such as length. Chosen by `benchmarks/bias.py`.
         pooled_units = 20.0 if mean.shape[1] <= 2 else 200.0
         variance = _variance(sums, mean, pooled_units, noise)
-        probit_mean = ndtri(mean)
-        angle = _angle(probit_mean, variance)
+        z = ndtri(mean)
+        angle = _angle(z, variance)
         correlation = np.sin(angle)  # sd^2 / (1 + sd^2), see `_covariance_at`
         sd = np.sqrt(correlation / (1.0 - correlation))
-        center = probit_mean * np.sqrt(1.0 + sd**2)  # as the mean is Phi(center / sqrt(1 + sd^2))
-        if not third:
+        probit_mean = z * np.sqrt(1.0 + sd**2)  # z is in standard deviations of probit plus error
+        if not fit_third:
             no_nodes = np.zeros((*mean.shape, 0))
-            return cls(mean, variance, center, sd, no_nodes, no_nodes)
+            return cls(mean, variance, probit_mean, sd, no_nodes, no_nodes)
         # The third moment of tau, from the central one of units with three labels, and from `mean`
         # and `variance`. Its excess over the normal distribution's is averaged with the implied
         # one, which is the same multiple of variance^1.5 in each stratum.
         m1, m2, m3 = (ratio(total, sums.n3) for total in (sums.one3, sums.two3, sums.three3))
         central = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-        normal_third = _third_of_normal(probit_mean, angle)
+        normal_third = _third_of_normal(z, angle)
         excess = central + 3.0 * mean * (variance + mean**2) - 2.0 * mean**3 - normal_third
         scale = variance**1.5
         multiple = ratio((sums.n3 * excess).sum(axis=1), (sums.n3 * scale).sum(axis=1))
         implied = multiple[:, None] * scale
         averaged = (sums.n3 * excess + pooled_units * implied) / (sums.n3 + pooled_units)
-        nodes = _four_nodes(mean, variance, normal_third)
+        taus = _four_nodes(mean, variance, normal_third)
         # A node's differences from the other nodes, and 1 from itself, which leaves the product.
-        differences = nodes[..., :, None] - nodes[..., None, :] + np.eye(4)
-        weight = averaged[..., None] / differences.prod(axis=-1)  # of the third divided difference
-        return cls(mean, variance, center, sd, ndtri(nodes), weight)
+        differences = taus[..., :, None] - taus[..., None, :] + np.eye(4)
+        weights = averaged[..., None] / differences.prod(axis=-1)  # of the third divided difference
+        return cls(mean, variance, probit_mean, sd, ndtri(taus), weights)
 
 
 # ---- Excess of calls over expected calls ---------------------------------------------------------
@@ -317,8 +316,8 @@ tau has another distribution. The shift is then undefined; else the nearest shar
 
 def excess_calls(
     n: Array,
-    grader: Array,
-    products: Array,
+    grader_sum: Array,
+    product_sum: Array,
     scores: ScoreDistribution,
     *,
     fit_sharpness: bool,
@@ -327,36 +326,37 @@ def excess_calls(
     """Return the excess of calls over expected calls by stratum; both have the same mean over all
     strata. NaN in rows without a solution, and in all rows if no sharpness fits the data.
 
-    Of the `n` units that the grader and a human labelled, `grader` sums the grader's calls, and
-    `products` sums their products with the mean of humans' calls, each (rows, strata). Sharpness is
-    that of humans unless `fit_sharpness`. With `noise`, strictness changes with it.
+    `grader_sum` is the sum of the grader's calls on the `n` units that it and a human labelled,
+    `product_sum` that of their products with the mean of humans' calls, each (rows, strata).
+    Sharpness is that of humans unless `fit_sharpness`. With `noise`, strictness changes with it.
     """
-    share = ratio(grader, n)
+    share = ratio(grader_sum, n)
     stratum_shares = ratio(n, n.sum(axis=1, keepdims=True))
-    stratum_covariances = ratio(products, n) - share * scores.mean
-    mean = (stratum_shares * share).sum(axis=1)
-    covariance = (stratum_shares * stratum_covariances).sum(axis=1)
+    covariance_within = ratio(product_sum, n) - share * scores.tau_mean
+    grader_mean = (stratum_shares * share).sum(axis=1)
+    grader_covariance = (stratum_shares * covariance_within).sum(axis=1)
     factor = np.ones_like(share) if noise is None else noise.strictness_factor
-    curves = _Curves.of_scores(scores, stratum_shares, factor, mean, covariance)
+    curves = _Curves.of_scores(scores, stratum_shares, factor, grader_mean, grader_covariance)
     if fit_sharpness:
         a, b, fits = curves.fitted()
     else:
         b, fits = np.ones(len(share)), np.ones(len(share), dtype=bool)
         a = curves.matching_mean(np.zeros(len(share)), b)
-    is_constant = (mean < 1e-9) | (mean > 1.0 - 1e-9)  # has no excess, whatever the sharpness
+    is_constant = (grader_mean < 1e-9) | (grader_mean > 1.0 - 1e-9)  # has no excess, however sharp
     fits |= is_constant
     if not fits[0] and fits.mean() < _MIN_FITTING:  # row 0 is the data
         undefined = np.full(share.shape, np.nan)
         return ExcessCalls(undefined, undefined, undefined, fits=False)
-    fitted = curves.at(a, b)
-    expected, covariances = fitted.mean.T, fitted.covariance.T
+    expected = curves.at(a, b)
+    expected_share, covariance = expected.mean_by_stratum.T, expected.covariance_by_stratum.T
     strictness_slope = None
     if noise is not None:
-        strictness_slope = (curves.at(a * (1.0 + _NUDGE), b).mean.T - expected) / _NUDGE
-    slope = np.nan_to_num(ratio(covariances, scores.variance))  # 0 where a stratum has one tau
+        nudged_share = curves.at(a * (1.0 + _NUDGE), b).mean_by_stratum.T
+        strictness_slope = (nudged_share - expected_share) / _NUDGE
+    slope = np.nan_to_num(ratio(covariance, scores.tau_variance))  # 0 where a stratum has one tau
     # Newton's method may end early (`_STEPS`): a mean call that is met to 0.1% is precise enough.
-    is_solved = np.abs((stratum_shares * (share - expected)).sum(axis=1)) < 1e-3
-    excess = np.where(is_solved[:, None], share - expected, np.nan)
+    is_solved = np.abs((stratum_shares * (share - expected_share)).sum(axis=1)) < 1e-3
+    excess = np.where(is_solved[:, None], share - expected_share, np.nan)
     excess = np.where(is_constant[:, None], 0.0, excess)
     return ExcessCalls(excess, slope, strictness_slope, fits=True)
 
@@ -367,32 +367,34 @@ _MAX_STEP_A, _MAX_STEP_B = 0.7, 0.5  # Newton's method: largest change of each i
 
 
 class _Curves(NamedTuple):
-    """Expected calls of a grader as a function of its strictness `a` and sharpness `b`, which are
-    fitted to the grader's `mean` and `covariance`. Rows come last, so that numpy sums long lines.
+    """Expected calls of a grader as a function of its strictness `a` and sharpness `b`, and the two
+    targets that these are fitted to. Rows come last, so that numpy sums long lines.
     """
 
-    shares: Array  # of the units that are in each stratum, (strata, rows)
+    stratum_shares: Array  # of the units that are in each stratum, (strata, rows)
     strictness_factor: Array  # strictness in a stratum as a multiple of `a`, (strata, rows)
-    center: Array  # mean of Phi^-1(tau), (strata, rows)
-    sd: Array  # standard deviation of Phi^-1(tau), (strata, rows)
-    nodes: Array  # values of Phi^-1(tau) that correct for the third moment, (strata, nodes, rows)
-    weight: Array  # of the nodes, (strata, nodes, rows)
-    deviation: Array  # tau at the nodes minus its mean, (strata, nodes, rows)
-    mean: Array  # of the grader's calls, (rows,)
-    covariance: Array  # of the grader's calls with humans' calls within strata, (rows,)
+    probit_mean: Array  # (strata, rows)
+    probit_sd: Array  # (strata, rows)
+    node_probits: Array  # (strata, nodes, rows)
+    node_weights: Array  # (strata, nodes, rows)
+    node_deviations: Array  # tau at the nodes minus its mean, (strata, nodes, rows)
+    target_mean: Array  # mean of the grader's calls, (rows,)
+    target_covariance: Array  # of the grader's calls with humans' calls within strata, (rows,)
 
     @classmethod
     def of_scores(
         cls, scores: ScoreDistribution, shares: Array, factor: Array, mean: Array, cov: Array
     ) -> _Curves:
         """Return the curves for scores and a grader's moments, from arrays with the rows first."""
-        rows_first = cls(
-            shares=shares, strictness_factor=factor,
-            center=scores.center, sd=scores.sd, nodes=scores.nodes, weight=scores.weight,
-            deviation=ndtr(scores.nodes) - scores.mean[..., None],
-            mean=mean, covariance=cov,
-        )  # fmt: skip
-        return cls(*(np.ascontiguousarray(np.moveaxis(array, 0, -1)) for array in rows_first))
+        rows_first = {
+            "stratum_shares": shares, "strictness_factor": factor,
+            "probit_mean": scores.probit_mean, "probit_sd": scores.probit_sd,
+            "node_probits": scores.node_probits, "node_weights": scores.node_weights,
+            "node_deviations": ndtr(scores.node_probits) - scores.tau_mean[..., None],
+            "target_mean": mean, "target_covariance": cov,
+        }  # fmt: skip
+        moved = {name: np.moveaxis(array, 0, -1) for name, array in rows_first.items()}
+        return cls(**{name: np.ascontiguousarray(array) for name, array in moved.items()})
 
     def of_rows(self, rows: Codes) -> _Curves:
         """Return the curves of some rows, which may repeat."""
@@ -411,25 +413,26 @@ class _Curves(NamedTuple):
         3. Rows still unsolved start at the data's maximum on the grid: a covariance above the row's
            maximum gets the maximum, any other is solved from below.
         """
-        a, b = np.full((2, len(self.mean)), np.nan)
-        fits = np.ones(len(self.mean), dtype=bool)
-        guesses = self.covariance <= 0.0
-        b[guesses] = 0.0
-        start = np.clip(ndtri(self.mean[guesses]), -_MAX_STRICTNESS, _MAX_STRICTNESS)
-        a[guesses] = self.of_rows(np.flatnonzero(guesses)).matching_mean(start, b[guesses])
-        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # row 0 at each point
+        a, b = np.full((2, len(self.target_mean)), np.nan)
+        fits = np.ones(len(self.target_mean), dtype=bool)
+        is_guessing = self.target_covariance <= 0.0  # step 1
+        b[is_guessing] = 0.0
+        start = np.clip(ndtri(self.target_mean[is_guessing]), -_MAX_STRICTNESS, _MAX_STRICTNESS)
+        guessing = self.of_rows(np.flatnonzero(is_guessing))
+        a[is_guessing] = guessing.matching_mean(start, b[is_guessing])
+        on_grid = self.of_rows(np.zeros(len(_SHARPNESS_GRID), dtype=np.intp))  # step 2: row 0
         grid_a = on_grid.matching_mean(np.zeros(len(_SHARPNESS_GRID)), _SHARPNESS_GRID)
         mean_residual, cov_residual = on_grid.at(grid_a, _SHARPNESS_GRID).residuals()
         # With the third moment's correction, Newton's steps may not converge.
         cov_residual[np.abs(mean_residual) > _TOLERANCE] = np.nan
         last_below = np.flatnonzero((cov_residual[:-1] < 0.0) & (cov_residual[1:] >= 0.0))[:1]
-        if len(last_below) and not guesses[0]:
+        if len(last_below) and not is_guessing[0]:
             row_0 = self.of_rows(np.zeros(1, dtype=np.intp))
             data_a, data_b = row_0._solve(grid_a[last_below], _SHARPNESS_GRID[last_below])
-            rows = np.flatnonzero(~guesses)
+            rows = np.flatnonzero(~is_guessing)
             start_a, start_b = np.repeat(data_a, len(rows)), np.repeat(data_b, len(rows))
             a[rows], b[rows] = self.of_rows(rows)._solve(start_a, start_b)
-        unsolved = np.flatnonzero(np.isnan(b))
+        unsolved = np.flatnonzero(np.isnan(b))  # step 3
         if len(unsolved):
             top = int(np.nan_to_num(cov_residual, nan=-np.inf).argmax())  # the data's maximum
             a[unsolved], b[unsolved], fits[unsolved] = self.of_rows(unsolved)._fitted_from_maximum(
@@ -523,7 +526,7 @@ class _Curves(NamedTuple):
         root, active, curves = a.copy(), np.arange(len(b)), self
         for _ in range(_STEPS):
             expected = curves.at(root[active], b[active])
-            step = _divide(-expected.mean_residual(), expected.slope_of_mean())
+            step = _divide(-expected.mean_residual(), expected.mean_by_a())
             stepped = root[active] + np.clip(step, -_MAX_STEP_A, _MAX_STEP_A)
             root[active] = np.clip(stepped, -_MAX_STRICTNESS, _MAX_STRICTNESS)
             remaining = np.flatnonzero(np.abs(step) > _TOLERANCE)
@@ -550,83 +553,84 @@ class _Slopes(NamedTuple):
 class _Expected:
     """Expected calls at one strictness and sharpness of every row, (strata, rows).
 
-    If Phi^-1(tau) is normal, the mean expected call is Phi(grader_probit), the mean of tau is
-    Phi(human_probit), and the mean product of both is the probability that two normal variables
-    with the correlation `rho` lie below these probits. The nodes add `extra` to the calls, (strata,
-    nodes, rows). Names in `_by_a` and `_by_b` are derivatives; `probit_by_a` is of the grader's.
+    If the probit of tau is normal, the mean expected call is Phi(grader_z), the mean of tau is
+    Phi(human_z), and the mean product of both is the probability that two normal variables with the
+    correlation `rho` lie below these numbers. The nodes add `node_calls` to the calls, (strata,
+    nodes, rows). Names in `_by_a` and `_by_b` are derivatives; `z_by_a` is that of `grader_z`.
     """
 
     def __init__(self, curves: _Curves, a: Array, b: Array) -> None:
-        self.curves, center, variance = curves, curves.center, curves.sd**2
+        self.curves, center, variance = curves, curves.probit_mean, curves.probit_sd**2
         strictness = curves.strictness_factor * a
         grader_variance, human_variance = 1.0 + b**2 * variance, 1.0 + variance
         grader_sd, human_sd = np.sqrt(grader_variance), np.sqrt(human_variance)
-        self.grader_probit = (strictness + b * center) / grader_sd
-        self.probit_by_a = 1.0 / grader_sd
-        self.probit_by_b = (center - strictness * b * variance) / (grader_sd * grader_variance)
-        self.human_probit = center / human_sd
+        self.grader_z = (strictness + b * center) / grader_sd
+        self.z_by_a = 1.0 / grader_sd
+        self.z_by_b = (center - strictness * b * variance) / (grader_sd * grader_variance)
+        self.human_z = center / human_sd
         self.rho = b * variance / (grader_sd * human_sd)
         self.rho_by_b = variance / (human_sd * grader_sd * grader_variance)
         # 1 - rho^2: for a variance v, (1 + b^2 v) (1 + v) - b^2 v^2 = 1 + v + b^2 v.
         one_minus_rho2 = (human_variance + b**2 * variance) / (grader_variance * human_variance)
         self.conditional_sd = np.sqrt(one_minus_rho2)
-        nodes = strictness[:, None] + b * curves.nodes
-        self.extra, self.extra_by_a = curves.weight * ndtr(nodes), curves.weight * _density(nodes)
+        node_z = strictness[:, None] + b * curves.node_probits
+        self.node_calls = curves.node_weights * ndtr(node_z)
+        self.node_calls_by_a = curves.node_weights * _density(node_z)
 
     @property
-    def mean(self) -> Array:
+    def mean_by_stratum(self) -> Array:
         """Expected share of affirmative calls, (strata, rows)."""
-        return np.asarray(ndtr(self.grader_probit) + self.extra.sum(axis=1))
+        return np.asarray(ndtr(self.grader_z) + self.node_calls.sum(axis=1))
 
     @property
-    def covariance(self) -> Array:
+    def covariance_by_stratum(self) -> Array:
         """Covariance of expected calls with tau, (strata, rows), by Owen (1956)."""
-        grader, human = _nonzero(self.grader_probit), _nonzero(self.human_probit)
+        grader, human = _nonzero(self.grader_z), _nonzero(self.human_z)
         grader_mean, human_mean = ndtr(grader), ndtr(human)
         product_mean = 0.5 * (grader_mean + human_mean) - 0.5 * (grader * human < 0.0)
         product_mean -= owens_t(grader, (human / grader - self.rho) / self.conditional_sd)
         product_mean -= owens_t(human, (grader / human - self.rho) / self.conditional_sd)
-        extra = self._covariance_with_tau(self.extra)
-        return np.asarray(product_mean - grader_mean * human_mean + extra)
+        of_nodes = self._covariance_with_tau(self.node_calls)
+        return np.asarray(product_mean - grader_mean * human_mean + of_nodes)
 
     def residuals(self) -> tuple[Array, Array]:
-        """Return the expected mean and covariance minus the grader's, each (rows,)."""
-        return self.mean_residual(), self._overall(self.covariance) - self.curves.covariance
+        """Return the expected mean and covariance minus their targets, each (rows,)."""
+        covariance = self._overall(self.covariance_by_stratum)
+        return self.mean_residual(), covariance - self.curves.target_covariance
 
     def mean_residual(self) -> Array:
-        """Return the expected mean minus the grader's, (rows,)."""
-        return self._overall(self.mean) - self.curves.mean
+        """Return the expected mean minus its target, (rows,)."""
+        return self._overall(self.mean_by_stratum) - self.curves.target_mean
 
-    def slope_of_mean(self) -> Array:
+    def mean_by_a(self) -> Array:
         """Return the derivative of the mean by strictness, (rows,)."""
-        normal = _density(self.grader_probit) * self.probit_by_a
-        by_strictness = normal + self.extra_by_a.sum(axis=1)
+        by_strictness = _density(self.grader_z) * self.z_by_a + self.node_calls_by_a.sum(axis=1)
         return self._overall(self.curves.strictness_factor * by_strictness)
 
     def slopes(self) -> _Slopes:
         """Return the derivatives of mean and covariance by strictness and sharpness."""
-        # The mean product is Phi2(g, h; rho) at the probits g of the grader and h of humans. Its
-        # slope is phi(g) Phi(conditional_z) by g, and the bivariate density by rho (Plackett 1954).
-        # The covariance is this product minus Phi(g) Phi(h).
-        g, h = self.grader_probit, self.human_probit
+        # The mean product is Phi2(g, h; rho), at g of the grader and h of humans. Its slope is
+        # phi(g) Phi(conditional_z) by g, and the bivariate density by rho (Plackett 1954). The
+        # covariance is this product minus Phi(g) Phi(h).
+        g, h = self.grader_z, self.human_z
         density, conditional_z = _density(g), (h - self.rho * g) / self.conditional_sd
-        by_probit = density * (ndtr(conditional_z) - ndtr(h))
-        by_rho = density * _density(conditional_z) / self.conditional_sd
-        extra_by_b = self.extra_by_a * self.curves.nodes
-        cov_by_a = by_probit * self.probit_by_a + self._covariance_with_tau(self.extra_by_a)
+        cov_by_g = density * (ndtr(conditional_z) - ndtr(h))
+        cov_by_rho = density * _density(conditional_z) / self.conditional_sd
+        node_calls_by_b = self.node_calls_by_a * self.curves.node_probits
+        cov_by_a = cov_by_g * self.z_by_a + self._covariance_with_tau(self.node_calls_by_a)
         cov_by_a = self.curves.strictness_factor * cov_by_a  # from a stratum's strictness to `a`
-        mean_by_b = density * self.probit_by_b + extra_by_b.sum(axis=1)
-        cov_by_b = by_probit * self.probit_by_b + by_rho * self.rho_by_b
-        cov_by_b = cov_by_b + self._covariance_with_tau(extra_by_b)
-        return _Slopes(self.slope_of_mean(), *map(self._overall, (mean_by_b, cov_by_a, cov_by_b)))
+        mean_by_b = density * self.z_by_b + node_calls_by_b.sum(axis=1)
+        cov_by_b = cov_by_g * self.z_by_b + cov_by_rho * self.rho_by_b
+        cov_by_b = cov_by_b + self._covariance_with_tau(node_calls_by_b)
+        return _Slopes(self.mean_by_a(), *map(self._overall, (mean_by_b, cov_by_a, cov_by_b)))
 
     def _covariance_with_tau(self, calls: Array) -> Array:
         """Return the covariance of calls at the nodes with tau, (strata, rows)."""
-        return np.asarray(np.einsum("snr,snr->sr", calls, self.curves.deviation))
+        return np.asarray(np.einsum("snr,snr->sr", calls, self.curves.node_deviations))
 
     def _overall(self, by_stratum: Array) -> Array:
         """Sum over strata, weighted by their shares: (strata, rows) to (rows,)."""
-        return np.asarray((self.curves.shares * by_stratum).sum(axis=0))
+        return np.asarray((self.curves.stratum_shares * by_stratum).sum(axis=0))
 
 
 # ---- Calls, and their shifts ---------------------------------------------------------------------
@@ -738,6 +742,126 @@ def side_shift(calls: Calls, grader: int, resamples: Resamples) -> Shift | None:
     return Shift(ratio(grader_sum, n) - expected, counts, note, reason)
 
 
+def strata_of(x: Array) -> Mask:
+    """Return the mask (units, strata) of the units in each stratum of the values x (units,): one
+    for each value, or `STRATA` of about equal size if there are more values.
+    """
+    values = np.unique(x)
+    if len(values) > STRATA:
+        codes = np.searchsorted(np.unique(np.quantile(x, np.arange(1, STRATA) / STRATA)), x)
+        return np.asarray(codes[:, None] == np.unique(codes))
+    return np.asarray(x[:, None] == values)
+
+
+class _UnitTerms(HumanSums):
+    """Terms of each unit in the sums of the same names, (units,)."""
+
+
+def _unit_terms(humans: Array) -> _UnitTerms:
+    """Return the terms of the sums over units, from humans' calls of 1 and 0 (units, humans). A
+    human's leniency is subtracted, so that it does not look like a difference of units.
+    """
+    has_call = ~np.isnan(humans)
+    n_calls = has_call.sum(axis=1).astype(float)
+    # Leniency is a human's share of affirmative calls minus the mean share on the same units; 0
+    # for one who shares fewer than `MIN_TWICE` units with others.
+    is_shared, leniency = n_calls >= 2, np.zeros(humans.shape[1])
+    if is_shared.any():
+        shared, n = humans[is_shared], n_calls[is_shared]
+        n_shared = (~np.isnan(shared)).sum(axis=0)
+        # The mean of a unit's n calls contains the human's call, more so if n is small: of calls 1
+        # and 0, the 1 deviates from the mean by 1/2; if all of N = 4 humans had called the unit,
+        # the others with 0 as well, by 3/4. So (n - 1) / n is replaced by (N - 1) / N.
+        scale = n / (n - 1.0) * (1.0 - 1.0 / humans.shape[1])
+        deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
+        mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
+        leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
+    calls = np.where(has_call, humans - leniency, 0.0)
+    # Sums over different humans' products, from sums of powers (Newton's identities).
+    first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
+    one, n_pairs = first / n_calls, n_calls * (n_calls - 1.0)  # in both orders
+    two = np.nan_to_num(ratio(first**2 - second, n_pairs))
+    triples = first**3 - 3.0 * first * second + 2.0 * third
+    three = np.nan_to_num(ratio(triples, n_pairs * (n_calls - 2.0)))
+    n2, n3 = is_shared.astype(float), (n_calls >= 3).astype(float)
+    return _UnitTerms(np.ones(len(one)), one, n2, n2 * one, two, n3, n3 * one, n3 * two, three)
+
+
+class _Split(NamedTuple):
+    """Humans' calls, split at one threshold: 1 at or above it, else 0."""
+
+    mean_calls: Array  # the mean of humans' calls on each unit, (units,)
+    sums: HumanSums
+    products_with_x: Array  # sums of `mean_calls` times x, (rows, strata)
+    scores: ScoreDistribution
+    noise: Noise | None
+
+
+class HumanCalls:
+    """Humans' calls on units that a grader called, split at every threshold, and sums by stratum of
+    the property `x`. `calls` are (units, humans), `x` and `clusters` (units,).
+    """
+
+    def __init__(
+        self,
+        calls: Array,
+        x: Array,
+        clusters: Codes,
+        thresholds: Array,
+        resamples: Resamples,
+        noisy: bool,
+    ) -> None:
+        self._resamples, self._clusters = resamples, clusters
+        self._x, self._in_stratum = x, strata_of(x)
+        has_two, has_three = (np.count_nonzero(~np.isnan(calls), axis=1) >= n for n in (2, 3))
+        self.n_strata = self._in_stratum.shape[1]
+        self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
+        # Third moments are used if every stratum has enough units with three labels.
+        fit_third = bool((has_three[:, None] & self._in_stratum).sum(axis=0).min() >= MIN_TWICE)
+        # The slope on x needs the strata's means of x, their distance from the overall mean, and
+        # the sums of squares of x within strata (rows, strata) and in total (rows,).
+        self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
+        self._x_mean = ratio(sum_x, self._n)
+        self._x_distance = self._x_mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
+        self._x_squares = sum_squares - sum_x * self._x_mean
+        self._all_x_squares = (self._n * self._x_distance**2 + self._x_squares).sum(axis=1)
+        self.splits = []
+        for threshold in thresholds:
+            terms = _unit_terms(np.where(np.isnan(calls), np.nan, calls >= threshold))
+            *sums_in_order, products_with_x = self._sums(*terms, terms.one1 * x)
+            sums = HumanSums(*sums_in_order)
+            noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
+            if self.has_pairs:
+                noise = Noise.along(sums, self._x_mean) if noisy else None
+                scores = ScoreDistribution.of(sums, fit_third, noise)
+            self.splits.append(_Split(terms.one1, sums, products_with_x, scores, noise))
+
+    def excess_slope(self, calls: Mask, split: _Split, *, noisy: bool) -> tuple[Array, bool]:
+        """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
+        False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
+        """
+        columns = calls, calls * split.mean_calls, calls * self._x
+        grader_sum, product_sum, products_with_x = self._sums(*columns)
+        n, noise, scores = split.sums.n1, split.noise if noisy else None, split.scores
+        excess = excess_calls(
+            n, grader_sum, product_sum, scores, fit_sharpness=self.has_pairs, noise=noise
+        )
+        # The slope adds up products of x and the excess, within and between strata. Within strata,
+        # expected calls are linear in humans' calls, and in x if noise changes strictness.
+        within = products_with_x - self._x_mean * grader_sum
+        within -= excess.slope * (split.products_with_x - self._x_mean * split.sums.one1)
+        if noise is not None and excess.strictness_slope is not None:
+            within += noise.rise * excess.strictness_slope * self._x_squares
+        between = (self._n * self._x_distance * excess.share).sum(axis=1)
+        return ratio(between + within.sum(axis=1), self._all_x_squares), excess.fits
+
+    def _sums(self, *columns: Numbers) -> Array:
+        """Return the sums of columns (units,) within each stratum, (columns, rows, strata)."""
+        by_stratum = np.column_stack(columns)[:, :, None] * self._in_stratum[:, None, :]
+        sums = self._resamples.sums(self._clusters, by_stratum.reshape(len(by_stratum), -1))
+        return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
+
+
 class Shifts:
     """Shift of graders' calls with a property x (units,), NaN where unknown, beyond expected calls.
 
@@ -748,8 +872,7 @@ class Shifts:
 
     If `noisy`, the noise of all raters may change with x: the variance of humans' score may change,
     and the shift is also estimated with strictness in units of that noise. The `cache` has humans'
-    calls on the units that a grader called, which are mostly the same for all graders; properties
-    with the same resamples may share it.
+    calls on a grader's units, often the same for all; properties with equal resamples may share it.
     """
 
     def __init__(
@@ -776,7 +899,8 @@ class Shifts:
             return None
         key = (*self._key, shared.tobytes())
         if key not in self._cache:
-            self._cache[key] = HumanCalls(self, shared)
+            on_shared = self.calls.humans[shared], self.x[shared], self.calls.clusters[shared]
+            self._cache[key] = HumanCalls(*on_shared, self.thresholds, self.resamples, self.noisy)
         human_calls = self._cache[key]
         values, if_noisy = np.zeros((2, len(self.resamples)))
         is_noisy, reason = self.noisy and human_calls.has_pairs, "no_variation"
@@ -788,116 +912,10 @@ class Shifts:
                 slope, fits_noisy = human_calls.excess_slope(grader_calls, split, noisy=True)
                 if_noisy += slope
                 fits = fits and fits_noisy
-            if human_calls.n_strata > 1 and np.isnan(split.scores.variance[0]).any():
+            if human_calls.n_strata > 1 and np.isnan(split.scores.tau_variance[0]).any():
                 reason = "people_agree_by_chance"
             elif not fits:
                 reason = "no_sharpness_fits"
         note = "" if human_calls.has_pairs else SHARPNESS_ASSUMED
         counts = self.resamples.count(self.calls.clusters, shared)
         return Shift(values, counts, note, reason, if_noisy if is_noisy else None)
-
-
-class _Split(NamedTuple):
-    """Humans' calls, split at one threshold: 1 at or above it, else 0."""
-
-    mean: Array  # of the calls on each unit, (units,)
-    sums: HumanSums
-    products_with_x: Array  # sums of `mean` times x, (rows, strata)
-    scores: ScoreDistribution
-    noise: Noise | None
-
-
-class HumanCalls:
-    """Humans' calls on the units that a grader called, `shared` (units,), and sums by stratum."""
-
-    def __init__(self, shifts: Shifts, shared: Mask) -> None:
-        self._resamples, self._clusters = shifts.resamples, shifts.calls.clusters[shared]
-        values, x = shifts.calls.humans[shared], shifts.x[shared]
-        self._x, self._in_stratum = x, strata_of(x)
-        has_two, has_three = (np.count_nonzero(~np.isnan(values), axis=1) >= n for n in (2, 3))
-        self.n_strata = self._in_stratum.shape[1]
-        self.has_pairs = bool(has_two.sum() >= MIN_TWICE)
-        # Third moments are used if every stratum has enough units with three labels.
-        fit_third = bool((has_three[:, None] & self._in_stratum).sum(axis=0).min() >= MIN_TWICE)
-        # The slope on x needs the strata's means of x, their distance from the overall mean, and
-        # the sums of squares of x within strata (rows, strata) and in total (rows,).
-        self._n, sum_x, sum_squares = self._sums(np.ones(len(x)), x, x**2)
-        self._x_mean = ratio(sum_x, self._n)
-        self._x_distance = self._x_mean - ratio(sum_x.sum(axis=1), self._n.sum(axis=1))[:, None]
-        self._x_squares = sum_squares - sum_x * self._x_mean
-        self._all_x_squares = (self._n * self._x_distance**2 + self._x_squares).sum(axis=1)
-        self.splits = []
-        for threshold in shifts.thresholds:
-            terms = _terms_of_sums(np.where(np.isnan(values), np.nan, values >= threshold))
-            *sums_in_order, products_with_x = self._sums(*terms, terms.one1 * x)
-            sums = HumanSums(*sums_in_order)
-            noise, scores = None, ScoreDistribution.constant(sums)  # without pairs
-            if self.has_pairs:
-                noise = Noise.along(sums, self._x_mean) if shifts.noisy else None
-                scores = ScoreDistribution.of(sums, fit_third, noise)
-            self.splits.append(_Split(terms.one1, sums, products_with_x, scores, noise))
-
-    def excess_slope(self, calls: Mask, split: _Split, *, noisy: bool) -> tuple[Array, bool]:
-        """Return the slope on x of a grader's `calls` of 1 and 0 minus expected calls, (rows,), and
-        False if no sharpness fits them. If `noisy`, strictness changes with all raters' noise.
-        """
-        grader, products, products_with_x = self._sums(calls, calls * split.mean, calls * self._x)
-        n, noise = split.sums.n1, split.noise if noisy else None
-        excess = excess_calls(
-            n, grader, products, split.scores, fit_sharpness=self.has_pairs, noise=noise
-        )
-        # The slope adds up products of x and the excess, within and between strata. Within strata,
-        # expected calls are linear in humans' calls, and in x if noise changes strictness.
-        within = products_with_x - self._x_mean * grader
-        within -= excess.slope * (split.products_with_x - self._x_mean * split.sums.one1)
-        if noise is not None and excess.strictness_slope is not None:
-            within += noise.rise * excess.strictness_slope * self._x_squares
-        between = (self._n * self._x_distance * excess.share).sum(axis=1)
-        return ratio(between + within.sum(axis=1), self._all_x_squares), excess.fits
-
-    def _sums(self, *columns: Numbers) -> Array:
-        """Return the sums of columns (units,) within each stratum, (columns, rows, strata)."""
-        by_stratum = np.column_stack(columns)[:, :, None] * self._in_stratum[:, None, :]
-        sums = self._resamples.sums(self._clusters, by_stratum.reshape(len(by_stratum), -1))
-        return np.moveaxis(sums.reshape(len(sums), len(columns), -1), 1, 0)
-
-
-def strata_of(x: Array) -> Mask:
-    """Return the mask (units, strata) of the units in each stratum of the values x (units,): one
-    for each value, or `STRATA` of about equal size if there are more values.
-    """
-    values = np.unique(x)
-    if len(values) > STRATA:
-        codes = np.searchsorted(np.unique(np.quantile(x, np.arange(1, STRATA) / STRATA)), x)
-        return np.asarray(codes[:, None] == np.unique(codes))
-    return np.asarray(x[:, None] == values)
-
-
-def _terms_of_sums(humans: Array) -> HumanSums:
-    """Return the terms (units,) of the sums over units, from humans' calls of 1 and 0 (units,
-    humans). A human's leniency is subtracted, so that it does not look like a difference of units.
-    """
-    has_call = ~np.isnan(humans)
-    n_calls = has_call.sum(axis=1).astype(float)
-    # Leniency is a human's share of affirmative calls minus the mean share on the same units; 0
-    # for one who shares fewer than `MIN_TWICE` units with others.
-    is_shared, leniency = n_calls >= 2, np.zeros(humans.shape[1])
-    if is_shared.any():
-        shared, n = humans[is_shared], n_calls[is_shared]
-        n_shared = (~np.isnan(shared)).sum(axis=0)
-        # The mean of a unit's n calls contains the human's call, more so if n is small: of calls 1
-        # and 0, the 1 deviates from the mean by 1/2; if all of N = 4 humans had called the unit,
-        # the others with 0 as well, by 3/4. So (n - 1) / n is replaced by (N - 1) / N.
-        scale = n / (n - 1.0) * (1.0 - 1.0 / humans.shape[1])
-        deviations = (shared - np.nanmean(shared, axis=1, keepdims=True)) * scale[:, None]
-        mean_deviation = np.nansum(deviations, axis=0) / np.maximum(n_shared, 1)
-        leniency = np.where(n_shared >= MIN_TWICE, mean_deviation, 0.0)
-    calls = np.where(has_call, humans - leniency, 0.0)
-    # Sums over different humans' products, from sums of powers (Newton's identities).
-    first, second, third = (np.asarray((calls**power).sum(axis=1)) for power in (1, 2, 3))
-    one, n_pairs = first / n_calls, n_calls * (n_calls - 1.0)  # in both orders
-    two = np.nan_to_num(ratio(first**2 - second, n_pairs))
-    triples = first**3 - 3.0 * first * second + 2.0 * third
-    three = np.nan_to_num(ratio(triples, n_pairs * (n_calls - 2.0)))
-    n2, n3 = is_shared.astype(float), (n_calls >= 3).astype(float)
-    return HumanSums(np.ones(len(one)), one, n2, n2 * one, two, n3, n3 * one, n3 * two, three)

@@ -1,22 +1,27 @@
 """The bootstrap of clusters: one set of resamples that every statistic of a rubric shares.
 
-A resample draws as many clusters as there are, with replacement, and is fully described by its
+A resample draws as many clusters as the data have, with replacement, and is fully described by its
 *draw counts*: the number of times that each cluster was drawn. Every statistic is a function of
-sums of *features*, numbers that add up over units and clusters. So resampling is one product *draw
-counts x per-cluster sums* (`Resamples.totals`), and differences between statistics are paired. Row
-0 of every result is the data; rows of the jackknife are the data without one cluster each.
+sums of *features*, numbers that add up over units (labelled items) and clusters:
 
-A *type* is a cluster of the data, or several identical ones. Four arrays describe types:
+1. Add up the features of the units of each cluster (`Resamples.cluster_sums`).
+2. Multiply the draw counts by these sums, for the sums in all resamples (`Resamples.totals`).
+3. Compute the statistic from each row of sums, which is left to the caller.
+
+Row 0 of every result is the data; a row for each resample follows, then rows of the jackknife, if
+any: the data without one cluster each. As all share the resamples, their differences are paired.
+
+Identical clusters are one *type*, so that each is computed only once. Four arrays describe types:
 
     frequency     (types,)         number of clusters of the type in the data
     weight        (types,)         sampling weight of a cluster, the same in every resample
     mass          (types,)         frequency times sampling weight
     draw counts   (rows, types)    number of times that clusters of the type were drawn
 
-`PatternResamples` resamples distinct rows of labels, *patterns*, so that a million labels take no
-longer than their few hundred patterns. A resample of clusters determines the number of times that
-each pattern occurs: the clusters' draw counts times their numbers of patterns, a product that is
-computed once, in exact whole numbers. The results are the same as those of resampling clusters.
+`PatternResamples` takes the same steps with *patterns*, distinct rows of labels, so that a million
+units take no longer than their few hundred patterns. Clusters are drawn as before. Their draw
+counts times their numbers of units with each pattern give the number of units with each pattern in
+a resample: patterns are then the types, and these numbers the draw counts. Results are the same.
 
 With more than a million clusters, 2,000 resamples would take hours. Clusters are then assigned to
 10,000 random groups, by a hash of their names and the seed, and whole groups are resampled: the
@@ -37,7 +42,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evenhand.analysis.bootstrap.intervals import Interval, interval
+from evenhand.analysis.bootstrap import intervals
 from evenhand.analysis.statistics import Remark
 from evenhand.analysis.types import Array, Codes, Frequency, Integers, Mask, Numbers, Sparse
 
@@ -63,7 +68,8 @@ _MULTIPLIED_TOGETHER = 5_000  # clusters multiplied by their patterns at a time:
 _DRAWN_TOGETHER = 32_768  # clusters drawn at a time
 _MULTINOMIAL_COST = 8  # time of numpy's multinomial for a category, in times to draw a cluster
 _WIDE_PRODUCT = 17  # columns from which one product for all resamples is faster than one a block
-_WORTH_THREADS = 20_000_000  # operations from which threads are faster; 8 multiplications are one
+_WORTH_THREADS = 20_000_000  # operations, such as a cluster drawn, from which threads are faster
+_PRODUCTS_PER_OPERATION = 8  # multiplications in a matrix product that take as long as one of these
 _EXACT_FLOAT32 = 2**24  # limit below which all whole numbers are exact in float32
 
 
@@ -81,11 +87,22 @@ class Resamples:
     `frequency` and `weight` are explained above; `weight` is None if clusters were equally likely
     to be selected. `rng` is used for seeds only, so that a block of resamples can be drawn again if
     its draw counts are not kept in memory: because they are large, or `keep` is False. With
-    `jackknife`, the data without each cluster follow as rows. In all methods, `clusters` (units,)
-    is the type of each unit's cluster, and `chosen` (units,) a mask of units.
+    `jackknife`, the data without each cluster follow as rows.
 
-    >>> Resamples(np.ones(3), 2, np.random.default_rng(7)).totals(np.ones((3, 1))).tolist()
-    [[3.0], [3.0], [3.0]]
+    Callers hold the units of one cluster of each type. In all methods but `only`, `types` (units,)
+    is the type of each unit's cluster, and `chosen` a mask (units,). Sums are over these axes:
+
+        sums            features of units     -> rows, weighted
+        totals          cluster sums by type  -> rows, weighted
+        omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
+        cluster_sums    features of units     -> types, over one cluster of each
+        each_cluster    cluster sums by type  -> clusters
+        by_cluster      features of units     -> clusters, weighted
+
+    >>> resamples = Resamples([2, 1], 1, np.random.default_rng(7))  # two types, three clusters
+    >>> types, feature = np.array([0, 0, 1]), np.array([1.0, 4.0, 7.0])
+    >>> resamples.sums(types, feature).tolist()  # data: 2 (1 + 4) + 7; resample: type 1 three times
+    [[17.0], [21.0]]
     """
 
     def __init__(
@@ -115,10 +132,10 @@ class Resamples:
     def keep(self) -> None:
         """Keep the draw counts if they fit in memory; else each block is drawn when needed."""
         if self.resamples * self.n_types <= _KEEP_BYTES:
-            self._keep_blocks(self._over_blocks(self._draw, row_cost=self.n_types))
+            self._keep_blocks(self._over_blocks(self._make_block, row_cost=self.n_types))
 
     def __len__(self) -> int:
-        """Return the rows of all computed arrays: the data, the resamples, the jackknife."""
+        """Return the rows of all results: the data, the resamples, the jackknife."""
         return 1 + self.resamples + (0 if self._omissions is None else self._omissions.shape[0])
 
     @property
@@ -131,15 +148,85 @@ class Resamples:
         """Frequency times sampling weight of each type in the data, (types,)."""
         return self.frequency if self.weight is None else self.frequency * self.weight
 
-    def blocks(self) -> Iterator[Numbers]:
-        """Yield the draw counts of data and resamples, times sampling weights, (rows, types)."""
-        yield self.mass[None, :]
-        for block in range(len(self._block_sizes)):
-            counts = self._block(block)
-            yield counts if self.weight is None else counts * self.weight
+    def sums(self, types: Codes, *features: Numbers) -> Array:
+        """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
+        return self.totals(self.cluster_sums(types, np.column_stack(features)))
+
+    def totals(self, by_type: Numbers) -> Array:
+        """Return the weighted sums over the clusters of every resample, (rows, ...), from the sums
+        over one cluster of each type (types, ...). Rows are last in memory, so that computations on
+        the cells of a row, such as a table's marginals, run along contiguous rows.
+        """
+        flat = by_type.reshape(self.n_types, -1)
+        if self.weight is not None:
+            flat = flat * self.weight[:, None]  # the same in every resample
+        # Sums of whole numbers that float32 holds exactly are twice as fast in it.
+        is_whole = flat.size > 0 and np.array_equal(flat, np.rint(flat))
+        largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
+        dtype: type[np.floating[Any]] = np.float32 if largest < _EXACT_FLOAT32 else np.float64
+        columns: Floats = np.ascontiguousarray(flat, dtype=dtype)
+        draw_counts, n_columns = self._floats(dtype), columns.shape[1]
+        out = np.empty((len(self), n_columns), order="F")
+
+        def fill(block: int) -> None:
+            first = 1 + block * _BLOCK
+            rows = slice(first, first + self._block_sizes[block])
+            counts = self._block(block) if draw_counts is None else draw_counts[rows]
+            out[rows] = _product(counts, columns)
+
+        if draw_counts is not None and n_columns >= _WIDE_PRODUCT:
+            np.matmul(columns.T, draw_counts.T, out=out[: 1 + self.resamples].T)
+        else:
+            out[0] = _product(self.frequency[None, :], columns)[0]
+            self._over_blocks(fill, self.n_types * max(1, n_columns // _PRODUCTS_PER_OPERATION))
+        if self._omissions is not None:
+            out[1 + self.resamples :] = out[0] - self._omissions @ columns.astype(np.float64)
+        return out.reshape(len(self), *by_type.shape[1:])
+
+    def omitted_sums(self, by_type: Array) -> Array:
+        """Return the sums over the clusters left out, (jackknife rows, ...), without weights."""
+        flat = self._omissions @ by_type.reshape(len(by_type), -1)
+        return np.asarray(flat).reshape(len(flat), *by_type.shape[1:])
+
+    def cluster_sums(self, types: Codes, features: Numbers) -> Array:
+        """Return the sums of features (units, k) over one cluster of each type, (types, k)."""
+        out = np.empty((self.n_types, features.shape[1]))
+        for column, values in enumerate(features.T):
+            out[:, column] = np.bincount(types, values, self.n_types)
+        return out
+
+    def each_cluster(self, by_type: Array) -> Array:
+        """Return sums by type (types, k) for each cluster in the data, (clusters, k)."""
+        return np.repeat(by_type, self.frequency, axis=0)
+
+    def by_cluster(self, types: Codes, features: Numbers) -> Array:
+        """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
+        by_type = self.cluster_sums(types, features)
+        return self.each_cluster(by_type if self.weight is None else by_type * self.weight[:, None])
+
+    def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:
+        """Return the sums over clusters, equal ones once, (n, k), and the number of each, (n,)."""
+        return by_type, self.frequency
+
+    def count(self, types: Codes, chosen: Mask) -> tuple[int, int]:
+        """Return the numbers of chosen units and of their clusters in the data, without weights."""
+        n_chosen = np.bincount(types[chosen], minlength=self.n_types)
+        return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
+
+    def mass_of(self, types: Codes, chosen: Mask) -> int:
+        """Return the total mass of the clusters with a chosen unit, rounded down."""
+        return int(self.mass[np.unique(types[chosen])].sum())
+
+    def units(self, types: Codes) -> Units:
+        """Return the caller's units, each with the frequency of its cluster's type."""
+        return Units(np.arange(len(types)), types, self.frequency[types])
+
+    def interval(self, values: Array, n_clusters: int, **options: Any) -> intervals.Interval:
+        """Return the estimate and its 95% interval from `values` (rows,): `intervals.interval`."""
+        return intervals.interval(values, n_clusters, **options)
 
     def only(self, types: Codes) -> Resamples:
-        """Return the resamples of some types, faster for a slice; their draw counts are kept."""
+        """Return the resamples of these types only, for a slice; their draw counts are kept."""
         part = copy(self)
         part.frequency = self.frequency[types]
         part.weight = None if self.weight is None else self.weight[types]
@@ -148,70 +235,11 @@ class Resamples:
             part._omissions = self._omissions[:, types]
         return part
 
-    def totals(self, features: Numbers) -> Array:
-        """Return the weighted sums of features (types, ...) over the clusters of every resample,
-        (rows, ...). Rows are last in memory, so that computations on the cells of a row, such as a
-        table's marginals, run along contiguous rows.
-        """
-        shape = features.shape[1:]
-        flat = features.reshape(self.n_types, -1)
-        if self.weight is not None:
-            flat = flat * self.weight[:, None]  # the same in every resample
-        # Sums of whole numbers that float32 holds exactly are twice as fast in it.
-        is_whole = flat.size > 0 and np.array_equal(flat, np.rint(flat))
-        largest = float(np.abs(flat).max()) * float(self.frequency.sum()) if is_whole else np.inf
-        dtype: type[np.floating[Any]] = np.float32 if largest < _EXACT_FLOAT32 else np.float64
-        sums: Floats = np.ascontiguousarray(flat, dtype=dtype)
-        draw_counts, n_columns = self._floats(dtype), sums.shape[1]
-        out = np.empty((len(self), n_columns), order="F")
-
-        def fill(block: int) -> None:
-            first = 1 + block * _BLOCK
-            rows = slice(first, first + self._block_sizes[block])
-            counts = self._block(block) if draw_counts is None else draw_counts[rows]
-            out[rows] = _product(counts, sums)
-
-        if draw_counts is not None and n_columns >= _WIDE_PRODUCT:
-            np.matmul(sums.T, draw_counts.T, out=out[: 1 + self.resamples].T)
-        else:
-            out[0] = _product(self.frequency[None, :], sums)[0]
-            self._over_blocks(fill, row_cost=self.n_types * max(1, n_columns // 8))
-        if self._omissions is not None:
-            out[1 + self.resamples :] = out[0] - self._omissions @ sums.astype(np.float64)
-        return out.reshape(len(self), *shape)
-
-    def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
-        """Return the estimate and its 95% interval from replicates (rows,) (see `interval`)."""
-        return interval(values, n_clusters, **options)
-
-    def sums(self, clusters: Codes, *features: Numbers) -> Array:
-        """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
-        return self.totals(self.cluster_sums(clusters, np.column_stack(features)))
-
-    def cluster_sums(self, clusters: Codes, units: Numbers) -> Array:
-        """Return the sums of features (units, k) over one cluster of each type, (types, k)."""
-        out = np.empty((self.n_types, units.shape[1]))
-        for column, values in enumerate(units.T):
-            out[:, column] = np.bincount(clusters, values, self.n_types)
-        return out
-
-    def each_cluster(self, sums: Array) -> Array:
-        """Return sums by type (types, ...) for each cluster of the type, (clusters, ...)."""
-        return np.repeat(sums, self.frequency, axis=0)
-
-    def by_cluster(self, clusters: Codes, units: Numbers) -> Array:
-        """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
-        sums = self.cluster_sums(clusters, units)
-        return self.each_cluster(sums if self.weight is None else sums * self.weight[:, None])
-
-    def signed(self, sums: Array) -> tuple[Array, Frequency]:
-        """Return sums (types, k) to which a test gives random signs, and the frequency of each."""
-        return sums, self.frequency
-
-    def omitted_sums(self, sums: Array) -> Array:
-        """Return the totals (jackknife rows, ...) of sums (types, ...) over clusters left out."""
-        flat = self._omissions @ sums.reshape(len(sums), -1)
-        return np.asarray(flat).reshape(len(flat), *sums.shape[1:])
+    def left_out(self, types: Codes) -> Resamples:
+        """Return the jackknife, without resamples, of the clusters of these units' types."""
+        has_unit = np.bincount(types, minlength=self.n_types) > 0
+        frequency = np.where(has_unit, self.frequency, 0)  # other types stay, with no cluster
+        return Resamples(frequency, weight=self.weight, jackknife=True)
 
     @property
     def clusters_in_row(self) -> float:
@@ -219,23 +247,12 @@ class Resamples:
         n_omitted = np.asarray(self._omissions.sum(axis=1)).ravel()  # 0 where `only` kept none
         return float(n_omitted.sum() / max(np.count_nonzero(n_omitted), 1))
 
-    def mass_of(self, clusters: Codes, chosen: Mask) -> int:
-        """Return the total mass of the clusters with a chosen unit, rounded down."""
-        return int(self.mass[np.unique(clusters[chosen])].sum())
-
-    def left_out(self, clusters: Codes) -> Resamples:
-        """Return the jackknife, without resamples, of the types that occur in `clusters`."""
-        counted = np.where(np.bincount(clusters, minlength=self.n_types) > 0, self.frequency, 0)
-        return Resamples(counted, weight=self.weight, jackknife=True)
-
-    def count(self, clusters: Codes, chosen: Mask) -> tuple[int, int]:
-        """Return the numbers of chosen units and of their clusters in the data, without weights."""
-        n_chosen = np.bincount(clusters[chosen], minlength=self.n_types)
-        return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
-
-    def units(self, clusters: Codes) -> Units:
-        """Return the units in `clusters`, each with the frequency of its cluster's type."""
-        return Units(np.arange(len(clusters)), clusters, self.frequency[clusters])
+    def blocks(self) -> Iterator[Numbers]:
+        """Yield the draw counts of data and resamples, times sampling weights, (rows, types)."""
+        yield self.mass[None, :]
+        for block in range(len(self._block_sizes)):
+            counts = self._block(block)
+            yield counts if self.weight is None else counts * self.weight
 
     def _keep_blocks(self, blocks: list[DrawCounts]) -> None:
         """Keep the draw counts in memory; if they are few, also as floating point."""
@@ -245,14 +262,14 @@ class Resamples:
             self._kept_floats[np.float32] = np.concatenate(rows, dtype=np.float32)
 
     def _floats(self, dtype: type[np.floating[Any]]) -> Any | None:
-        """Return the draw counts in data and resamples as floating point; None if not kept so."""
+        """Return the draw counts of data and resamples as floating point, if kept as such."""
         if self._kept_floats and dtype not in self._kept_floats:
             self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
         return self._kept_floats.get(dtype)
 
     def _block(self, block: int) -> DrawCounts:
-        """Return the draw counts (rows, types) of a block, kept or drawn again."""
-        return self._draw(block) if self._kept_blocks is None else self._kept_blocks[block]
+        """Return the draw counts (rows, types) of a block, kept or made again."""
+        return self._make_block(block) if self._kept_blocks is None else self._kept_blocks[block]
 
     def _over_blocks(self, work: Callable[[int], T], row_cost: int) -> list[T]:
         """Return the results of `work` on every block, in threads (numpy releases the lock) if its
@@ -265,26 +282,48 @@ class Resamples:
         with ThreadPoolExecutor(threads) as pool:
             return list(pool.map(work, blocks))
 
-    def _draw(self, block: int) -> DrawCounts:
+    def _make_block(self, block: int) -> DrawCounts:
         """Draw a block of multinomial draw counts (rows, types); cluster by cluster if faster."""
         rng = np.random.default_rng(self._block_seeds[block])
-        size, total = self._block_sizes[block], int(self.frequency.sum())
+        size, total = self._block_sizes[block], int(self.frequency.sum())  # total: of clusters
         if total > _MULTINOMIAL_COST * self.n_types:
-            multinomial = rng.multinomial(total, self.frequency / total, size=size)
-            return multinomial.astype(np.min_scalar_type(total))
+            counts = rng.multinomial(total, self.frequency / total, size=size)
+            return counts.astype(np.min_scalar_type(total))
         types = np.repeat(np.arange(self.n_types), self.frequency) if total > self.n_types else None
         step = max(1, _DRAWN_TOGETHER // max(1, total))
         parts = []
         for start in range(0, size, step):
             n_rows = min(step, size - start)
             drawn = rng.integers(0, total, size=(n_rows, total))
-            if types is not None:  # from a cluster in the data to its type
+            if types is not None:  # from clusters to their types; else each cluster is a type
                 drawn = types[drawn]
             if n_rows > 1:  # each row gets other numbers, so that one call counts all
                 drawn += np.arange(n_rows)[:, None] * self.n_types
             counts = np.bincount(drawn.ravel(), minlength=n_rows * self.n_types)
             parts.append(counts.astype(np.min_scalar_type(int(counts.max(initial=0)))))
         return np.concatenate(parts).reshape(size, self.n_types)
+
+
+def _product(draw_counts: Numbers, columns: Floats) -> Floats:
+    """Return draw_counts @ columns, converting to floating point in pieces that fit the cache."""
+    out = np.zeros((len(draw_counts), columns.shape[1]), dtype=columns.dtype)
+    step = max(1, _CACHED_CELLS // max(1, len(draw_counts)))
+    for start in range(0, draw_counts.shape[1], step):
+        part = draw_counts[:, start : start + step].astype(columns.dtype, copy=False)
+        out += part @ columns[start : start + step]
+    return out
+
+
+def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
+    """Return the numbers of clusters that rows of the jackknife leave out, sparse (rows, types)."""
+    from scipy.sparse import csr_array
+
+    type_of_cluster = np.repeat(np.arange(len(frequency)), frequency)
+    row = np.arange(len(type_of_cluster))  # that leaves out each cluster
+    if len(row) > MAX_LEFT_OUT:
+        row = np.random.default_rng(seed).permutation(row) % MAX_LEFT_OUT
+    shape = (int(row.max(initial=-1)) + 1, len(frequency))
+    return csr_array((np.ones(len(row)), (row, type_of_cluster)), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -299,64 +338,30 @@ class Bootstrap:
         return Resamples(frequency, self.resamples, np.random.default_rng(self.seed))
 
 
-def ratio(part: Array, whole: Array) -> Array:
-    """Return part / whole, NaN where whole is 0, up to rounding errors; shapes broadcast.
-
-    >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
-    [0.25, nan]
-    """
-    return np.asarray(part / np.where(np.abs(whole) > 1e-12, whole, np.nan))
-
-
-def _product(draw_counts: Numbers, sums: Floats) -> Floats:
-    """Return draw_counts @ sums, converting to floating point in pieces that fit the cache."""
-    out = np.zeros((len(draw_counts), sums.shape[1]), dtype=sums.dtype)
-    step = max(1, _CACHED_CELLS // max(1, len(draw_counts)))
-    for start in range(0, draw_counts.shape[1], step):
-        part = draw_counts[:, start : start + step].astype(sums.dtype, copy=False)
-        out += part @ sums[start : start + step]
-    return out
-
-
-def _jackknife_groups(frequency: Frequency, seed: np.random.SeedSequence) -> Any:
-    """Return the clusters that rows of the jackknife leave out, by type, sparse (rows, types)."""
-    from scipy.sparse import csr_array
-
-    clusters = np.repeat(np.arange(len(frequency)), frequency)
-    group = np.arange(len(clusters))
-    if len(clusters) > MAX_LEFT_OUT:
-        group = np.random.default_rng(seed).permutation(group) % MAX_LEFT_OUT
-    shape = (int(group.max(initial=-1)) + 1, len(frequency))
-    return csr_array((np.ones(len(clusters)), (group, clusters)), shape=shape)
-
-
-def count_labels(codes: Integers, q: int) -> Array:
-    """Return the numbers of labels by category, (units, q), from codes (units, raters)."""
-    return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)
-
-
 class PatternResamples(Resamples):
     """Numbers of units with each pattern in the data, in every resample and in the jackknife.
 
-    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern.
-    `members` (drawn clusters, patterns) are the same numbers for what `draws` resamples: `cells`
-    itself, or if clusters are pooled, sums over groups of clusters. In the methods of `Resamples`
-    patterns take the place of types: `n_types` is the number of patterns, `frequency` the number of
-    units with each, the argument `clusters` is each unit's pattern, and there is no `weight`.
+    A type is here a pattern: callers hold one unit of each, `types` (units,) are their patterns,
+    `frequency` (patterns,) and the draw counts are numbers of units. There is no `weight`.
+
+    `cells` (clusters, patterns) are the numbers of units of each cluster with each pattern. If
+    clusters are *pooled*, `draws` are resamples of random groups of clusters, and `drawn_cells`
+    (groups, patterns) are the numbers in each group; else of clusters, and `cells` again.
 
     >>> from scipy.sparse import csr_array
-    >>> cells = csr_array(np.array([[1, 1], [0, 2]]))
+    >>> cells = csr_array(np.array([[1, 1], [0, 2]]))  # the second cluster has two equal units
     >>> draws = Resamples(np.ones(2), 1, np.random.default_rng(7))
-    >>> PatternResamples(cells, cells, draws).totals(np.ones((2, 1))).tolist()
+    >>> PatternResamples(cells, cells, draws).totals(np.ones((2, 1))).tolist()  # units in each row
     [[4.0], [4.0]]
     """
 
-    def __init__(self, cells: Sparse, members: Sparse, draws: Resamples) -> None:
-        super().__init__(members.T @ draws.frequency, draws.resamples, keep=False)  # kept below
-        self._cells, self._members, self._draws = cells, members, draws
+    def __init__(self, cells: Sparse, drawn_cells: Sparse, draws: Resamples) -> None:
+        # Draw counts are kept by the last line, which needs the fields that follow.
+        super().__init__(drawn_cells.T @ draws.frequency, draws.resamples, keep=False)
+        self._cells, self._drawn_cells, self._draws = cells, drawn_cells, draws
         if draws._omissions is not None:
-            self._omissions = (draws._omissions @ members).tocsr()
-        self._counts: dict[bytes, tuple[int, int]] = {}
+            self._omissions = (draws._omissions @ drawn_cells).tocsr()
+        self._counts: dict[bytes, tuple[int, int]] = {}  # results of `count`
         self.keep()
 
     def keep(self) -> None:
@@ -364,83 +369,83 @@ class PatternResamples(Resamples):
         of clusters; else let `draws` keep the latter.
         """
         if self.resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= self._draws.n_types:
-            self._keep_blocks(self._over_blocks(self._draw, row_cost=self._draws.n_types))
+            self._keep_blocks(self._over_blocks(self._make_block, row_cost=self._draws.n_types))
         else:
             self._draws.keep()
 
     @property
     def is_pooled(self) -> bool:
         """True if groups of clusters are drawn."""
-        return bool(self._members.shape[0] < self._cells.shape[0])
+        return bool(self._drawn_cells.shape[0] < self._cells.shape[0])
 
-    def totals(self, features: Numbers) -> Array:
+    def totals(self, by_type: Numbers) -> Array:
         """Return sums as in `Resamples`; over the clusters if no counts of patterns are kept."""
         if self._kept_blocks is not None or not self.resamples:
-            return super().totals(features)
-        summed = self._draws.totals(np.asarray(self._members @ features.reshape(self.n_types, -1)))
-        return summed.reshape(len(self), *features.shape[1:])
+            return super().totals(by_type)
+        by_drawn = np.asarray(self._drawn_cells @ by_type.reshape(self.n_types, -1))
+        return self._draws.totals(by_drawn).reshape(len(self), *by_type.shape[1:])
 
-    def interval(self, values: Array, n_clusters: int, **options: Any) -> Interval:
-        """Return the interval as in `Resamples`, with a remark if clusters were grouped."""
-        interval = super().interval(values, n_clusters, **options)
-        if not self.is_pooled or np.isnan(interval.low):
-            return interval
-        pooled = Remark("pooled_clusters", (self._members.shape[0], self._cells.shape[0]))
-        return replace(interval, remarks=(*interval.remarks, pooled))
+    def each_cluster(self, by_type: Array) -> Array:
+        """Return the sums over each cluster, (clusters, k), of sums by pattern (patterns, k)."""
+        return np.asarray(self._cells @ by_type)
 
-    def each_cluster(self, sums: Array) -> Array:
-        """Return the sums over each cluster, (clusters, k), of patterns' sums (patterns, k)."""
-        return np.asarray(self._cells @ sums)
-
-    def signed(self, sums: Array) -> tuple[Array, Frequency]:
+    def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:
         """Return the sums over each cluster, as `each_cluster` does; every cluster occurs once."""
-        cluster_sums = self.each_cluster(sums)
-        return cluster_sums, np.ones(len(cluster_sums), dtype=np.int64)
+        by_cluster = self.each_cluster(by_type)
+        return by_cluster, np.ones(len(by_cluster), dtype=np.int64)
 
-    @property
-    def clusters_in_row(self) -> float:
-        """Clusters that a row of the jackknife leaves out, as in `Resamples`."""
-        return float(self._cells.shape[0] / self._omissions.shape[0])
-
-    def mass_of(self, patterns: Codes, chosen: Mask) -> int:
-        """Return the number of clusters that have a chosen pattern, as patterns have no weights."""
-        return self.count(patterns, chosen)[1]
-
-    def count(self, patterns: Codes, chosen: Mask) -> tuple[int, int]:
+    def count(self, types: Codes, chosen: Mask) -> tuple[int, int]:
         """Return the numbers of units and clusters in the data with the chosen patterns."""
         is_chosen = np.zeros(self.n_types, dtype=np.int64)
-        is_chosen[patterns[chosen]] = 1
+        is_chosen[types[chosen]] = 1
         key = np.packbits(is_chosen.astype(bool)).tobytes()
         if key not in self._counts:
             n_clusters = int((self._cells @ is_chosen > 0).sum())
             self._counts[key] = int(is_chosen @ self.frequency), n_clusters
         return self._counts[key]
 
-    def units(self, patterns: Codes) -> Units:
-        """Return all units in the data with one of these distinct `patterns`, with frequency 1."""
-        cells = self._cells[:, patterns].tocoo()  # numbers of units, (clusters, patterns)
+    def mass_of(self, types: Codes, chosen: Mask) -> int:
+        """Return the number of clusters that have a chosen pattern, as clusters have no weights."""
+        return self.count(types, chosen)[1]
+
+    def units(self, types: Codes) -> Units:
+        """Return all units in the data with one of these distinct patterns, with frequency 1."""
+        cells = self._cells[:, types].tocoo()  # numbers of units, (clusters, patterns)
         positions, cluster = np.repeat(cells.col, cells.data), np.repeat(cells.row, cells.data)
         return Units(positions, cluster, np.ones(len(positions), dtype=np.int64))
 
-    def left_out(self, patterns: Codes) -> PatternResamples:
-        """Return the jackknife of the clusters that have one of these patterns (units,)."""
-        is_present = (np.bincount(patterns, minlength=self.n_types) > 0).astype(np.int64)
-        cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
-        members = self._members[np.flatnonzero(self._members @ is_present > 0)]
-        data = Resamples(np.ones(members.shape[0]), jackknife=True)
-        return PatternResamples(cells, members, data)
+    def interval(self, values: Array, n_clusters: int, **options: Any) -> intervals.Interval:
+        """Return the interval as in `Resamples`, with a remark if clusters were pooled."""
+        interval = super().interval(values, n_clusters, **options)
+        if not self.is_pooled or np.isnan(interval.low):
+            return interval
+        pooled = Remark("pooled_clusters", (self._drawn_cells.shape[0], self._cells.shape[0]))
+        return replace(interval, remarks=(*interval.remarks, pooled))
 
-    def only(self, patterns: Codes) -> PatternResamples:
+    def only(self, types: Codes) -> PatternResamples:
         """Return the resamples of some of the patterns only."""
-        return PatternResamples(self._cells[:, patterns], self._members[:, patterns], self._draws)
+        return PatternResamples(self._cells[:, types], self._drawn_cells[:, types], self._draws)
 
-    def _draw(self, block: int) -> DrawCounts:
+    def left_out(self, types: Codes) -> PatternResamples:
+        """Return the jackknife, without resamples, of the clusters with one of these patterns."""
+        is_present = (np.bincount(types, minlength=self.n_types) > 0).astype(np.int64)
+        cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]
+        drawn_cells = self._drawn_cells[np.flatnonzero(self._drawn_cells @ is_present > 0)]
+        jackknife = Resamples(np.ones(drawn_cells.shape[0]), jackknife=True)
+        return PatternResamples(cells, drawn_cells, jackknife)
+
+    @property
+    def clusters_in_row(self) -> float:
+        """Mean number of clusters that a row of the jackknife leaves out."""
+        return float(self._cells.shape[0] / self._omissions.shape[0])
+
+    def _make_block(self, block: int) -> DrawCounts:
         """Return the number of units with each pattern in a block, (rows, patterns)."""
-        draw_counts, patterns = self._draws._block(block), self._members.T.tocsc()
+        draw_counts, units_by_drawn = self._draws._block(block), self._drawn_cells.T.tocsc()
         out = np.zeros((self.n_types, len(draw_counts)), dtype=np.int64)
         for start in range(0, draw_counts.shape[1], _MULTIPLIED_TOGETHER):
             part = slice(start, start + _MULTIPLIED_TOGETHER)
-            out += patterns[:, part] @ draw_counts[:, part].T.astype(np.int64)
+            out += units_by_drawn[:, part] @ draw_counts[:, part].T.astype(np.int64)
         return np.ascontiguousarray(out.T).astype(np.min_scalar_type(int(out.max(initial=0))))
 
 
@@ -459,12 +464,12 @@ def resamples_of_patterns(
     """
     from scipy.sparse import csr_array
 
-    n, members = cells.shape[0], cells
-    if n > many:  # `members` are sums over random groups of clusters
+    n, drawn_cells = cells.shape[0], cells
+    if n > many:  # sums over random groups of clusters
         group = _mixed_bits(keys ^ _mixed_bits(np.array([seed], np.uint64))) % np.uint64(GROUPS)
-        entries = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
-        members = (csr_array(entries, shape=(GROUPS, n)) @ cells).tocsr()
-    return PatternResamples(cells, members, draw(np.ones(members.shape[0], np.int64)))
+        membership = np.ones(n, np.int64), (group.astype(np.intp), np.arange(n))
+        drawn_cells = (csr_array(membership, shape=(GROUPS, n)) @ cells).tocsr()
+    return PatternResamples(cells, drawn_cells, draw(np.ones(drawn_cells.shape[0], np.int64)))
 
 
 def _mixed_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -473,3 +478,17 @@ def _mixed_bits(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def ratio(part: Array, whole: Array) -> Array:
+    """Return part / whole, NaN where whole is 0, up to rounding errors; shapes broadcast.
+
+    >>> ratio(np.array([1.0, 0.0]), np.array([4.0, 0.0])).tolist()
+    [0.25, nan]
+    """
+    return np.asarray(part / np.where(np.abs(whole) > 1e-12, whole, np.nan))
+
+
+def count_labels(codes: Integers, q: int) -> Array:
+    """Return the numbers of labels by category, (units, q), from codes (units, raters)."""
+    return np.stack([(codes == code).sum(axis=1) for code in range(q)], axis=1).astype(float)

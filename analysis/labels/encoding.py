@@ -52,12 +52,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_NO_LABEL = "no_label"
-"""Reason for a missing label if the ratings give none."""
-MAX_CELLS_OF_LABELS = 100_000_000
-"""Largest number of cells, units times raters, in a table of labels."""
-MAX_CELLS = 500_000_000
-"""Largest number of cells, patterns times columns, in a reduced table."""
+_NO_LABEL = "no_label"  # reason for a missing label if the ratings give none
+MAX_CELLS_OF_LABELS = 100_000_000  # most cells, units times raters, in a table of labels
+MAX_CELLS = 500_000_000  # most cells, patterns times columns, in a reduced table
 
 
 def one_version(
@@ -123,40 +120,33 @@ def split_by_method(ratings: DataFrame, rubric: str) -> tuple[DataFrame, list[st
 
 @dataclass(frozen=True)
 class Readings:
-    """Combined labels, one row per (unit, rater), sorted by rater, then unit.
-
-    By row, `unit` and `rater` index `units` and `raters`. `code` is the label's category or -1,
-    `positive` the probability of the affirmative categories or NaN, `probabilities` (rows, q) are
-    those of all categories or NaN, `confidence` is that of the likeliest category or NaN. `reason`
-    is the reason why there is neither label nor probability, else "". By rater, `methods` is the
-    source of probabilities, "" if unknown, and `draws` the median number of draws per unit and
-    order, 0 if probabilities are not shares of draws.
-    """
+    """Combined labels, one row per (unit, rater), sorted by rater, then unit."""
 
     units: tuple[str, ...]
     raters: tuple[str, ...]
-    kinds: tuple[str, ...]
-    unit: Codes
-    rater: Codes
-    code: Labels
-    positive: Array
-    probabilities: Array
-    confidence: Array
-    reason: npt.NDArray[np.object_]
-    methods: tuple[str, ...]
-    draws: tuple[int, ...]
+    kinds: tuple[str, ...]  # of the raters
+    unit: Codes  # position of each row's unit in `units`, (rows,)
+    rater: Codes  # position of each row's rater in `raters`, (rows,)
+    code: Labels  # category of the label, or -1, (rows,)
+    positive: Array  # probability of the affirmative categories, or NaN, (rows,)
+    probabilities: Array  # probabilities of all categories, or NaN, (rows, q)
+    confidence: Array  # probability of the likeliest category, or NaN, (rows,)
+    reason: npt.NDArray[np.object_]  # why there is neither label nor probability, else "", (rows,)
+    methods: tuple[str, ...]  # source of each rater's probabilities, "" if unknown
+    draws: tuple[int, ...]  # median number per unit and order; 0 if probabilities are not shares
 
 
 def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") -> Readings:
     """Return the combined labels of one rubric (a validated `ratings` table with its original
     index). A *reading* is a rater and a unit; a *showing* a reading in one order of the responses.
 
-    A reading's label is that of its draws and orders (`_combined_labels`). If there is none and
-    the scale has two categories, it is the verdict at the untuned threshold, as a tuned one gives
-    no category. If the probabilities of all categories are known, a reading with several rows, or
-    still without label, gets the most probable category instead.
+    1. A reading's label is that of its draws and orders (`_combined_labels`).
+    2. If there is none and the scale has two categories, it is the verdict at the untuned
+       threshold, as a tuned one gives no category (`_with_verdicts`).
+    3. If the probabilities of all categories are known, a reading with several rows, or still
+       without label, gets the most probable category instead.
 
-    Raises InputError naming the row whose label or probabilities lie outside the scale.
+    Raises InputError, naming `source` and row, if labels or probabilities lie outside the scale.
     """
     import pandas as pd
 
@@ -218,29 +208,28 @@ def _with_verdicts(code: Codes, positive: Array, threshold: Array, scale: Scale)
 
 
 class _CombinedLabels(NamedTuple):
-    """Labels combined over draws and orders (see `combine_readings`). `labels` and the `showing` of
-    each are (rows,), `reading_of_showing`, `is_labelled` and the ties `is_tied` (showings,), `code`
-    and `orders_differ` (readings,).
-    """
+    """Labels combined over draws and orders (see `combine_readings`)."""
 
-    labels: Codes
-    showing: Codes
-    reading_of_showing: Codes
-    is_labelled: Mask
-    is_tied: Mask
-    code: Codes
-    orders_differ: Mask
+    labels: Codes  # (rows,)
+    showing: Codes  # of each row, (rows,)
+    reading_of_showing: Codes  # (showings,)
+    is_labelled: Mask  # (showings,)
+    is_tied: Mask  # (showings,)
+    code: Codes  # (readings,)
+    orders_differ: Mask  # (readings,)
 
     def mean(self, values: Array, columns: Sequence[Sequence[int]]) -> Array:
-        """Return the mean (readings, k) of probabilities `values` (rows, k) of these categories, of
-        both orders with equal weight. A label without probabilities is certain among draws that
-        have some; an order of such labels alone leaves its reading to the labels, with NaN.
+        """Return the mean probabilities (readings, k), of both orders with equal weight. `values`
+        (rows, k) has a column for the codes in each of `columns`.
+
+        A draw with a label but no probability counts as certain of its label if other draws of its
+        showing have probabilities. A reading with a showing of labels alone has NaN.
         """
         n_showings, has_values = len(self.reading_of_showing), ~np.isnan(values).any(axis=1)
         has_some = np.bincount(self.showing[has_values], minlength=n_showings) > 0
         is_certain = ~has_values & (self.labels >= 0) & has_some[self.showing]
         if is_certain.any():
-            labels = self.labels[is_certain]
+            labels, values = self.labels[is_certain], values.copy()
             values[is_certain] = np.column_stack([np.isin(labels, codes) for codes in columns])
         by_showing = _group_mean(values, self.showing, n_showings)
         means = _group_mean(by_showing, self.reading_of_showing, len(self.code))
@@ -620,22 +609,18 @@ def by_kind(kinds: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Reduced:
-    """Ratings of one rubric as patterns (patterns, 3 x raters), and their counts in each cluster.
+    """Ratings of one rubric as patterns, and their counts in each cluster.
 
     The columns of `patterns` are three blocks, each with a column for each rater: the code of the
     label, -1 for none; 1 if the unit was assigned to the rater, else 0; and the verdict from the
-    probability, -1 for none. `raters` are {name: kind} in the order of `by_kind`.
-
-    `cells` (clusters, patterns) is a sparse matrix: the number of units of each cluster with each
-    pattern. `clusters` are the clusters' names, sorted; None if every unit is its own cluster, and
-    then `cells` has one row, for all units. `reasons` (raters,) are those of missing labels.
+    probability, -1 for none. If units are clusters, `clusters` may be None, and `cells` one row.
     """
 
-    raters: Mapping[str, str]
-    patterns: Labels
-    clusters: pa.Array | None
-    cells: Sparse
-    reasons: tuple[Counter[str], ...]
+    raters: Mapping[str, str]  # {name: kind} in the order of `by_kind`
+    patterns: Labels  # (patterns, 3 x raters)
+    clusters: pa.Array | None  # names of the clusters, sorted
+    cells: Sparse  # numbers of units of each cluster with each pattern, (clusters, patterns)
+    reasons: tuple[Counter[str], ...]  # counts of the reasons for missing labels, (raters,)
 
     @property
     def n_units(self) -> int:
@@ -721,13 +706,22 @@ def merged(parts: Sequence[Reduced]) -> Reduced:
     return Reduced(parts[0].raters, patterns, names, cells, reasons)
 
 
-@dataclass(frozen=True)
+def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return the hashes (clusters,) by which `resamples_of_patterns` groups clusters. They
+    depend on names alone: a cluster has the same resamples in every process and part of the data.
+    """
+    import pandas as pd
+
+    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)
+
+
+@dataclass(frozen=True, kw_only=True)
 class PatternMatrix(matrix.LabelMatrix):
     """Labels as patterns, each a row and a cluster of its own. `by_probability` (patterns, raters)
     are the verdicts from probabilities, -1 for none; the probabilities themselves are not stored.
     """
 
-    by_probability: Labels = None  # type: ignore[assignment]
+    by_probability: Labels
 
     @property
     def verdicts(self) -> Labels:
@@ -770,12 +764,3 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         copies=matrix.copies_among(codes, kinds, reduced.times),
         by_probability=np.ascontiguousarray(by_probability),
     )
-
-
-def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return a hash of each cluster's name, (clusters,). It depends on the name alone, so a cluster
-    gets the same resamples in every process and part of the data.
-    """
-    import pandas as pd
-
-    return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)

@@ -2,8 +2,7 @@
 the units table: clusters, subjects, slices, groups, lengths.
 
 `LabelMatrix` holds all labels of one rubric; `Coded` is one view of it (the rubric's own
-categories, or the binary label), which coefficients are computed from. `UnitFacts` looks up columns
-of the units table.
+categories, or the binary label), which coefficients are computed from. `UnitFacts` are the facts.
 
 *Copies.* Labels may be duplicates, such as one file under two names. The agreement of a grader with
 a human whose labels it repeats says nothing about the grader. But two raters who are nearly always
@@ -34,36 +33,24 @@ from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
-WEIGHT = "sampling_weight"
-"""Units column that `with_weights` adds."""
-_MIN_CHANCE = 0.05
-"""Lower limit of the probability of not being selected: a unit represents at most 20 units."""
-MAX_VALUES = 50
-"""Largest number of values of a column to slice by: with more, a column identifies units."""
-MOST_SIDES = 12
-"""Largest number of values of a column of annotators that may explain their labels."""
-MIN_EQUAL = 0.98
-"""Lowest share of units with the same label at which a grader may be a copy."""
-MIN_FOLLOWED = 0.9
-"""Lowest share of units with the human's label among those on which this label is unique."""
+WEIGHT = "sampling_weight"  # units column that `with_weights` adds
+_MIN_CHANCE = 0.05  # lowest probability of not being selected: a unit represents at most 20 units
+MAX_VALUES = 50  # most values of a column to slice by: with more, a column identifies units
+MOST_SIDES = 12  # most values of a column of annotators that may explain their labels
+MIN_EQUAL = 0.98  # lowest share of units with the same label at which a grader may be a copy
+MIN_FOLLOWED = 0.9  # lowest share with the human's label of the units on which that is unique
 MIN_UNITS, MIN_UNIQUE = 30, 5
 """To suspect a copy: fewest units that both labelled, and fewest on which the human's label is
 unique (for two humans: on which the first did not choose their most frequent category)."""
-BINARY = "|binary"
-"""Suffix of `subset` for the binary label."""
+BINARY = "|binary"  # suffix of `subset` for the binary label
 BINARY_ALL = "all" + BINARY
-COLLAPSED = "|collapsed"
-"""Suffix of `subset` for a rubric's coarser categories."""
+COLLAPSED = "|collapsed"  # suffix of `subset` for a rubric's coarser categories
 AFFIRMATIVE = "affirmative"
 UNCLEAR = "unclear"
-MIN_COMPLETE, _MAX_COMPLETE = 10, 12
-"""Fewest units and most raters of a complete block."""
-FEWEST_CLUSTERS_FOR_PATTERNS = 10_000
-"""Fewest clusters with which resampling patterns of labels is faster than resampling clusters."""
-MOST_POINTS_OF_GRID = 201
-"""Most different numbers that kappa with linear weights does not round."""
-_MAX_REPEATING = 100
-"""Number of raters above which units with the same labels are rare, and not looked for."""
+MIN_COMPLETE, _MAX_COMPLETE = 10, 12  # fewest units and most raters of a complete block
+FEWEST_CLUSTERS_FOR_PATTERNS = 10_000  # from which resampling patterns of labels is faster
+MOST_POINTS_OF_GRID = 201  # most different numbers that kappa with linear weights does not round
+_MAX_REPEATING = 100  # raters above which units with the same labels are rare, and not looked for
 KIND_ORDER = {"human": 0, "adjudicator": 1, "model": 2}
 
 
@@ -101,7 +88,8 @@ def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> D
     name = "cluster_id" if cluster == "pair" else cluster
     clusters = table[name] if name in table and cluster != "unit" else table.index.to_series()
     people_units = ratings.loc[ratings["rater_kind"] != "model", "unit_id"]
-    labelled = clusters.isin(clusters.reindex(people_units).dropna()).to_numpy()  # whole clusters
+    people_clusters = clusters.reindex(people_units).dropna()
+    labelled = clusters.isin(people_clusters).to_numpy()  # all units of these clusters
     weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
     # Divide by each part's mean over clusters: the first rated unit represents its cluster.
     is_first_of_cluster = ~clusters.where(rated).duplicated().to_numpy() & rated
@@ -338,10 +326,8 @@ def identical_people(
     for first, rater in pairs:
         if first not in repeaters:
             groups.setdefault(first, [first]).append(rater)
-    return [
-        written("note.same_people", names=listed([raters[column] for column in group]))
-        for group in groups.values()
-    ]
+    names_by_group = ([raters[column] for column in group] for group in groups.values())
+    return [written("note.same_people", names=listed(names)) for names in names_by_group]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -385,26 +371,22 @@ def on_unit_scale(values: Sequence[float]) -> Array:
 
 @dataclass(frozen=True)
 class Coded:
-    """View of the labels: codes (units, raters), -1 missing, and the meaning of the codes.
-
-    `clusters` (units,) indexes the resampling clusters. In the binary label code 0 is affirmative,
-    so that tables have the affirmative verdict first. `subset` names the units and the view in the
-    results. `ordered` names the weights, for ordered categories, of the deciding kappa, which
-    verdicts use. `tie_breaks` is True if third labels were given because the first two differ.
+    """View of the labels: codes and the meaning of the codes. In the binary label code 0 is
+    affirmative, so that tables have the affirmative verdict first.
     """
 
     raters: tuple[str, ...]
-    kinds: tuple[str, ...]
-    codes: Labels
-    clusters: Codes
+    kinds: tuple[str, ...]  # of the raters
+    codes: Labels  # (units, raters), -1 missing
+    clusters: Codes  # resampling cluster of each unit, (units,)
     categories: tuple[str, ...]
-    values: tuple[float, ...]
+    values: tuple[float, ...]  # of the categories
     level: Level
-    subset: str
+    subset: str  # name of the units and the view in the results
     copies: tuple[Copy, ...] = ()
     is_number: bool = False
-    ordered: OrderedWeights = "linear"
-    tie_breaks: bool = False
+    ordered: OrderedWeights = "linear"  # weights of the deciding kappa, if categories are ordered
+    tie_breaks: bool = False  # True if third labels were given because the first two differ
 
     @cached_property
     def grid(self) -> tuple[Codes, Array]:
@@ -469,51 +451,37 @@ class Coded:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelMatrix:
-    """All labels of one rubric, one row per unit and one column per rater: humans first, then
-    adjudicators, then models, each by name.
+    """All labels of a rubric, a row per unit and a column per rater, by `KIND_ORDER` and name."""
 
-    By unit, (units,): `clusters` index the resampling clusters; `subject` (whose response it is),
-    `pair` and `side` (of the pair) are codes, -1 if the units table has none. `slices` are the
-    requested units columns. `weight` (clusters,) are sampling weights, None if all are equal.
-
-    By label, (units, raters): `codes` are categories, -1 missing. `positive` are probabilities of
-    the affirmative categories and `confidence` those of the likeliest category, NaN if unknown;
-    verdicts are affirmative if `positive` is at least `thresholds`. `assigned` is the mask of the
-    units assigned to each rater, `withheld` that of graders' labels that do not count (None for
-    none; see `Scale`), `counted` that of the labels that agreement is computed from (None for all).
-    `distributions` are the probabilities of all categories, (units, q), NaN if unknown, by the
-    column of each rater with probabilities.
-
-    By rater, (raters,): `kinds` are those of `KIND_ORDER`, or "left out" for a human not counted;
-    `reasons` count the reasons for missing labels; `methods` and `draws` tell how probabilities
-    were obtained (`Readings`). `copies` and `tie_breaks` are those of `Coded`.
-    """
-
-    clusters: Codes
+    scale: Scale
+    # By unit, (units,): codes, -1 if the units table has none.
+    clusters: Codes  # of resampling
     n_clusters: int
+    weight: Array | None = None  # sampling weights, (clusters,); None if all are equal
     subjects: tuple[str, ...]
-    subject: Codes
+    subject: Codes  # whose response the unit is
     pairs: tuple[str, ...]
     pair: Codes
-    side: Codes
-    slices: tuple[UnitColumn, ...] = ()
-    weight: Array | None = None
-    scale: Scale
+    side: Codes  # of the pair
+    slices: tuple[UnitColumn, ...] = ()  # the requested units columns
+    # By label, (units, raters).
+    codes: Labels  # of the categories, -1 missing
+    positive: Array  # probability of the affirmative categories, NaN if unknown
+    thresholds: Array  # lowest `positive` of an affirmative verdict
+    confidence: Array  # probability of the likeliest category, NaN if unknown
+    assigned: Mask  # units assigned to each rater
+    withheld: Mask | None = None  # labels of graders that do not count (see `Scale`); None for none
+    counted: Mask | None = None  # labels that agreement is computed from; None for all
+    # Probabilities of all categories, (units, q), NaN if unknown, by column of raters with any.
+    distributions: Mapping[int, Array] = field(default_factory=dict)
+    # By rater, (raters,).
     raters: tuple[str, ...]
-    kinds: tuple[str, ...]
-    codes: Labels
-    positive: Array
-    confidence: Array
-    thresholds: Array
-    assigned: Mask
-    reasons: tuple[Counter[str], ...]
-    methods: tuple[str, ...] = ()
+    kinds: tuple[str, ...]  # those of `KIND_ORDER`, or "left out" for a human not counted
+    reasons: tuple[Counter[str], ...]  # counts of the reasons for missing labels
+    methods: tuple[str, ...] = ()  # how probabilities were obtained (`Readings`), like `draws`
     draws: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
-    distributions: Mapping[int, Array] = field(default_factory=dict)
-    withheld: Mask | None = None
-    tie_breaks: bool = False
-    counted: Mask | None = None
+    tie_breaks: bool = False  # that of `Coded`
 
     def weight_of(self, chosen: Mask | Codes) -> Array | None:
         """Return the weight of each chosen unit, (chosen units,); None if all have the same."""
@@ -605,7 +573,7 @@ class LabelMatrix:
             "human" if rater == reference else "left out" if kind == "human" else kind
             for rater, kind in zip(self.raters, self.kinds, strict=True)
         )
-        return replace(self, kinds=tuple(kinds), copies=())
+        return replace(self, kinds=tuple(kinds), copies=())  # copies are compared with it, too
 
     @property
     def humans(self) -> tuple[int, ...]:
@@ -653,11 +621,8 @@ class LabelMatrix:
     def on_collapsed(self) -> Coded:
         """Return the labels on the rubric's coarser categories; unclear labels are missing."""
         names = tuple(self.scale.collapse)
-        position = {
-            category: code
-            for code, categories in enumerate(self.scale.collapse.values())
-            for category in categories
-        }
+        groups = enumerate(self.scale.collapse.values())
+        position = {category: code for code, group in groups for category in group}
         new_codes = [*(position.get(category, -1) for category in self.scale.categories), -1]
         codes = np.array(new_codes, dtype=np.int8)[self.codes]  # -1, missing, selects the last
         values = tuple(float(rank) for rank in range(1, len(names) + 1))
@@ -789,13 +754,11 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class RaterColumn:
-    """A column of annotators that explains their labels (`analysis.people.slices.publics_of`): p,
-    and the mean kappa of annotators with the same value (`within`), and with others (`across`).
-    """
+    """A column that explains the annotators' labels (see `analysis.people.slices.publics_of`)."""
 
-    p: float
-    within: float
-    across: float
+    p: float  # of the hypothesis that labels are unrelated to the column
+    within: float  # mean kappa of annotators with the same value
+    across: float  # mean kappa of annotators with different values
 
 
 def sides_of(

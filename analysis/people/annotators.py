@@ -42,18 +42,13 @@ from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, Numbe
 from evenhand.analysis.writer import About, RubricView, View
 from evenhand.texts import written
 
-LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05
-"""Levels of the tests of one label against several, and of two against more."""
-NEARLY_ALL = 0.95
-"""An annotator who labelled this share of the units counts as having labelled all."""
+LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05  # of the tests of one label against several, two against more
+NEARLY_ALL = 0.95  # share of the units from which an annotator counts as having labelled all
 BY_LABELS = "agreement_by_labels"
-ITEM_CLASSES = ("unanimous", "majority", "split")
-"""Classes of items, by how far annotators agree on them."""
-_DRAWS, _SIGNS_AT_ONCE = 999, 4_000_000
-"""Draws of random signs in the test for selected labels, and signs held in memory at a time."""
+ITEM_CLASSES = ("unanimous", "majority", "split")  # by how far annotators agree on an item
+_DRAWS, _SIGNS_AT_ONCE = 999, 4_000_000  # draws of random signs; signs held in memory at a time
 
-Distance = Callable[[Codes, Codes], Array]
-"""Function that returns the distances between the labels of two arrays of codes."""
+Distance = Callable[[Codes, Codes], Array]  # distances between the labels of two arrays of codes
 
 
 class Selection(NamedTuple):
@@ -78,8 +73,8 @@ class Selection(NamedTuple):
         """Sentence on the labels that count; "" for "all", and for "unknown": see the verdicts."""
         if self.rule in ("all", "unknown"):
             return ""
-        people = listed(self.excluded_people or ("",))
-        return written(f"selection.{self.rule}", number=self.min_labels, people=people)
+        names = listed(self.excluded_people or ("",))
+        return written(f"selection.{self.rule}", number=self.min_labels, people=names)
 
 
 def selection_of(
@@ -157,7 +152,7 @@ def _is_selected(
     """Return True if one of the two tests shows that labels (units, people) were selected."""
     n_labels = (people_codes >= 0).sum(axis=1)
     one_or_more = np.minimum(n_labels, 2)  # 1, or 2 for any larger number
-    test = partial(selection_p, coded, data=resamples, rng=rng)
+    test = partial(selection_p, coded, resamples=resamples, rng=rng)
     if 1 in n_labels and test(people_codes, one_or_more) <= LEVEL_SINGLE:
         return True
     has_several = n_labels >= 2
@@ -166,26 +161,26 @@ def _is_selected(
 
 
 def selection_p(
-    coded: Coded, people_codes: Labels, n_labels: Codes, data: Resamples, rng: np.random.Generator
+    coded: Coded, codes: Labels, n_labels: Codes, resamples: Resamples, rng: np.random.Generator
 ) -> float:
     """Return the p value of the hypothesis that a unit's number of labels does not depend on them.
 
-    `people_codes` (units, people) are labels, `n_labels` (units,) their number: 2 may stand for 2
+    `codes` (units, people) are people's labels, `n_labels` (units,) their number: 2 may mean 2
     or more, 0 leaves a unit out. The p value is 1 if all are equal, or no score varies.
     """
     if len(np.unique(n_labels[n_labels > 0])) < 2:
         return 1.0
-    units = _Units(n_labels.astype(float), data.frequency[coded.clusters].astype(float))
-    scores = np.stack(list(_scores(coded, people_codes, units)), axis=1)  # (units, tests)
-    # Sums over a cluster, (kinds, tests), and the number of equal clusters of a kind, (kinds,).
-    sums, n_clusters = data.signed(data.cluster_sums(coded.clusters, scores))
+    units = _Units(n_labels.astype(float), resamples.frequency[coded.clusters].astype(float))
+    scores = np.stack(list(_scores(coded, codes, units)), axis=1)  # (units, tests)
+    # Sums over each distinct cluster, (distinct, tests), and the number of clusters equal to it.
+    sums, n_clusters = resamples.distinct_clusters(resamples.cluster_sums(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()
     n_beyond, draws_at_once = 0, max(1, _SIGNS_AT_ONCE // len(sums))
     for start in range(0, _DRAWS, draws_at_once):
         size = min(draws_at_once, _DRAWS - start), len(sums)
-        # The sum of the random signs of a kind's clusters, of which a binomial number are +1.
+        # The sum of the random signs of equal clusters, of which a binomial number are +1.
         signs = (2 * rng.binomial(n_clusters, 0.5, size) - n_clusters).astype(np.float32)
         n_beyond += int((np.abs(signs @ sums).max(axis=1) >= observed - 1e-6).sum())
     return (1 + n_beyond) / (_DRAWS + 1)
@@ -230,29 +225,29 @@ def _scores(coded: Coded, people_codes: Labels, units: _Units) -> Iterator[Array
     has_many = units.frequency @ is_labelled >= pairwise.INDIVIDUAL_SHARE * n_units
     group = np.where(has_many, np.cumsum(has_many), 0)[person]
     weight = 1.0 / is_labelled.sum(axis=1)[unit]
-    people = _Labels(unit, people_codes[unit, person].astype(np.intp), group, weight)
+    labels = _Labels(unit, people_codes[unit, person].astype(np.intp), group, weight)
     values = np.asarray(coded.values, dtype=float)[:, None]  # of the categories, (q, columns)
     if coded.level == "nominal":  # an indicator of each category; of two, the second is enough
         values = np.eye(coded.q)[:, int(coded.q == 2) :]
     for column in values.T:
-        yield units.scores(people, column[people.code])
+        yield units.scores(labels, column[labels.code])
     distance = _distance_of(coded)
     for grader in coded.members("model"):
         grades = coded.codes[:, grader].astype(np.intp)
-        yield from _grader_scores(units, people, grades, distance, values)
-    yield _pair_scores(units, people, distance)
+        yield from _grader_scores(units, labels, grades, distance, values)
+    yield _pair_scores(units, labels, distance)
 
 
 def _grader_scores(
-    units: _Units, people: _Labels, grades: Codes, distance: Distance, values: Array
+    units: _Units, labels: _Labels, grades: Codes, distance: Distance, values: Array
 ) -> Iterator[Array]:
-    """Yield scores of people's distances from a grader's labels (units,), and of these labels."""
-    shared = np.flatnonzero(grades[people.unit] >= 0)  # people's labels of graded units
-    if not len(shared):
+    """Yield scores of the distances of `labels` from a grader's `grades` (units,), and of these."""
+    of_graded = np.flatnonzero(grades[labels.unit] >= 0)  # people's labels of graded units
+    if not len(of_graded):
         return
-    unit, code = people.unit[shared], people.code[shared]
-    labels = _Labels(unit, code, people.group[shared], people.weight[shared])
-    yield units.scores(labels, distance(code, grades[unit]))
+    unit, code = labels.unit[of_graded], labels.code[of_graded]
+    shared = _Labels(unit, code, labels.group[of_graded], labels.weight[of_graded])
+    yield units.scores(shared, distance(code, grades[unit]))
     graded = np.flatnonzero((units.n_labels > 0) & (grades >= 0))
     one_group, ones = np.zeros(len(graded), dtype=np.intp), np.ones(len(graded))
     by_grader = _Labels(graded, grades[graded], one_group, ones)
@@ -260,19 +255,19 @@ def _grader_scores(
         yield units.scores(by_grader, column[by_grader.code])
 
 
-def _pair_scores(units: _Units, people: _Labels, distance: Distance) -> Array:
+def _pair_scores(units: _Units, labels: _Labels, distance: Distance) -> Array:
     """Return scores, like `_Units.scores`, of the distances of people's labels from one another:
     pairs of labels are read twice, for the means of pairs of groups, then for the deviations.
     """
-    n_groups, labels_per_unit = int(people.group.max(initial=0)) + 1, np.bincount(people.unit)
+    n_groups, labels_per_unit = int(labels.group.max(initial=0)) + 1, np.bincount(labels.unit)
 
     def pairs() -> Iterator[tuple[Codes, Codes, Array, Array]]:
         """Yield some pairs of labels at a time: pairs of groups, units, distances and weights."""
-        for first, second in pairwise.label_pairs(people.unit):
-            unit, groups = people.unit[first], (people.group[first], people.group[second])
+        for first, second in pairwise.label_pairs(labels.unit):
+            unit, groups = labels.unit[first], (labels.group[first], labels.group[second])
             group_pair = np.minimum(*groups) * n_groups + np.maximum(*groups)
             n_pairs = labels_per_unit[unit] * (labels_per_unit[unit] - 1.0) / 2.0  # of the unit
-            yield group_pair, unit, distance(people.code[first], people.code[second]), 1.0 / n_pairs
+            yield group_pair, unit, distance(labels.code[first], labels.code[second]), 1.0 / n_pairs
 
     group_mass, sum_labels, sum_distances = np.zeros((3, n_groups**2))
     for group_pair, unit, distances, weight in pairs():
@@ -350,9 +345,11 @@ def add_contested_rows(view: View) -> None:
                     view.add(BY_LABELS, ratio(sums[:, column], sums[:, 2]), in_class, **about)
 
 
-def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Array) -> Array:
-    """Return three arrays (3, classes, units): the share of annotators for whom a unit is of a
-    class, and the same times their mean agreement, and the grader's, with the others.
+def _agreement_by_class(
+    counts: Array, grades: Codes, units: Mask, agreement: Array
+) -> tuple[Array, Array, Array]:
+    """Return, (classes, units) each, the share of annotators for whom a unit is of a class, and
+    this share times the mean agreement with the others of these annotators, and of the grader.
 
     `counts` (units, q) are annotators' labels, `agreement` (q, q) is that of two labels. With the
     labels yes, yes, no and the grade yes, the unit is unanimous for the third annotator (1/3), with
@@ -360,7 +357,7 @@ def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Ar
     """
     n_labels = counts.sum(axis=1)
     n_others = np.maximum(n_labels - 1.0, 1.0)  # one annotator is left out
-    shares, by_annotator, by_grader = sums = np.zeros((3, len(ITEM_CLASSES), len(units)))
+    shares, by_annotator, by_grader = np.zeros((3, len(ITEM_CLASSES), len(units)))
     for label, one_hot in enumerate(np.eye(len(agreement))):  # of the annotator who is left out
         others = counts - one_hot
         largest = others.max(axis=1)
@@ -370,7 +367,7 @@ def _agreement_by_class(counts: Array, grades: Codes, units: Mask, agreement: Ar
         shares[cells] += share
         by_annotator[cells] += share * (others @ agreement[label] / n_others)
         by_grader[cells] += share * ((others * agreement[grades]).sum(axis=1) / n_others)
-    return sums
+    return shares, by_annotator, by_grader
 
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
@@ -393,17 +390,16 @@ def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str])
 
 # ---- Reversed scales -----------------------------------------------------------------------------
 # A *recoding* ("reversed" and so on) replaces each code of a rater's labels by that in `new_codes`.
+# `data` are `Resamples` without resamples: the clusters of the data and their frequencies, one row.
 RECODED = "kappa_recoded"
 REVERSED, LOWER, HIGHER, EXCHANGED = "reversed", "one_lower", "one_higher", "exchanged"
 RECODINGS = (REVERSED, EXCHANGED, LOWER, HIGHER)
-GAIN = 0.2
-"""Gain in kappa from which a recoding has a row."""
+GAIN = 0.2  # gain in kappa from which a recoding has a row
 
 
 def add_recoded_rows(view: View) -> None:
     """Add `kappa_recoded` of graders whose kappa is far higher when recoded; without intervals."""
-    coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
+    coded, data = view.coded, Resamples(view.resamples.frequency, weight=view.resamples.weight)
     kappas = pairwise.KappaMeans(coded, data, [pairwise.deciding_kappa(coded)])
     for grader in coded.members("model"):
         mean = with_and_among_humans(kappas, coded, grader).with_humans
@@ -463,8 +459,7 @@ def best_match(counts: Numbers) -> Codes:
 
 ANNOTATOR_KAPPA = "annotator_kappa"
 AS_GIVEN, PERHAPS = "as_given", "perhaps_"  # `at` of labels as given; prefix of unsure recodings
-LEVEL_OPPOSED = 0.001
-"""Chance that any annotator is reported although labels are unrelated to the others'."""
+LEVEL_OPPOSED = 0.001  # chance that anyone is reported whose labels are unrelated to the others'
 CLEARLY_AGREE = NormalDist().inv_cdf(0.95)
 """Standard errors of the covariance with the others above which an annotator clearly agrees."""
 MIN_SHARED_WITH_OTHERS = 10
@@ -486,11 +481,11 @@ def opposed_in(rows: ResultRows) -> list[Opposed]:
     """Return the annotators who reverse or exchange labels, from the rows of a rubric."""
     opposed = []
     kappas = [row for row in rows.rows.values() if row["statistic"] == ANNOTATOR_KAPPA]
-    # `add_annotator_rows` adds two rows of each annotator: as given, then recoded.
-    for as_given, recoded in zip(kappas[::2], kappas[1::2], strict=True):
-        recoding, others = recoded["at"].removeprefix(PERHAPS), text_of(recoded["remarks"])
-        is_sure = not recoded["at"].startswith(PERHAPS)
-        opposed.append(Opposed(recoded["rater_a"], others, as_given, recoded, recoding, is_sure))
+    as_given = {row["rater_a"]: row for row in kappas if row["at"] == AS_GIVEN}
+    for recoded in (row for row in kappas if row["at"] != AS_GIVEN):
+        annotator, others = recoded["rater_a"], text_of(recoded["remarks"])
+        recoding, is_sure = recoded["at"].removeprefix(PERHAPS), PERHAPS not in recoded["at"]
+        opposed.append(Opposed(annotator, others, as_given[annotator], recoded, recoding, is_sure))
     return opposed
 
 
@@ -499,10 +494,9 @@ def add_annotator_rows(view: View) -> None:
     kappa with the others, as given and recoded. It has no interval: it is a hint, though one that
     must be settled before a grader passes.
     """
-    coded, resamples = view.coded, view.resamples
-    data = Resamples(resamples.frequency, weight=resamples.weight)  # no resamples: one row
+    coded, data = view.coded, Resamples(view.resamples.frequency, weight=view.resamples.weight)
     people = coded.members("human")
-    opposed, recoded = _opposed_annotators(coded, people, data)
+    opposed, recoded = _find_opposed(coded, people, data)
     others = [person for person in people if person not in opposed]
     statistic = pairwise.deciding_kappa(coded)
     before, after = (pairwise.KappaMeans(labels, data, [statistic]) for labels in (coded, recoded))
@@ -533,9 +527,7 @@ def add_annotator_rows(view: View) -> None:
                 view.add(ANNOTATOR_KAPPA, kappa, shared, **about)
 
 
-def _opposed_annotators(
-    coded: Coded, people: Sequence[int], data: Resamples
-) -> tuple[list[int], Coded]:
+def _find_opposed(coded: Coded, people: Sequence[int], data: Resamples) -> tuple[list[int], Coded]:
     """Return annotators who contradict the others, and the labels with theirs recoded. The worst
     annotator is recoded first, then all are tested again, as this changes the others' mean.
     """
@@ -578,9 +570,7 @@ class _SharedLabels(NamedTuple):
     clusters: Codes  # (units,)
 
 
-def _shared_with_others(
-    coded: Coded, people: Sequence[int], data: Resamples
-) -> Iterator[_SharedLabels]:
+def _shared_labels(coded: Coded, people: Sequence[int], data: Resamples) -> Iterator[_SharedLabels]:
     """Yield the shared labels of each annotator, except of those who share too few units (one for
     each cluster), or nearly all with one other person: either of the two may contradict the other.
     """
@@ -606,7 +596,7 @@ def _shared_with_others(
 def _covariance_scores(coded: Coded, people: Sequence[int], data: Resamples) -> dict[int, float]:
     """Return a score of each annotator: the covariance with the others, in standard errors."""
     scores = {}
-    for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
+    for annotator, codes, others, clusters in _shared_labels(coded, people, data):
         frequency = data.frequency[clusters]
         values, share = _category_values(coded)[codes], frequency / float(frequency.sum())
         products = (values - share @ values) * (others - share @ others)
@@ -621,7 +611,7 @@ def _agreement_scores(coded: Coded, people: Sequence[int], data: Resamples) -> d
     if _has_direction(coded):
         return _covariance_scores(coded, people, data)
     scores, category_values, counts = {}, _category_values(coded), label_counts(coded, people)
-    for annotator, codes, others, clusters in _shared_with_others(coded, people, data):
+    for annotator, codes, others, clusters in _shared_labels(coded, people, data):
         exchanged = _opposite_codes(coded, annotator, counts, data)[codes]
         difference = ((category_values[codes] - category_values[exchanged]) * others).sum(axis=1)
         scores[annotator] = _over_standard_error(difference, clusters, data)
@@ -646,8 +636,7 @@ def _over_standard_error(values: Array, clusters: Codes, data: Resamples) -> flo
 
 # ---- Gross errors --------------------------------------------------------------------------------
 GROSS = "gross_errors"
-QUANTILE = 0.99
-"""Share of the distances of people's labels of one unit that a gross error exceeds."""
+QUANTILE = 0.99  # share of the distances of people's labels of one unit that a gross error exceeds
 
 
 def add_gross_error_rows(view: View) -> None:

@@ -372,16 +372,16 @@ _SHARES = np.exp(-(_FINE**2) / 2.0) / np.exp(-(_FINE**2) / 2.0).sum()
 def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
     curves, at, weight = _curves(wide, rng)
     a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
-    apart = ndtr(at) - ndtr(curves.center / np.sqrt(1.0 + wide**2))[:, None]
+    apart = ndtr(at) - ndtr(curves.probit_mean / np.sqrt(1.0 + wide**2))[:, None]
 
     def by_hand(a, b):
         strictness = curves.strictness_factor[:, None] * a
-        answers = curves.shares[:, None] * weight * ndtr(strictness + b * at)
+        answers = curves.stratum_shares[:, None] * weight * ndtr(strictness + b * at)
         return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
 
     found = curves.at(a, b)
     assert np.allclose(found.residuals(), by_hand(a, b), atol=1e-9)
-    assert np.allclose(found.slope_of_mean(), found.slopes().mean_by_a, rtol=1e-12)
+    assert np.allclose(found.mean_by_a(), found.slopes().mean_by_a, rtol=1e-12)
     step, slopes = 1e-5, np.reshape(found.slopes(), (2, 2, ROWS))
     along_a = np.subtract(by_hand(a + step, b), by_hand(a - step, b)) / (2.0 * step)
     along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
@@ -411,7 +411,7 @@ def test_noise_is_that_of_a_general_fit(rng):
     k, g = optimize.least_squares(off, [0.0, 0.0], xtol=1e-12, ftol=1e-12).x
     assert g == pytest.approx(0.4, abs=0.1)
     assert found.rise[0, 0] == pytest.approx(g, abs=1e-4)
-    assert found.covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
+    assert found.fitted_covariance[0] == pytest.approx(covariance(k, g), abs=1e-5)
     ratios = found.strictness_factor[0] / found.strictness_factor[0, 0]
     assert ratios == pytest.approx(np.exp(-g * (x - x[0])), abs=1e-4)
 
@@ -419,9 +419,9 @@ def test_noise_is_that_of_a_general_fit(rng):
 def test_a_solution_has_the_graders_mean_and_covariance(rng):
     tau = ndtr(rng.normal(size=(ROWS, 2, 400)))
     people, grader, both = _sums(tau, ndtr(-0.5 + 0.7 * ndtri(tau)), rng)
-    law = shift.ScoreDistribution.of(people, third=True)
+    law = shift.ScoreDistribution.of(people, fit_third=True)
     level, share = grader.sum(axis=1) / people.n1.sum(axis=1), grader / people.n1
-    together = (0.5 * (both / people.n1 - share * law.mean)).sum(axis=1)
+    together = (0.5 * (both / people.n1 - share * law.tau_mean)).sum(axis=1)
     curves = shift._Curves.of_scores(law, np.full((ROWS, 2), 0.5), ONES, level, together)
     a, b, fits = curves.fitted()
     assert fits.all()
@@ -435,7 +435,7 @@ def test_a_grader_that_copies_a_person_cannot_be_told(rng):
     """Its errors are that person's: no grader that sees what all people see goes so far along."""
     tau = ndtr(0.6 * rng.normal(size=(ROWS, 2, 600)))
     people, grader, both = _sums(tau, ndtr(ndtri(tau)), rng)
-    law = shift.ScoreDistribution.of(people, third=False)
+    law = shift.ScoreDistribution.of(people, fit_third=False)
     assert shift.excess_calls(people.n1, grader, both, law, fit_sharpness=True).fits
     # Of three people one is itself.
     copied = people.one3 / 3.0 + 2.0 / 3.0 * people.two2
