@@ -4,7 +4,8 @@ of the grader that labelled the units.
 All three are means of values from 0 to 1, with one estimator: a verdict (a label as yes or no) is 1
 or 0, as is membership in a class; labels are rescaled to 0 to 1 (result rows: original scale). The
 grader's value of a unit is its *grade*, people's mean value its *reference*. *Labelled* units have
-both, the *rest* has only grades. Arrays (rows, ...) have the data in row 0, then its resamples.
+both, the *rest* has only grades: `n_...` are numbers of units, `is_...` masks (units,). Arrays
+(rows, ...) have the data in row 0, then its resamples.
 
 A grader's errors bias its rate, however many units it grades. Two corrections use both parts:
 
@@ -29,7 +30,8 @@ by subject are reported, too. PPI++ is computed by subject and makes no such ass
 depend on how many people labelled a unit.
 
 The module has the sums first, with estimates and intervals, then `rogan_gladen` and `ppi_plus_plus`
-for arrays of users, then the functions that add rows of results.
+for arrays of users, then the functions that add rows of results: by subject (`add_corrected_rows`),
+part of the sample, group of annotators, side of pairs and class. Last are spreads for planning.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.results import from_to
 from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects import scores as subject_scores
+from evenhand.analysis.subjects.scores import wilson_reach
 from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, SampleSize, Writer
 from evenhand.errors import InputError
@@ -61,23 +64,28 @@ from evenhand.errors import InputError
 class RateSums(NamedTuple):
     """Sums over units, each (rows, ...)."""
 
-    labelled: Array  # number of units with a reference and a grade
+    n_labelled: Array  # number of units with a reference and a grade
     affirmed: Array  # references of these units
     graded: Array  # grades of these units
     products: Array  # reference x grade of these units
-    rest: Array  # number of units with a grade only
+    n_rest: Array  # number of units with a grade only
     rest_graded: Array  # grades of the rest
     nonbinary: Array = np.zeros(1)  # grade x (1 - grade) of all units: 0 where grades are 0 or 1
     ddof: float = 0.0  # subtracted from n in the variance of grades: 1 for means, as in ppi_py
 
+    @classmethod
+    def of(cls, feature_sums: Array) -> RateSums:
+        """Return the sums from those of `rate_features`, (..., 7), each as one field."""
+        return cls(*np.moveaxis(feature_sums, -1, 0))
+
     @property
     def grader_rate(self) -> Array:
         """Rate of the grader on all units that it graded."""
-        return ratio(self.graded + self.rest_graded, self.labelled + self.rest)
+        return ratio(self.graded + self.rest_graded, self.n_labelled + self.n_rest)
 
     @property
     def reference_rate(self) -> Array:
-        return ratio(self.affirmed, self.labelled)
+        return ratio(self.affirmed, self.n_labelled)
 
     @property
     def sensitivity(self) -> Array:
@@ -87,7 +95,7 @@ class RateSums(NamedTuple):
     @property
     def specificity(self) -> Array:
         """Share that the grader does not affirm of the units that the reference does not affirm."""
-        refused = self.labelled - self.affirmed
+        refused = self.n_labelled - self.affirmed
         return ratio(refused - (self.graded - self.products), refused)
 
     @property
@@ -97,21 +105,22 @@ class RateSums(NamedTuple):
 
     @property
     def grader_rate_labelled(self) -> Array:
-        return ratio(self.graded, self.labelled)
+        return ratio(self.graded, self.n_labelled)
 
     @property
     def grader_rate_rest(self) -> Array:
-        return ratio(self.rest_graded, self.rest)
+        return ratio(self.rest_graded, self.n_rest)
 
     @property
     def covariance(self) -> Array:
         """Covariance of reference and grade on the labelled units."""
-        return ratio(self.products, self.labelled) - self.reference_rate * self.grader_rate_labelled
+        mean_product = ratio(self.products, self.n_labelled)
+        return mean_product - self.reference_rate * self.grader_rate_labelled
 
     @property
     def variance(self) -> Array:
         """Variance of the grades of all graded units."""
-        units, rate = self.labelled + self.rest, self.grader_rate
+        units, rate = self.n_labelled + self.n_rest, self.grader_rate
         mean_square_deviation = rate * (1.0 - rate) - ratio(self.nonbinary, units)
         # At most half the units are subtracted, as nothing would be left of a single unit.
         return mean_square_deviation * ratio(units, np.maximum(units - self.ddof, units / 2.0))
@@ -125,16 +134,16 @@ class RateSums(NamedTuple):
         the least variance if units are independent, not if those of a cluster are correlated. A
         weight that is estimated from few labels biases the rate.
         """
-        variance = self.variance * (1.0 + ratio(self.labelled, self.rest))
-        return _optimal_weight(self.covariance, variance, self.rest)
+        variance = self.variance * (1.0 + ratio(self.n_labelled, self.n_rest))
+        return _optimal_weight(self.covariance, variance, self.n_rest)
 
     def ppi(self, weight: Array | float) -> Array:
         """Return people's rate with this weight, not yet clipped; their own if all are labelled."""
         difference = self.grader_rate_rest - self.grader_rate_labelled
-        return self.reference_rate + weight * np.where(self.rest > 0, difference, 0.0)
+        return self.reference_rate + weight * np.where(self.n_rest > 0, difference, 0.0)
 
 
-LABELLED, REST = RateSums._fields.index("labelled"), RateSums._fields.index("rest")
+LABELLED, REST = RateSums._fields.index("n_labelled"), RateSums._fields.index("n_rest")
 """Columns of `rate_features` that are 1 for labelled units, and for the rest."""
 
 
@@ -142,19 +151,19 @@ def rate_features(reference: Array, grades: Array) -> Array:
     """Return the features of each unit that `RateSums` sums, (units, 7), in the order of its
     fields, from reference and grades (units,), NaN for none. Units without a grade have only zeros.
     """
-    labelled = ~np.isnan(reference) & ~np.isnan(grades)
-    rest = np.isnan(reference) & ~np.isnan(grades)
+    is_labelled = ~np.isnan(reference) & ~np.isnan(grades)
+    is_rest = np.isnan(reference) & ~np.isnan(grades)
     people, grades = np.nan_to_num(reference), np.nan_to_num(grades)
-    with_label = [labelled, labelled * people, labelled * grades, labelled * people * grades]
-    return np.column_stack([*with_label, rest, rest * grades, grades * (1.0 - grades)])
+    both = [is_labelled, is_labelled * people, is_labelled * grades, is_labelled * people * grades]
+    return np.column_stack([*both, is_rest, is_rest * grades, grades * (1.0 - grades)])
 
 
-def _optimal_weight(covariance: Array, variance: Array, rest: Array) -> Array:
+def _optimal_weight(covariance: Array, variance: Array, n_rest: Array) -> Array:
     """Return the weight on the grader, covariance / variance clipped to [0, 1]: 0 where grades do
-    not vary or no unit is unlabelled (`rest` is 0), NaN where a resample has no labelled unit.
+    not vary or no unit is unlabelled (`n_rest` is 0), NaN where a resample has no labelled unit.
     """
     weight = np.divide(covariance, variance, out=np.zeros(variance.shape), where=variance > 1e-12)
-    return np.where(np.isnan(variance) & (rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
+    return np.where(np.isnan(variance) & (n_rest > 0), np.nan, np.clip(weight, 0.0, 1.0))
 
 
 def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Array]:
@@ -169,13 +178,13 @@ def stratified_ppi(sums: RateSums, *, classes: bool = False) -> tuple[Array, Arr
     sum S^2 var (1 / n + 1 / rest), S the share; with one stratum it is that of PPI++.
     """
     axes = (-2, -1) if classes else (-1,)  # that have one weight
-    n_units = (sums.labelled + sums.rest)[:1]  # in the data
+    n_units = (sums.n_labelled + sums.n_rest)[:1]  # in the data
     stratum_share = ratio(n_units, n_units.sum(axis=-1, keepdims=True))
     one = np.ones(1)  # 1 / n is NaN if n is 0, by `ratio`
-    stratum_variance = sums.variance * (ratio(one, sums.labelled) + ratio(one, sums.rest))
-    covariance = (stratum_share**2 * ratio(sums.covariance, sums.labelled)).sum(axis=axes)
+    stratum_variance = sums.variance * (ratio(one, sums.n_labelled) + ratio(one, sums.n_rest))
+    covariance = (stratum_share**2 * ratio(sums.covariance, sums.n_labelled)).sum(axis=axes)
     variance = (stratum_share**2 * stratum_variance).sum(axis=axes)
-    weight = _optimal_weight(covariance, variance, sums.rest.sum(axis=axes))
+    weight = _optimal_weight(covariance, variance, sums.n_rest.sum(axis=axes))
     rates = sums.ppi(np.expand_dims(weight, axes))  # of each stratum
     return (stratum_share * rates).sum(axis=-1), weight
 
@@ -196,39 +205,34 @@ def clip_rates(rate: Array) -> Array:
 
 
 def corrected_interval(
-    interval: Interval,
-    replicates: Array,
-    n_units: int,
-    labelled: Counts,
-    reach: Reach | None = None,
+    interval: Interval, resampled: Array, n_units: int, labelled: Counts, reach: Reach | None = None
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
     variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
-    `replicates` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
+    `resampled` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
     `labelled` the units, and the clusters, that people labelled.
 
     A bound is the narrower of Wilson's (1927), with Student's t for the number of clusters with the
-    rarer outcome, and a score bound. `reach` has what they depend on: the distances `below` and
-    `above` to the score bounds, inf for none (Rogan & Gladen's rates, and means), and the number of
-    clusters for Student's t, `carriers`, inf for the normal distribution in its place. Without a
-    `reach` both bounds follow from the variance, as those of a plain share.
+    rarer outcome, and a score bound. `reach` has the score bounds, and that number of clusters:
+    `ppi_reach`, or `wilson_reach` where there are no score bounds (Rogan & Gladen's rates, and
+    means). Without a `reach` both bounds follow from the variance, as those of a plain share.
     """
-    n_labelled, clusters = labelled
+    n_labelled, n_clusters = labelled
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
     # The number of units matters for a rate of 0 or 1, which is taken to lie one unit inside: with
     # a `reach`, one unit of those that people labelled, on which the correction rests.
-    basis = n_units if reach is None else n_labelled
-    interval = intervals.share_interval(interval, replicates, basis, clusters, reach)
+    n_inside = n_units if reach is None else n_labelled
+    interval = intervals.share_interval(interval, resampled, n_inside, n_clusters, reach)
     low, high = clip_rates(np.array([interval.low, interval.high])).tolist()
-    return intervals.widened(replace(interval, low=low, high=high), clusters, kind="unit")
+    return intervals.widened(replace(interval, low=low, high=high), n_clusters, kind="unit")
 
 
 def ppi_reach(sums: Array, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate, from `rate_features` summed over clusters, (clusters,
-    k) or (clusters, strata, k), and the weight on the grader.
+    """Return the `reach` of `corrected_interval` for a PPI++ rate, from `rate_features` summed over
+    clusters, (clusters, 7) or (clusters, strata, 7), and the weight on the grader.
 
     Both parts, the labelled units and the rest, are scaled so that each stratum has its share of
     all units. None with one labelled cluster, and with weight 0, where the rate is people's own.
@@ -238,18 +242,17 @@ def ppi_reach(sums: Array, weight: float) -> Reach | None:
     sums = sums.reshape(len(sums), -1, sums.shape[-1])
     n_units = sums[..., [LABELLED, REST]].sum(axis=0)  # (strata, parts)
     scale = np.nan_to_num(ratio(n_units.sum(axis=1, keepdims=True), n_units))
-    # The sums over strata, scaled as the part labelled, and as the rest: each field is (clusters,).
-    sample, rest = (RateSums(*(sums * scale[:, [part]]).sum(axis=1).T) for part in (0, 1))
-    deviation = rest.rest_graded - rest.rest_graded.sum() / rest.rest.sum() * rest.rest
-    unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.rest.sum())
-    by_cluster = np.column_stack([sample.affirmed, weight * sample.graded, sample.labelled])
-    by_cluster = by_cluster[sample.labelled > 0]
+    # Sums over strata, (clusters,), scaled for the labelled units, and for the rest.
+    labelled, rest = (RateSums.of((sums * scale[:, [part]]).sum(axis=1)) for part in (0, 1))
+    deviation = rest.rest_graded - rest.rest_graded.sum() / rest.n_rest.sum() * rest.n_rest
+    unlabelled_error = weight * math.sqrt(float((deviation**2).sum())) / float(rest.n_rest.sum())
+    columns = [labelled.affirmed, weight * labelled.graded, labelled.n_labelled]
+    by_cluster = np.column_stack(columns)[labelled.n_labelled > 0]
     if len(by_cluster) < 2:
         return None
     kinds, times = np.unique(by_cluster, axis=0, return_counts=True)  # equal clusters: one kind
-    cases, weighted_grades, sizes = kinds.T
-    frequency = times.astype(float)
-    return intervals.powered_reach(cases, weighted_grades, sizes, frequency, unlabelled_error)
+    cases, graded, sizes = kinds.T
+    return intervals.powered_reach(cases, graded, sizes, times.astype(float), unlabelled_error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,7 +299,7 @@ def rogan_gladen(
     (0.4424, 0.36, 0.53)
     """
     features = _unit_features(reference, grades, rest)
-    sums = RateSums(*features.sum(axis=0))
+    sums = RateSums.of(features.sum(axis=0))
     estimate = float(clip_rates(_rest_rogan_gladen(sums)))
     if math.isnan(estimate):
         bounds = Interval.undefined(_undefined_reason(sums))
@@ -339,14 +342,14 @@ def ppi_plus_plus(
     if weight is not None and not 0 <= weight <= 1:
         raise InputError(f"the weight is {weight}; it must lie between 0 and 1")
     features = _unit_features(reference, grades, rest)
-    sums = RateSums(*features.sum(axis=0))
+    sums = RateSums.of(features.sum(axis=0))
 
     def rate(sampled: RateSums) -> Array:
         return sampled.ppi(sampled.ppi_weight if weight is None else weight)
 
     used_weight = float(sums.ppi_weight if weight is None else weight)
     estimate = float(clip_rates(rate(sums)))
-    if sums.rest == 0:
+    if sums.n_rest == 0:
         used_weight = estimate = math.nan
     if math.isnan(estimate):
         bounds = Interval.undefined(_undefined_reason(sums))
@@ -381,7 +384,7 @@ def _rest_rogan_gladen(sums: RateSums) -> Array:
 
 def _undefined_reason(sums: RateSums) -> str:
     """Return the remark code for an undefined estimate."""
-    if sums.rest == 0:
+    if sums.n_rest == 0:
         return "no_unlabelled_units"
     return "no_variation" if math.isnan(sums.youden_j) else "grader_not_informative"
 
@@ -401,22 +404,21 @@ def _resampled_interval(
     sums: Array = np.column_stack(columns).astype(float)
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums(*resamples.totals(patterns).T))
+    replicates = rate(RateSums.of(resamples.totals(patterns)))
     n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
     labelled = SampleSize(int(n_labelled), int(n_clusters))
     interval = resamples.interval(replicates, labelled.clusters)
-    reach = Reach(np.inf, np.inf, labelled.clusters) if weight is None else ppi_reach(sums, weight)
+    reach = wilson_reach(labelled.clusters) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(interval, replicates[1:], len(features), labelled, reach)
 
 
 # ---- Rows of rates and means by subject ----------------------------------------------------------
-# They come from a *view*: all labels of a rubric, read on one set of categories, such as yes and
-# no. `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
+# They come from a *view* (`RubricView`): all labels of a rubric, read on one set of categories,
+# such as yes and no. `out` is the `Writer` of one subset: the view itself, or a part of it.
+# `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
 # finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
-PEOPLES_OWN = Remark("peoples_own")
-"""People labelled all units that the grader graded: PPI++ is their own rate."""
-FEW_UNITS = 30
-"""Labelled units below which a figure of a part of the sample has a note."""
+PEOPLES_OWN = Remark("peoples_own")  # of all graded units: PPI++ is people's own rate
+FEW_UNITS = 30  # labelled units below which a figure of a part of the sample has a note
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
 """Strata with fewer labelled or fewer unlabelled clusters are merged: a resample needs some of
@@ -447,9 +449,8 @@ class Scores(NamedTuple):
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
-        by_grader = {labels.raters[model]: scores[:, model] for model in labels.models}
-        grades = {name: column for name, column in by_grader.items() if np.isfinite(column).any()}
-        return cls(measure, people, grades)
+        graders = [model for model in labels.models if np.isfinite(scores[:, model]).any()]
+        return cls(measure, people, {labels.raters[model]: scores[:, model] for model in graders})
 
 
 @dataclass(frozen=True)
@@ -471,7 +472,7 @@ class _Groups:
             yield group, name, self.codes == group
 
 
-def add_corrected_rows(out: RubricView) -> None:
+def add_corrected_rows(view: RubricView) -> None:
     """Add rates or means by subject (at): people's own, and each grader's raw and corrected ones.
 
     The labels have one row per unit that counts towards a rate. `rate_human` is people's rate on
@@ -481,39 +482,40 @@ def add_corrected_rows(out: RubricView) -> None:
     stratified if the labelled sample is. Intervals of differences between subjects hold together
     over all rubrics. Without subjects all units are one group; without people figures are only raw.
     """
-    labels, scores, groups = out.labels, Scores.of(out), _Groups.of(out.labels)
-    strata = joint_strata(labels.columns(out.request.strata), len(labels.codes))
-    _add_people_rows(out, scores, groups)
+    labels, scores, groups = view.labels, Scores.of(view), _Groups.of(view.labels)
+    strata = joint_strata(labels.columns(view.request.strata), len(labels.codes))
+    _add_people_rows(view, scores, groups)
     for grader in scores.grades:
-        corrected = _CorrectedRates(out, groups, grader, scores, strata)
-        if corrected.labelled.any() and scores.measure.is_rate:
+        corrected = _CorrectedRates(view, groups, grader, scores, strata)
+        if corrected.is_labelled.any() and scores.measure.is_rate:
             corrected.add_rates_and_error_rates()
         else:
             corrected.add_raw_and_ppi()
-        if corrected.labelled.any():
-            corrected.add_differences(out.request.n_rubrics)
+        if corrected.is_labelled.any():
+            corrected.add_differences(view.request.n_rubrics)
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     """Add people's own rate or mean of each group."""
     measure, reference = scores.measure, scores.people
-    labelled = ~np.isnan(reference)
-    features = np.column_stack([labelled, np.where(labelled, reference, 0.0)])
-    count, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
-    people = ratio(affirmed, count)
-    for group, name, member in groups:
-        if (units := labelled & member).any():
+    is_labelled = ~np.isnan(reference)
+    features = np.column_stack([is_labelled, np.where(is_labelled, reference, 0.0)])
+    n_labelled, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
+    people = ratio(affirmed, n_labelled)
+    for group, name, is_member in groups:
+        if (units := is_labelled & is_member).any():
             counts, about = out.count(units), About(a="humans", at=name, onto=measure.onto)
             about["reach"] = measure.reach(counts.clusters)
             out.add(measure.people, people[:, group], counts, **about)
 
 
 class _CorrectedRates:
-    """Rates or means of one grader by group, from `scores`.
+    """Rates or means of one grader by group, from `scores`, and their rows.
 
-    `graded`, `labelled` (by people) and `compared` (both) are masks (units,); `rates` and `weight`
-    (rows, groups) are of PPI++. It is stratified in groups that have several of the sample's
-    `strata` (units,) with small ones merged: `strata_of` has the units' strata by group's number.
+    - `is_graded`, `is_labelled` (by people) and `is_compared` (both) are masks (units,).
+    - `features` (units, 7) are those of `rate_features`, `sums` (rows, groups) their sums.
+    - `rates` and `weight` (rows, groups) are of PPI++. It is stratified in groups with several of
+      the sample's `strata` (units,): `strata_of` has these by number of group, small ones merged.
     """
 
     def __init__(
@@ -523,30 +525,30 @@ class _CorrectedRates:
         self.reference, grades = scores.people, scores.grades[grader]
         about = About(a="humans", b=grader, onto=self.measure.onto)
         self._add = partial(out.add, reason="no_variation", **about)
-        self.graded, self.labelled = ~np.isnan(grades), ~np.isnan(self.reference)
-        self.compared = self.graded & self.labelled
+        self.is_graded, self.is_labelled = ~np.isnan(grades), ~np.isnan(self.reference)
+        self.is_compared = self.is_graded & self.is_labelled
         self.features = rate_features(self.reference, grades)
         self.sums = self._sums(groups.codes, len(groups.names))
         self.weight = self.sums.ppi_weight
         self.rates = self.sums.ppi(self.weight)
         self.strata_of: dict[int, Codes] = {}
         if strata is not None:
-            for group, _, member in groups:
-                self._stratify(group, member, strata)
+            for group, _, is_member in groups:
+                self._stratify(group, is_member, strata)
 
-    def _stratify(self, group: int, member: Mask, strata: Codes) -> None:
+    def _stratify(self, group: int, is_member: Mask, strata: Codes) -> None:
         """Replace the rates and weights of a group by stratified ones, if it has several strata."""
-        parts = [member & (self.features[:, column] > 0) for column in (LABELLED, REST)]
+        parts = [is_member & (self.features[:, column] > 0) for column in (LABELLED, REST)]
         merged = merge_small_strata(strata, parts, self.out.count)
         n_strata = int(merged.max(initial=0)) + 1
         if n_strata > 1:
-            self.strata_of[group] = np.where(member, merged, -1)
+            self.strata_of[group] = np.where(is_member, merged, -1)
             sums = self._sums(self.strata_of[group], n_strata)
             self.rates[:, group], self.weight[:, group] = stratified_ppi(sums)
 
-    def _sums(self, codes: Codes, count: int) -> RateSums:
-        """Return the sums by code (units,) in every resample, each (rows, count)."""
-        sums = RateSums(*cell_sums(self.features, codes, count, self.out))
+    def _sums(self, codes: Codes, n_codes: int) -> RateSums:
+        """Return the sums by code (units,) in every resample, each (rows, codes)."""
+        sums = RateSums(*cell_sums(self.features, codes, n_codes, self.out))
         return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
 
     def add_rates_and_error_rates(self) -> None:
@@ -556,34 +558,34 @@ class _CorrectedRates:
         unusable_reason = self._add_error_rates(pooled)
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
-        basis = self.out.count(self.compared)  # the error rates are of all groups' labels
-        statistic, wilson_only = "rate_rogan_gladen", Reach(np.inf, np.inf, basis.clusters)
-        for group, name, member in self.groups:
-            if not (units := self.graded & member).any():
+        all_compared = self.out.count(self.is_compared)  # error rates are of all groups' labels
+        statistic, reach = "rate_rogan_gladen", wilson_reach(all_compared.clusters)
+        for group, name, is_member in self.groups:
+            if not (units := self.is_graded & is_member).any():
                 continue
-            is_needed = (units & ~self.labelled).any()
+            is_needed = (units & ~self.is_labelled).any()
             reason = unusable_reason if is_needed else Remark("no_unlabelled_units")
             if reason:
                 self._add(statistic, np.nan, units, at=name, reason=reason)
             else:
-                self._add_corrected(statistic, rates[:, group], name, units, basis, wilson_only)
+                self._add_corrected(statistic, rates[:, group], name, units, all_compared, reach)
 
     def _add_error_rates(self, pooled: RateSums) -> Remark | None:
         """Add sensitivity and specificity overall and by group, and J overall only, as it needs
         many units of the minority class; return the reason why they cannot be used, or None.
         """
-        affirmed = self.compared & (self.reference > 0)
-        refused = self.compared & (self.reference < 1)
+        affirmed = self.is_compared & (self.reference > 0)
+        refused = self.is_compared & (self.reference < 1)
         self._add("sensitivity", pooled.sensitivity[:, 0], affirmed)
         self._add("specificity", pooled.specificity[:, 0], refused)
-        j = self._add("youden_j", pooled.youden_j[:, 0], self.compared)
-        for group, name, member in self.groups:
-            if len(self.groups.names) > 1 and (self.compared & member).any():
+        j = self._add("youden_j", pooled.youden_j[:, 0], self.is_compared)
+        for group, name, is_member in self.groups:
+            if len(self.groups.names) > 1 and (self.is_compared & is_member).any():
                 sensitivity, specificity = self.sums.sensitivity, self.sums.specificity
-                self._add("sensitivity", sensitivity[:, group], affirmed & member, at=name)
-                self._add("specificity", specificity[:, group], refused & member, at=name)
+                self._add("sensitivity", sensitivity[:, group], affirmed & is_member, at=name)
+                self._add("specificity", specificity[:, group], refused & is_member, at=name)
         if np.isnan(j.estimate):
-            return Remark("no_variation" if self.compared.any() else "no_pairable_units")
+            return Remark("no_variation" if self.is_compared.any() else "no_pairable_units")
         if np.isnan(j.low):
             return j.remarks[0]  # why there is no interval
         # Rogan & Gladen divide by J, which must not be 0.
@@ -591,31 +593,31 @@ class _CorrectedRates:
 
     def add_raw_and_ppi(self) -> None:
         """Add each group's raw rate, and that of PPI++."""
-        for group, name, member in self.groups:
-            if not (units := self.graded & member).any():
+        for group, name, is_member in self.groups:
+            if not (units := self.is_graded & is_member).any():
                 continue
             about = About(at=name, reach=self.measure.reach(self.out.count(units).clusters))
             if not self.measure.is_rate:
                 about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
             self._add(self.measure.raw, self.sums.grader_rate[:, group], units, **about)
-            if (units & self.labelled).any():
+            if (units & self.is_labelled).any():
                 self._add_ppi(group, name, units)
-            elif self.labelled.any():
+            elif self.is_labelled.any():
                 reason = Remark("no_pairable_units")
                 self._add(self.measure.powered, np.nan, units, at=name, reason=reason)
 
     def _add_ppi(self, group: int, name: str, units: Mask) -> None:
-        """Add the rate of PPI++ of a group's graded units, of which people labelled some."""
-        labelled, weight = units & self.labelled, float(self.weight[0, group])
+        """Add the rate of PPI++ of a group's graded `units`, of which people labelled some."""
+        in_sample, weight = units & self.is_labelled, float(self.weight[0, group])
         strata = self.strata_of.get(group, np.where(units, 0, -1))  # by default one
-        basis = self.out.count(labelled)
+        sample = self.out.count(in_sample)
         if self.measure.is_rate:
             reach = _stratified_reach(self.out, self.features, strata, weight)
         else:  # with weight 0 people's own mean (see `Measure.reach`)
-            reach = self.measure.reach(np.inf if weight > 0 else basis.clusters)
-        note = _basis_note(self.out, labelled, units & ~self.labelled, int(strata.max()) + 1)
+            reach = self.measure.reach(np.inf if weight > 0 else sample.clusters)
+        note = _sample_note(self.out, in_sample, units & ~self.is_labelled, int(strata.max()) + 1)
         rates = self.rates[:, group]
-        self._add_corrected(self.measure.powered, rates, name, units, basis, reach, note)
+        self._add_corrected(self.measure.powered, rates, name, units, sample, reach, note)
 
     def _add_corrected(
         self,
@@ -623,19 +625,19 @@ class _CorrectedRates:
         rates: Array,
         name: str,
         units: Mask,
-        basis: SampleSize,
+        sample: SampleSize,
         reach: Reach | None,
         note: Note = "",
     ) -> None:
-        """Add a group's corrected rate, clipped. `basis` counts the labels that it rests on."""
-        interval = self.out.resamples.interval(rates, basis.clusters)
+        """Add a group's corrected rate, clipped. `sample` counts the labels that it rests on."""
+        interval = self.out.resamples.interval(rates, sample.clusters)
         if interval.low > 1 or interval.high < 0:  # the error rates cannot be this group's
             interval = Interval.undefined(Remark("outside_zero_one"))
         outside = "clipped to [0, 1]" if interval.estimate < 0 or interval.estimate > 1 else ""
-        n_labelled = self.out.count(units & self.labelled).units
+        n_labelled = self.out.count(units & self.is_labelled).units
         notes = join_notes(note, outside, Remark("labelled_by_people", (n_labelled,)))
         counts = self.out.count(units)
-        interval = corrected_interval(interval, rates[1:], counts.units, basis, reach)
+        interval = corrected_interval(interval, rates[1:], counts.units, sample, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
 
     def add_differences(self, rubrics: int) -> None:
@@ -647,22 +649,22 @@ class _CorrectedRates:
             return
         rates = self.rates[:, list(defined)]  # a copy
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
-        members = [member for group, _, member in self.groups if group in defined]
-        compared = [self.out.count(self.compared & member).clusters for member in members]
+        masks = [is_member for group, _, is_member in self.groups if group in defined]
+        n_compared = [self.out.count(self.is_compared & mask).clusters for mask in masks]
         # A subject has an answer in a cluster even where its grade is missing.
-        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(members))
+        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(masks))
         subject_scores.add_difference_rows(
             self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
-            labelled=np.array(compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
+            labelled=np.array(n_compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
         )  # fmt: skip
 
 
-def cell_sums(features: Array, codes: Codes, count: int, out: Writer) -> Array:
-    """Return sums of features (units, k) by code below `count`, -1 for none: (k, rows, count)."""
+def cell_sums(features: Array, codes: Codes, n_codes: int, out: Writer) -> Array:
+    """Return sums of features (units, k) by code (units,), -1 for none: (k, rows, codes)."""
     has_code, n_types = codes >= 0, out.resamples.n_types  # of clusters: equal ones are one type
-    cell, size = out.clusters[has_code] * count + codes[has_code], n_types * count
+    cell, size = out.clusters[has_code] * n_codes + codes[has_code], n_types * n_codes
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
-    by_type = np.stack(sums, axis=1).reshape(n_types, count, len(sums))
+    by_type = np.stack(sums, axis=1).reshape(n_types, n_codes, len(sums))
     return np.moveaxis(out.resamples.totals(by_type), -1, 0)
 
 
@@ -700,20 +702,20 @@ def merge_small_strata(
 
 
 def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float) -> Reach | None:
-    """Return the score reach of a PPI++ rate from features and strata (units,), -1 for none."""
+    """Return `ppi_reach` from features (units, 7) and strata (units,), -1 for none."""
     n_strata = int(strata.max()) + 1
     in_stratum = strata[:, None] == np.arange(n_strata)
-    by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, k)
+    by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, 7)
     sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
     return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
 
 
-def _basis_note(out: Writer, labelled: Mask, rest: Mask, strata: int) -> Note:
-    """Return a note on the basis of a PPI++ figure: people's own labels, strata, or few labels."""
-    sample_note: Note = f"in {strata} strata" if strata > 1 else ""
-    if not out.subset.startswith("all") and out.count(labelled).units < FEW_UNITS:
-        sample_note = FEW
-    return join_notes("" if rest.any() else PEOPLES_OWN, sample_note)
+def _sample_note(out: Writer, in_sample: Mask, in_rest: Mask, n_strata: int) -> Note:
+    """Return a note on what a PPI++ figure rests on: people's labels alone, strata, few labels."""
+    note: Note = f"in {n_strata} strata" if n_strata > 1 else ""
+    if not out.subset.startswith("all") and out.count(in_sample).units < FEW_UNITS:
+        note = FEW
+    return join_notes("" if in_rest.any() else PEOPLES_OWN, note)
 
 
 def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None) -> None:
@@ -768,17 +770,18 @@ def _add_side_comparison_rows(
     start, span = measure.onto  # of the scale of the rows, which values from 0 to 1 are mapped onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
     alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
-    for group, name, member in groups:
-        graded = member & all_rates[0].graded
-        subsets = [side.out.subset for side in all_rates]
+    for group, name, is_member in groups:
+        graded = is_member & all_rates[0].is_graded
+        subsets = [corrected.out.subset for corrected in all_rates]
         rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(defined) < len(sides):  # the least side is unknown
             continue
-        rates = np.column_stack([side.rates[:, group] for side in all_rates])
+        rates = np.column_stack([corrected.rates[:, group] for corrected in all_rates])
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
-        labelled = np.array([view.count(side.compared & member).clusters for side in all_rates])
-        by_pair = subject_scores.all_differences(rates, labelled, alpha, is_rate=measure.is_rate)
+        masks = (corrected.is_compared & is_member for corrected in all_rates)
+        n_compared = np.array([view.count(mask).clusters for mask in masks])
+        by_pair = subject_scores.all_differences(rates, n_compared, alpha, is_rate=measure.is_rate)
         ends = np.clip([by_pair.estimate, by_pair.low, by_pair.high], -1.0, 1.0).T.tolist()
         for first, second, bounds in zip(by_pair.first, by_pair.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
@@ -792,45 +795,6 @@ def _add_side_comparison_rows(
         out = view.on(view.coded.part(f"{column}=*"))
         about = About(a="humans", b=grader, at=name, onto=measure.onto)
         out.add(measure.least, Interval(*least.tolist()), graded, **about)
-
-
-def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
-    """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
-    of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
-    are pooled over subjects, or pairs of subjects, and have the scale of the labels.
-    """
-    scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
-    first, second = np.triu_indices(n_groups, 1)
-    # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
-    cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
-    for grader, grades in scores.grades.items():
-        compared = ~np.isnan(scores.people + grades) & (groups.codes >= 0)
-        cells = cluster_of[compared], groups.codes[compared]
-        sums = np.zeros((3, int(cluster_of.max()) + 1, n_groups))  # people, grader, number
-        for total, values in zip(sums, (scores.people, grades, compared), strict=True):
-            np.add.at(total, cells, values[compared])
-        means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
-        for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            if (spread := _pooled_spread(samples, scores.measure.onto[1])) is not None:
-                spreads[quantity, grader] = spread
-    return spreads
-
-
-def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | None:
-    """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
-    NaN for none, from their covariance matrix within samples; None if its freedom is below two.
-    """
-    defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-    centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
-    freedom = sum(part.shape[1] - 1 for part in centred)
-    if freedom < 2:
-        return None
-    covariances = sum(part @ part.T for part in centred) / freedom
-    (people_variance, covariance), (_, grader_variance) = covariances
-    product = people_variance * grader_variance
-    r = covariance / math.sqrt(product) if product > 0 else 0.0
-    return subject_scores.LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))
 
 
 def has_means(scale: Scale) -> bool:
@@ -864,13 +828,11 @@ def add_share_rows(view: RubricView) -> None:
 def _add_shares(
     out: Writer, names: Sequence[str], features: Array, units: Mask, strata: Codes, about: About
 ) -> None:
-    """Add `prevalence_ppi` of the classes with these names in some of the graded units, a mask;
-    none if people labelled none of them. `features` are (units, classes, 7).
-    """
-    labelled, rest = (units & (features[:, 0, column] > 0) for column in (LABELLED, REST))
-    if not labelled.any():
+    """Add `prevalence_ppi` of the named classes in graded `units`: features (units, classes, 7)."""
+    in_sample, in_rest = (units & (features[:, 0, column] > 0) for column in (LABELLED, REST))
+    if not in_sample.any():
         return
-    merged = merge_small_strata(strata, [labelled, rest], out.count)
+    merged = merge_small_strata(strata, [in_sample, in_rest], out.count)
     codes, n_strata = np.where(units, merged, -1), int(merged.max()) + 1
     sums = cell_sums(features.reshape(len(units), -1), codes, n_strata, out)
     sums = sums.reshape(*features.shape[1:], *sums.shape[1:])  # (classes, 7, rows, strata)
@@ -878,9 +840,9 @@ def _add_shares(
     shares, weight = stratified_ppi(by_field._replace(ddof=1.0), classes=True)
     shares = clip_rates(shares)
     shares /= shares.sum(axis=1, keepdims=True)
-    n_units, sample = out.count(units).units, out.count(labelled)
-    basis = _basis_note(out, labelled, rest, n_strata)
-    about["note"] = join_notes(basis, Remark("labelled_by_people", (sample.units,)))
+    n_units, sample = out.count(units).units, out.count(in_sample)
+    note = _sample_note(out, in_sample, in_rest, n_strata)
+    about["note"] = join_notes(note, Remark("labelled_by_people", (sample.units,)))
     for code, name in enumerate(names):
         reach = _stratified_reach(out, features[:, code], codes, float(weight[0]))
         interval = out.resamples.interval(shares[:, code], sample.clusters)
@@ -916,16 +878,16 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         is_graded = ~np.isnan(grader_difference)
         is_labelled = is_graded & ~np.isnan(people_difference)
         pairs_of = [is_graded & (subject == k) for k in range(len(groups.names))]
-        labelled_counts = [out.count(is_labelled & pairs) for pairs in pairs_of]
+        samples = [out.count(is_labelled & pairs) for pairs in pairs_of]
         features = rate_features(people_difference, grader_difference)
-        clusters = np.array([count.clusters for count in labelled_counts])
-        alpha = 0.05 / request.n_rubrics
-        differences = _paired_differences(out, features, subject, clusters, alpha, measure.is_rate)
+        n_clusters = np.array([sample.clusters for sample in samples])
+        data, is_rate = (out, features, subject, n_clusters), measure.is_rate
+        differences = _paired_differences(*data, 0.05 / request.n_rubrics, is_rate=is_rate)
         # Answers, (units,), that a pair could have: those with a known side and a grade.
         is_answer = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         n_answers = np.bincount(groups.codes[is_answer], minlength=len(groups.names))
         for k in np.flatnonzero(n_answers):  # the subjects with an answer
-            pairs, n_labelled = pairs_of[k], labelled_counts[k].units
+            pairs, n_labelled = pairs_of[k], samples[k].units
             about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
             if not pairs.any() or not n_labelled:
                 reason = Remark("no_pairable_units" if pairs.any() else "one_side_only")
@@ -933,7 +895,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
                 continue
             n_unpaired = int(n_answers[k]) - 2 * int(pairs.sum())
             about["note"] = join_notes(
-                PEOPLES_OWN if out.count(pairs) == labelled_counts[k] else "",
+                PEOPLES_OWN if out.count(pairs) == samples[k] else "",
                 FEW if n_labelled < FEW_UNITS else "",
                 Remark("one_side_left_out", (n_unpaired,)) if n_unpaired else "",
                 Remark("labelled_by_people", (n_labelled,)),
@@ -942,22 +904,21 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
 
 
 def _paired_differences(
-    out: Writer, features: Array, subject: Codes, clusters: Codes, alpha: float, is_rate: bool
+    out: Writer, features: Array, subject: Codes, n_clusters: Codes, alpha: float, *, is_rate: bool
 ) -> list[Interval]:
     """Return people's mean difference within the pairs of each subject, from the features of pairs
-    (pairs, 7) and their subjects (pairs,). `clusters` (subjects,) counts the clusters with a pair
-    that people labelled. All bounds hold together, except in a share `alpha` of studies.
+    (pairs, 7) and their subjects (pairs,). `n_clusters` (subjects,) are those with a pair that
+    people labelled. All bounds hold together, except in a share `alpha` of studies.
     """
-    sums = RateSums(*cell_sums(features, subject, len(clusters), out))
+    sums = RateSums(*cell_sums(features, subject, len(n_clusters), out))
     sums = sums._replace(ddof=0.0 if is_rate else 1.0)
     means, labelled_means = sums.ppi(sums.ppi_weight), sums.reference_rate[0]
-    separate = [intervals.interval(means[:, k], n) for k, n in enumerate(clusters.tolist())]
+    separate = [intervals.interval(means[:, k], n) for k, n in enumerate(n_clusters.tolist())]
     ends = np.array([[interval.estimate, interval.low, interval.high] for interval in separate])
     defined = np.flatnonzero(~np.isnan(ends[:, 1]))
     if len(defined):  # the bounds that hold together replace the separate ones
-        half = paired_half_widths(
-            means[1:, defined], labelled_means[defined], clusters[defined], alpha, is_rate=is_rate
-        )
+        sample = labelled_means[defined], n_clusters[defined]
+        half = paired_half_widths(means[1:, defined], *sample, alpha, is_rate=is_rate)
         ends[defined, 1:] = np.clip(ends[defined, :1], -1.0, 1.0) + np.column_stack([-half, half])
     all_ends = np.clip(ends, -1.0, 1.0).tolist()
     return [
@@ -967,21 +928,61 @@ def _paired_differences(
 
 
 def paired_half_widths(
-    replicates: Array, labelled: Array, clusters: Codes, alpha: float, *, is_rate: bool = True
+    replicates: Array, means: Array, n_clusters: Codes, alpha: float, *, is_rate: bool = True
 ) -> Array:
     """Return the half-widths of all subjects' intervals, which hold together except in a share
-    `alpha` of studies. `replicates` are resampled differences (rows, subjects); of labelled pairs
-    alone, `labelled` are the differences, `clusters` the numbers of clusters, (subjects,) each.
+    `alpha` of studies. `replicates` are resampled differences (rows, subjects); `means` and
+    `n_clusters` (subjects,) are the mean differences and the clusters of the labelled pairs alone.
 
-    The variance includes one more pair in favour of each side, as in Agresti & Caffo's interval
-    (2000): such pairs lie 1 - m and 1 + m from the mean m. The half-width allows for a kind of pair
-    that no labelled cluster has (`intervals.unseen`). For means, both only if no resample differs.
+    Resamples repeat only the differences of labelled pairs. Two additions allow for others: to the
+    variance, one more pair in favour of each side, 1 - m and 1 + m from the mean m, as in Agresti &
+    Caffo's interval (2000); and a half-width of at least 1 + |m| times the share of clusters that
+    may be unobserved (`intervals.unseen`). For means, both only if no resample differs.
     """
-    # 1 where the variance and the half-width have these additions, 0 where they have neither.
-    has_additions = np.ones(len(clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
-    extra = has_additions * 2.0 * (1.0 + labelled**2) / clusters**2
+    has_additions = np.ones(len(n_clusters)) if is_rate else np.nanvar(replicates, axis=0) < 1e-12
+    extra = has_additions * 2.0 * (1.0 + means**2) / n_clusters**2
     joint_half_widths = subject_scores.joint_half_widths
-    half = joint_half_widths(lambda columns: replicates[:, columns], clusters, [extra], alpha)
-    tail = alpha / 2.0 / len(clusters)
-    floors = np.array([intervals.unseen(count, tail) for count in clusters.tolist()])
-    return np.asarray(np.maximum(half, has_additions * floors * (1.0 + np.abs(labelled))))
+    half = joint_half_widths(lambda columns: replicates[:, columns], n_clusters, [extra], alpha)
+    tail = alpha / 2.0 / len(n_clusters)
+    unseen = np.array([intervals.unseen(count, tail) for count in n_clusters.tolist()])
+    return np.asarray(np.maximum(half, has_additions * unseen * (1.0 + np.abs(means))))
+
+
+# ---- Spreads for planning ------------------------------------------------------------------------
+def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
+    """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
+    of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
+    are pooled over subjects, or pairs of subjects, and have the scale of the labels.
+    """
+    scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
+    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
+    first, second = np.triu_indices(n_groups, 1)
+    # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
+    cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
+    for grader, grades in scores.grades.items():
+        is_compared = ~np.isnan(scores.people + grades) & (groups.codes >= 0)
+        cells = cluster_of[is_compared], groups.codes[is_compared]
+        sums = np.zeros((3, int(cluster_of.max()) + 1, n_groups))  # people, grader, number
+        for total, values in zip(sums, (scores.people, grades, is_compared), strict=True):
+            np.add.at(total, cells, values[is_compared])
+        means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
+        for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
+            if (spread := _pooled_spread(samples, scores.measure.onto[1])) is not None:
+                spreads[quantity, grader] = spread
+    return spreads
+
+
+def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | None:
+    """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
+    NaN for none, from their covariance matrix within samples; None if its freedom is below two.
+    """
+    defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
+    centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
+    freedom = sum(part.shape[1] - 1 for part in centred)
+    if freedom < 2:
+        return None
+    covariances = sum(part @ part.T for part in centred) / freedom
+    (people_variance, covariance), (_, grader_variance) = covariances
+    product = people_variance * grader_variance
+    r = covariance / math.sqrt(product) if product > 0 else 0.0
+    return subject_scores.LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))

@@ -33,8 +33,8 @@ from evenhand.analysis.writer import About, RubricView, Writer
 Correlation = Callable[[Array, Array], Array]
 """Function that returns the correlation of two arrays along the last axis."""
 
-MAX_EXACT = 9
-"""Most subjects for which `exact_p` tries all orders of the scores: 9! is 362,880."""
+MAX_EXACT = 9  # most subjects for which `exact_p` tries all orders of the scores: 9! is 362,880
+MIN_SUBJECTS = 3  # fewest subjects for which scores are correlated
 
 
 def pearson(x: Array, y: Array) -> Array:
@@ -99,10 +99,6 @@ def _orders(n: int) -> Labels:
     return np.array(list(permutations(range(n))), dtype=np.int8)
 
 
-MIN_SUBJECTS = 3
-"""Fewest subjects for which scores are correlated."""
-
-
 def add_overall_rows(out: RubricView) -> None:
     """Add `subject_score` of humans and graders, and the correlations of these scores.
 
@@ -156,26 +152,25 @@ def _subject_means(
 
 
 # ---- Comparisons of subjects ---------------------------------------------------------------------
-MOST_COMPARED = 40
-"""Most subjects whose differences are listed: more than 40 have over 780 differences."""
-_BLOCK = 1_000
-"""Pairs of subjects computed at a time, which bounds memory."""
+MOST_COMPARED = 40  # most subjects whose differences are listed: 40 have 780 differences
+_BLOCK = 1_000  # pairs of subjects computed at a time, which bounds memory
+
+
+def wilson_reach(clusters: float) -> Reach:
+    """Return the `Reach` without score bounds, with Student's t for `clusters`, normal for inf."""
+    return Reach(below=np.inf, above=np.inf, carriers=clusters)
 
 
 class Measure(NamedTuple):
-    """Names of the statistics of a rate or mean: of `people`, of the grader (`raw`), corrected by
-    PPI++ (`powered`), and differences of the latter between subjects (`difference`) or `sides`.
-    Sides are groups of annotators, such as women and men, or the two answers of a pair; `least` is
-    the least rate of all groups. Values from 0 to 1 are mapped `onto` a scale: its start and span.
-    """
+    """Names of the statistics of subjects' rates or means, and their scale."""
 
-    people: str
-    raw: str
-    powered: str
-    difference: str
-    sides: str
-    least: str
-    onto: tuple[float, float] = (0.0, 1.0)
+    people: str  # of people's labels
+    raw: str  # of the grader's labels
+    powered: str  # people's, by PPI++ (prediction-powered) from both; the following are of these:
+    difference: str  # differences between subjects
+    sides: str  # differences between groups of annotators, or between the two answers of pairs
+    least: str  # the least of all groups of annotators
+    onto: tuple[float, float] = (0.0, 1.0)  # start and span of the scale for values from 0 to 1
 
     @property
     def is_rate(self) -> bool:
@@ -183,12 +178,11 @@ class Measure(NamedTuple):
         return self.raw == RATES.raw
 
     def reach(self, clusters: float) -> Reach | None:
-        """Return the `Reach` of a mean; None for a rate, which has another. A mean has no rarer
-        outcome, for which the score bounds are: `below` and `above` are inf, so that Wilson's hold,
-        and all `clusters` count for Student's t. With PPI++, `clusters` is inf, for the normal
-        distribution, as each resample estimates the weight again.
+        """Return the `Reach` of a mean; None for a rate, whose reach depends on its rarer outcome.
+        A mean has no such outcome: all `clusters` count for Student's t. With PPI++, `clusters` is
+        inf, for the normal distribution, as each resample estimates the weight again.
         """
-        return None if self.is_rate else Reach(np.inf, np.inf, clusters)
+        return None if self.is_rate else wilson_reach(clusters)
 
 
 RATES = Measure(

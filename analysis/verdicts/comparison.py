@@ -33,8 +33,8 @@ from evenhand.analysis.thresholds import tuning
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
 from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
 
-HELD_OUT, UNTUNED = "held_out", "untuned"
-"""Values of `at`: thresholds tuned on other clusters, and a rubric's threshold before tuning."""
+HELD_OUT = "held_out"  # value of `at` for thresholds tuned on other clusters
+UNTUNED = "untuned"  # value of `at` for a rubric's threshold before tuning
 TUNED_FOR = "kappa"  # objective of the tuned thresholds that verdicts are based on
 
 
@@ -316,10 +316,11 @@ class Comparison:
     tested_bounds: ScoreBounds  # of the tested quantity
     kappas: Array  # k, (rows,)
     best_baseline_kappa: float
-    baseline_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
+    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
     people_kappa: float  # K
-    people_differ: tuple[int, int]  # clusters with a unit on which people differ, and the others
+    clusters_differing: int  # clusters with a unit on which people differ
+    clusters_alike: int  # other clusters with a unit that two people labelled
     people_influence: Array  # of K
     people_variance: float  # of the difference, over people; NaN for under three, or not requested
     chance_agreement: float  # of two raters with people's shares of the labels
@@ -411,10 +412,10 @@ class Comparator:
             margin_share=margin_share,
             tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
             kappas=kappas, best_baseline_kappa=best_baseline_kappa,
-            baseline_bounds=support.score_bounds(kappas, effective),
+            kappa_bounds=support.score_bounds(kappas, effective),
             n_people=len(overlap.raters), people_kappa=people_kappa,
-            people_differ=(n_differ, n_alike), people_influence=bounds.influence(people_kappas),
-            people_variance=variance,
+            clusters_differing=n_differ, clusters_alike=n_alike,
+            people_influence=bounds.influence(people_kappas), people_variance=variance,
             chance_agreement=float((label_shares**2).sum()),
             is_constant=len(np.unique(codes[units])) < 2, is_pooled=grader_mean.pooled,
         )  # fmt: skip

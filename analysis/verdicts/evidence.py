@@ -1,8 +1,11 @@
 """Collect the evidence that a verdict on a grader is based on.
 
-First come the parts of the evidence (`Bounds`, `ViewEvidence`, ...) and the whole,
-`VerdictEvidence`, which `evidence_on` collects from rows. `add_deciding_rows` adds the rows that
-decide, from comparisons of every grader with people. `pilots` is for planning a study.
+1. `add_deciding_rows` compares every grader with people (`verdicts.comparison`), and adds the rows
+   that decide: differences and kappas with one-sided bounds. The labels that a grader is compared
+   on are a *view*: categories, binary labels, or binary labels at a threshold tuned on other
+   clusters (see the table of `comparison.grader_views`).
+2. `evidence_on` collects these and other rows in the `VerdictEvidence` on one grader. Its parts
+   come first in the module: `Bounds`, `ViewEvidence`, `People`, `Answers`.
 
 A row is identified by its statistic, two raters ("humans" are all people, "" is nobody), the
 `subset` of labels ("all", or `BINARY_ALL` for binary labels) and `at`, for several rows of one
@@ -26,6 +29,7 @@ import numpy as np
 from scipy.special import betaincinv, stdtrit
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
+from evenhand.analysis.agreement.groups import REWORDED, STABILITY
 from evenhand.analysis.agreement.pairs import deciding_kappa
 from evenhand.analysis.bias.audit import Finding, flagged
 from evenhand.analysis.bootstrap.bounds import (
@@ -62,25 +66,22 @@ from evenhand.analysis.verdicts.comparison import (
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
 
-# Statistics. Some names, like that of the setting `min_rarer`, have older words.
+# Statistics that `add_deciding_rows` adds. Some are stored under older words.
 NON_INFERIORITY = "non_inferiority"  # grader-human minus human-human kappa, for these people
 NON_INFERIORITY_PEOPLE = "non_inferiority_people"  # the same, for people like these
 IF_WRONG = "non_inferiority_unscored_as_disagreement"  # one of both, with missing labels as wrong
 PART = "part_non_inferiority"  # the difference in a part of the sample
 ABOVE_BASELINE = "kappa_above_baseline"  # grader-human kappa minus the better baseline's
 PEOPLE_KAPPA = "people_kappa"  # human-human kappa
-MINORITY = "rarer_clusters"  # effective number of clusters with a minority label
-EFFECTIVE = "clusters_worth"  # effective number of clusters
+MINORITY_CLUSTERS = "rarer_clusters"  # effective number of clusters with a minority label
+EFFECTIVE_CLUSTERS = "clusters_worth"  # effective number of clusters
 CHANCE = "chance_within_margin"  # probability that the grader is within the margin
-NEEDED = "clusters_to_pass"  # number of clusters that would show that it is
+CLUSTERS_NEEDED = "clusters_to_pass"  # number of clusters that would show that it is
 STATISTICS = (
     NON_INFERIORITY, NON_INFERIORITY_PEOPLE, IF_WRONG, PART, ABOVE_BASELINE, PEOPLE_KAPPA,
-    MINORITY, EFFECTIVE, CHANCE, NEEDED,
+    MINORITY_CLUSTERS, EFFECTIVE_CLUSTERS, CHANCE, CLUSTERS_NEEDED,
 )  # fmt: skip
-"""All statistics that `add_deciding_rows` adds."""
-AT_THRESHOLD = "can_replace_at_threshold"  # a verdict
-RECOMMENDED = "threshold_recommended"
-STABILITY, REWORDED = "stability_fleiss_kappa", "rubric"  # `at` of the row over a rubric's wordings
+_RECOMMENDED = "threshold_recommended"  # a statistic of `thresholds.tuning`
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,8 @@ class Bounds:
 class ViewEvidence:
     """A grader compared with people on one view of its labels."""
 
-    difference: ResultRow | None = None  # the ceiling difference, as it is reported
-    kappa: ResultRow | None = None  # mean kappa with people, as it is reported
+    difference: ResultRow | None = None  # kappa with people minus human-human kappa, as reported
+    kappa: ResultRow | None = None  # mean kappa with people, as reported
     bounds: Bounds | None = None  # what decides
     biases: tuple[Finding, ...] = ()
     parts: tuple[ResultRow, ...] = ()  # `PART`, for each tested part of the sample
@@ -148,32 +149,36 @@ class ViewEvidence:
 
 @dataclass(frozen=True)
 class TunedEvidence(ViewEvidence):
-    """A grader at thresholds that were tuned on other clusters."""
+    """A grader's binary labels at thresholds that were tuned on other clusters.
 
-    advised: ResultRow | None = None  # threshold that tuning advises; its first remark: the kind
+    Bounds, parts and biases are always of these held-out labels. If the study uses a tuned
+    threshold (`active`), the grader's binary labels as they are have it already: `difference` and
+    `kappa` are then the rows of these. Else they are rows of the held-out labels, too.
+    """
+
+    advised: ResultRow | None = None  # threshold that tuning advises, with a remark (`advises`)
     active: ResultRow | None = None  # tuned threshold in use
-    is_compared: bool = False  # True if it is in use, and the labels of the main rows depend on it
+    present_is_tuned: bool = False  # `VerdictEvidence.present` is on binary labels at `active`
 
     @classmethod
     def of(cls, rows: ResultRows, grader: str, rule: DecisionSettings, *, is_binary: bool) -> Self:
-        """Collect the evidence at tuned thresholds. `is_binary` is True if binary labels, and not
-        the categories, decide on the grader's labels as they are.
-        """
+        """Collect the evidence. With `is_binary`, `present` is on binary labels, not categories."""
 
         def binary_row(statistic: str, at: str = "") -> ResultRow | None:
             return rows.get(statistic, "humans", grader, BINARY_ALL, at)
 
         active = rows.get(ACTIVE_THRESHOLD, "", grader, BINARY_ALL)
-        difference = binary_row(CEILING_HELD_OUT, TUNED_FOR)
-        kappa = binary_row(KAPPA_HELD_OUT, TUNED_FOR)
-        if active is not None:  # the study uses the tuned threshold: the main rows are at it
+        if active is not None:
             difference, kappa = binary_row(CEILING), binary_row("cohen_kappa")
+        else:
+            difference = binary_row(CEILING_HELD_OUT, TUNED_FOR)
+            kappa = binary_row(KAPPA_HELD_OUT, TUNED_FOR)
         held_out = rows.evidence.get((grader, BINARY_ALL, HELD_OUT), ViewEvidence())
         return cls(
             difference=difference, kappa=kappa, bounds=held_out.bounds, parts=held_out.parts,
             biases=tuple(flagged(rows, grader, rule.bias_bound, held_out=True)),
-            advised=binary_row(RECOMMENDED, TUNED_FOR), active=active,
-            is_compared=active is not None and is_binary,
+            advised=binary_row(_RECOMMENDED, TUNED_FOR), active=active,
+            present_is_tuned=active is not None and is_binary,
         )  # fmt: skip
 
     @property
@@ -194,13 +199,13 @@ class People:
     """The people that a grader is compared with."""
 
     number: int  # without those in `copied`
-    copied: tuple[tuple[str, float], ...] = ()  # people copied by the grader, the share of units
-    copied_rows: tuple[ResultRow | None, ...] = ()  # which show it
+    copied: tuple[tuple[str, float], ...] = ()  # whose labels the grader repeats, on which share
+    copied_rows: tuple[ResultRow | None, ...] = ()  # the grader's agreement with those in `copied`
     min_kappa: float = 0.0  # human-human kappa below which no grader can be evaluated
     share_units: bool = True  # some unit has labels of two people
     opposed: tuple[annotators.Opposed, ...] = ()  # who reverse or exchange labels
-    sides: tuple[ResultRow, ...] = ()
-    """Kappa within, and then across, sides that differ, by each column that divides people so."""
+    within_and_across: tuple[tuple[ResultRow, ResultRow], ...] = ()
+    """Kappa within and across sides, for each column that divides people into sides that differ."""
 
     @classmethod
     def of(
@@ -209,6 +214,8 @@ class People:
         """Collect the evidence on people; `copies` are the grader's copies of raters' labels."""
         names, shares = labels.raters, {copy.duplicate_of: copy.share for copy in copies}
         pairs = ((names[copy.duplicate_of], names[copy.rater]) for copy in copies)
+        # `add_side_kappa_rows` adds two rows for each column: within sides, then across them.
+        sides = [row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA]
         return cls(
             number=len(set(labels.humans) - set(shares)),
             copied=tuple((names[n], share) for n, share in shares.items() if n in labels.humans),
@@ -216,21 +223,16 @@ class People:
             min_kappa=min_kappa,
             share_units=bool((labels.scored[:, labels.humans].sum(axis=1) >= 2).any()),
             opposed=tuple(annotators.opposed_in(rows)),
-            sides=tuple(row for row in rows.rows.values() if row["statistic"] == SIDE_KAPPA),
+            within_and_across=tuple(zip(sides[::2], sides[1::2], strict=True)),
         )
-
-    @property
-    def within_and_across(self) -> list[tuple[ResultRow, ResultRow]]:
-        """The rows of `sides` in pairs, by column."""
-        return list(zip(self.sides[::2], self.sides[1::2], strict=True))
 
 
 @dataclass(frozen=True)
 class Answers:
     """The units that a grader labelled, of those assigned to it."""
 
-    coverage: ResultRow | None = None  # their share
-    scored: ResultRow | None = None  # agreement with people on them
+    coverage: ResultRow | None = None  # the share of these units
+    scored: ResultRow | None = None  # agreement with people on the units that it labelled
 
     @property
     def share(self) -> Interval:
@@ -253,16 +255,16 @@ class VerdictEvidence:
     answers: Answers
     present: ViewEvidence  # on the labels as they are: categories, or binary labels if it has none
     tuned: TunedEvidence  # on binary labels at tuned thresholds
-    binary: ResultRow | None = None  # ceiling difference on binary labels, if categories decide
+    binary: ResultRow | None = None  # difference on binary labels, if categories decide
     is_binary_only: bool = False  # binary labels decide, but the rubric has more categories
-    baselines: tuple[ResultRow, ...] = ()  # their kappas with people
+    baselines: tuple[ResultRow, ...] = ()  # kappas of the baselines with people
     wording_unstable: ResultRow | None = None  # stability across wordings, if clearly too low
     injection: Audit | None = None
     identical_graders: tuple[str, ...] = ()  # graders with the same labels
-    recoded: tuple[ResultRow, ...] = ()  # kappas after recoding, largest first: a fixable mistake?
+    recoded: tuple[ResultRow, ...] = ()  # kappas of its recoded labels (reversed, ...), best first
     selective: tuple[ResultRow, ResultRow] | None = None
     """Agreement on units with few labels and with more, if labels decided which units got more."""
-    gross_errors: ResultRow | None = None  # their share, on an ordered scale
+    gross_errors: ResultRow | None = None  # share of gross errors, on an ordered scale
     points: str = "points"  # the name of the scale's steps
 
     @property
@@ -306,7 +308,7 @@ class VerdictEvidence:
             self.wording_unstable, *present.parts, *tuned.parts, *self.recoded,
             *(self.selective or ()), self.gross_errors, *self.people.copied_rows,
             *(row for person in self.people.opposed for row in (person.as_given, person.recoded)),
-            *self.people.sides,
+            *chain.from_iterable(self.people.within_and_across),
         )  # fmt: skip
 
 
@@ -335,7 +337,7 @@ def evidence_on(
     difference = rows.get(CEILING, "humans", grader)
     binary = rows.get(CEILING, "humans", grader, BINARY_ALL)
     is_binary = binary is not None and (difference is None or difference["n_units"] == 0)
-    if is_binary:
+    if is_binary:  # the grader gives no categories: its binary labels decide
         kappa, subset = "cohen_kappa", BINARY_ALL
         difference, binary = binary, None
 
@@ -356,12 +358,13 @@ def evidence_on(
     min_kappa = _min_people_kappa(rows, labels, rule, is_binary=is_binary)
     wordings = rows.get(STABILITY, grader, "", "all", REWORDED)
     is_unstable = wordings is not None and wordings["high"] < rule.min_stability
-    # Two rows at numbers of labels, such as "1" and "2+", if labels decided which units got more;
-    # other rows of the statistic are at a class of item, such as "unanimous".
+    # If labels decided which units got more, this statistic has two rows at numbers of labels, such
+    # as "1" and "2+", in one subset. Its other rows are at a class of item, such as "unanimous".
     by_n_labels = (
-        [row for row in rows_with(annotators.BY_LABELS, view) if row["at"][0].isdigit()]
-        for view in ("all", BINARY_ALL)
+        [row for row in rows_with(annotators.BY_LABELS, name) if row["at"][0].isdigit()]
+        for name in ("all", BINARY_ALL)
     )
+    few_and_more = [(pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2]
     recoded = (row_with_people(annotators.RECODED, kind) for kind in annotators.RECODINGS)
     baselines = (rows.get(kappa, "humans", name, subset) for name in BASELINES)
     injections = (audit for audit in audits(rows.rows.values()) if audit.grader == grader)
@@ -377,7 +380,7 @@ def evidence_on(
         injection=next(injections, None),
         identical_graders=tuple(labels.raters[n] for n in repeated if n in labels.models),
         recoded=tuple(sorted(filter(None, recoded), key=lambda row: -row["estimate"])),
-        selective=next(((pair[0], pair[1]) for pair in by_n_labels if len(pair) == 2), None),
+        selective=next(iter(few_and_more), None),
         gross_errors=next(iter(rows_with(annotators.GROSS, "all")), None),
         points="points" if labels.scale.has_numbers else "steps of the scale",
     )  # fmt: skip
@@ -422,7 +425,6 @@ def add_deciding_rows(
     # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
     jackknife = resamples.left_out(labels.clusters[labelled])
-    cluster_weights = jackknife.mass.astype(float)
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:
@@ -440,10 +442,10 @@ def add_deciding_rows(
     bounds: dict[tuple[str, str, str], Bounds] = {}
     for comparison in comparisons:
         view, best_kappa = comparison.view, comparison.best_baseline_kappa
-        if view.at == UNTUNED:  # for its part of the level only (see `grader_views`)
+        if view.at == UNTUNED:  # compared only for its share of the level
             continue
         bounds[view.key] = _add_bounds(rows, comparison, level)
-        worst_view = with_missing_as_wrong(labels, view, cluster_weights)
+        worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
         worst_case = comparator.compare(worst_view, best_kappa) if worst_view else None
         if worst_case is not None:
             row = _add_worst_case(rows, worst_case, level, rule)
@@ -480,15 +482,17 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
         return rows.added(statistic, bounds, comparison.counts, **key, note=note)
 
     difference = comparison.tested_bounds.interval_or_remark(comparison.difference, alpha)
-    at_margin: dict[str, Any] = {"margin": margin, "margin_share": comparison.margin_share}
     like_these = _over_people(comparison, difference, alpha)
     variance = comparison.people_variance + standard_error(comparison.tested_influence) ** 2
     from_people = comparison.people_variance / variance if variance > 0 else 0.0
+    # The row for people like these has the same limit, -margin, but as its `bar`: a `margin` would
+    # repeat in its note the remark that the row for these people already has.
     people: dict[str, Any] = {"people": comparison.n_people, "from_people": from_people}
-    people["bar"] = -margin  # a `margin` would repeat its remark in the note of this row
+    people["bar"] = -margin
+    at_margin: dict[str, Any] = {"margin": margin, "margin_share": comparison.margin_share}
     pooled = Remark("pooled_pairs") if comparison.is_pooled else ""
     lead = comparison.baseline_difference
-    above = comparison.baseline_bounds.interval_or_remark(lead, alpha)
+    above = comparison.kappa_bounds.interval_or_remark(lead, alpha)
     constant = Remark("constant_rater") if comparison.is_constant else ""
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(lead, lead, lead)
@@ -500,10 +504,53 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
         above_baseline=add(ABOVE_BASELINE, above, constant, bar=0.0),
         people_kappa=add(PEOPLE_KAPPA, people_kappa, pooled),
         chance=add(CHANCE, Interval.point(comparison.chance_within), margin=margin),
-        clusters_to_pass=add(NEEDED, Interval.point(to_pass)) if to_pass else None,
-        effective_clusters=add(EFFECTIVE, Interval.point(sample.effective)),
-        minority_clusters=add(MINORITY, Interval.point(sample.minority)),
-    )  # fmt: skip
+        clusters_to_pass=add(CLUSTERS_NEEDED, Interval.point(to_pass)) if to_pass else None,
+        effective_clusters=add(EFFECTIVE_CLUSTERS, Interval.point(sample.effective)),
+        minority_clusters=add(MINORITY_CLUSTERS, Interval.point(sample.minority)),
+    )
+
+
+def _over_people(comparison: Comparison, difference: Interval, alpha: float) -> Interval | None:
+    """Widen bounds to those for people like these; None without, or for fewer than three people."""
+    if math.isnan(comparison.people_variance) or not alpha or math.isnan(difference.low):
+        return None
+    estimate = difference.estimate
+    distances = np.array([estimate - difference.low, difference.high - estimate])
+    people_variance, clusters = comparison.people_variance, comparison.sample.effective
+    reaches = reach_over_people(distances, people_variance, comparison.n_people, clusters, alpha)
+    below, above = reaches.tolist()
+    return Interval(estimate, estimate - below, estimate + above)
+
+
+def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
+    """Return human-human kappa with both one-sided bounds, from the influence of each cluster
+    (`bounds.reach`). That is not enough where people differ in no cluster, or in few: further
+    clusters in which they differ may be unobserved. If they differ in a share s of all clusters,
+    kappa is 1 - s / (1 - chance agreement). Clopper & Pearson (1934) bound s:
+
+    - If no cluster varies, from 0 of n clusters. Both bounds are that far from the estimate, as
+      unobserved clusters could move it that far.
+    - Else from the clusters in which people differ, up to 1 if these are all. Kappa is at least
+      that high: with few such clusters, Hall's correction in `reach` goes too far below.
+
+    Unobserved clusters may all have the largest weight of a cluster, `heaviest`.
+    """
+    estimate, contributions = comparison.people_kappa, comparison.people_influence
+    if math.isnan(estimate):
+        return Interval.undefined("too_few_raters")
+    if not alpha:
+        return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
+    chance_disagreement = max(1.0 - comparison.chance_agreement, 1e-9)
+    if not np.ptp(contributions) > 0:
+        share = 1.0 - alpha ** (heaviest / max(comparison.sample.clusters, 1))
+        distance = float(min(share / chance_disagreement, 2.0))
+        remarks = (Remark("nothing_varies"),)
+        return Interval(estimate, estimate - distance, min(estimate + distance, 1.0), remarks)
+    differ, alike = comparison.clusters_differing, comparison.clusters_alike
+    share = heaviest * float(betaincinv(differ + 1, alike, 1.0 - alpha)) if alike else 1.0
+    least = min(1.0 - share / chance_disagreement, estimate)
+    below, above = reach(contributions, alpha), reach(-contributions, alpha)
+    return Interval(estimate, max(estimate - below, least), min(estimate + above, 1.0))
 
 
 def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Deciding) -> int | None:
@@ -512,8 +559,9 @@ def _clusters_to_pass(comparison: Comparison, difference: Interval, level: Decid
     """
     if not difference.low <= -comparison.margin < difference.estimate or not level.next_alpha > 0:
         return None
-    alpha = level_for_power(level.next_alpha)  # average studies clear it if 80% clear `next_alpha`
-    growth = comparison.tested_bounds.growth(comparison.null, alpha)
+    # `growth` is until the bound of a study with exactly these estimates clears the margin. For 80%
+    # of studies to clear it at `next_alpha`, that one study must clear it at a stricter level.
+    growth = comparison.tested_bounds.growth(comparison.null, level_for_power(level.next_alpha))
     return math.ceil(growth * comparison.sample.clusters) if growth < math.inf else None
 
 
@@ -527,47 +575,6 @@ def _add_worst_case(
         difference = _over_people(worst_case, difference, level.alpha) or difference
     key = worst_case.view.row_key
     return rows.added(IF_WRONG, difference.as_deciding(at_margin), worst_case.counts, **key)
-
-
-def _people_kappa(comparison: Comparison, alpha: float, heaviest: float) -> Interval:
-    """Return human-human kappa with both one-sided bounds.
-
-    Where no cluster varies, the bounds are as far away as unobserved clusters could move kappa: as
-    many clusters may disagree as a sample of this size misses with a chance of `alpha` (Clopper &
-    Pearson 1934, for none of n). All may have the largest weight of a cluster, `heaviest`.
-
-    Where people differ in few clusters, Hall's correction goes too far: kappa is also above what it
-    is if they differ in as many clusters as Clopper & Pearson's bound allows: all, if all differ.
-    """
-    estimate, contributions = comparison.people_kappa, comparison.people_influence
-    if math.isnan(estimate):
-        return Interval.undefined("too_few_raters")
-    if not alpha:
-        return Interval(estimate, math.nan, math.nan, (Remark("no_level"),))
-    if not np.ptp(contributions) > 0:
-        unobserved = 1.0 - alpha ** (heaviest / max(comparison.sample.clusters, 1))
-        distance = float(min(unobserved / max(1.0 - comparison.chance_agreement, 1e-9), 2.0))
-        remarks = (Remark("nothing_varies"),)
-        return Interval(estimate, estimate - distance, min(estimate + distance, 1.0), remarks)
-    below, above = reach(contributions, alpha), reach(-contributions, alpha)
-    differ, alike = comparison.people_differ
-    share = heaviest * float(betaincinv(differ + 1, alike, 1.0 - alpha)) if alike else 1.0
-    least = min(1.0 - share / max(1.0 - comparison.chance_agreement, 1e-9), estimate)
-    return Interval(estimate, max(estimate - below, least), min(estimate + above, 1.0))
-
-
-def _over_people(comparison: Comparison, difference: Interval, alpha: float) -> Interval | None:
-    """Widen the interval of the `difference` from these people to people like these; None for fewer
-    than three people, and without a level or bounds.
-    """
-    if math.isnan(comparison.people_variance) or not alpha or math.isnan(difference.low):
-        return None
-    estimate = difference.estimate
-    distances = np.array([estimate - difference.low, difference.high - estimate])
-    people_variance, clusters = comparison.people_variance, comparison.sample.effective
-    reaches = reach_over_people(distances, people_variance, comparison.n_people, clusters, alpha)
-    below, above = reaches.tolist()
-    return Interval(estimate, estimate - below, estimate + above)
 
 
 def add_part_rows(
@@ -586,8 +593,6 @@ def add_part_rows(
     people counts against it, as most parts are too small to show more. There are no bounds where
     fewer than `min_minority` clusters have a minority label.
     """
-    if not views:
-        return {}
     parts: list[tuple[str, Mask, Comparator]] = []
     for name, inside in chain.from_iterable(column.parts() for column in columns):
         jackknife = comparator.jackknife.only(np.unique(views[0].coded.clusters[inside]))
@@ -635,14 +640,14 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
             continue
         deciding = row["deciding"] or Deciding()
         rubric, grader = row["rubric"], row["rater_b"]
-        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
         quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - deciding.alpha))
-        of_clusters = ((row["high"] - row["low"]) / 2 / quantile) ** 2
-        share = over_people.from_people  # of the sum of both variances; NaN if not known
+        cluster_variance = ((row["high"] - row["low"]) / 2 / quantile) ** 2
+        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
+        share = over_people.from_people  # of people's variance in the sum of both; NaN if unknown
         pilots_of_graders.append(Pilot(
             rubric=rubric, grader=grader, difference=row["estimate"], margin=deciding.margin,
-            of_clusters=of_clusters, clusters=row["n_clusters"],
-            of_people=of_clusters * share / (1.0 - share), people=over_people.people,
+            of_clusters=cluster_variance, clusters=row["n_clusters"],
+            of_people=cluster_variance * share / (1.0 - share), people=over_people.people,
             alpha=deciding.next_alpha,
         ))  # fmt: skip
     return pilots_of_graders

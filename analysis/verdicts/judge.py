@@ -10,6 +10,8 @@ Verdicts are based on bounds of intervals, never on an estimate:
 - *do not use*: its labels are not clearly informative, or too many units have none.
 - *inconclusive*: all other cases, with the cheapest step to a decision.
 
+Verdicts against one rater who counts as correct, a *reference*, are made in `requirements`.
+
 `judge_graders` gives verdicts, `rank_graders` ranks graders with their prices, `recommendations`
 name the grader to use, or what to label first. A *look* is an interim analysis of a study.
 
@@ -51,13 +53,10 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     import pandas as pd
 
-Key = tuple[str, ...]
-"""Key that identifies a row (`RESULTS_KEY`)."""
+Key = tuple[str, ...]  # that identifies a row (`RESULTS_KEY`)
 _STATISTIC, _RATER_B = 1, 3  # positions in a key
-MOST_PEOPLE = 5
-"""Largest multiple of the present number of annotators that is advised."""
-ITEMS_AT_RANDOM = 60
-"""Number of items to label at random where further labels were given to selected items."""
+MOST_PEOPLE = 5  # largest multiple of the present number of annotators that is advised
+ITEMS_AT_RANDOM = 60  # items to label at random where selected items were given further labels
 _RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 
 
@@ -105,10 +104,7 @@ def judge_graders(
 
 
 def _verdict(
-    case: VerdictEvidence,
-    decision: Decision,
-    keys: list[list[str]],
-    kappas: Sequence[ResultRow | None],
+    case: VerdictEvidence, decision: Decision, keys: list[list[str]], kappas: Sequence[ResultRow]
 ) -> Verdict:
     """Return a decision as a verdict; `keys` are those of the rows that it is based on."""
     return Verdict(
@@ -124,7 +120,7 @@ def judge(case: VerdictEvidence) -> Verdict:
     """Return the verdict on a grader compared with people, without its rates."""
     decision = _decide(case)
     reasons = [*decision.reasons, *wording.further_reasons(case, decision.judgement)]
-    view = case.present if decision.threshold is None else case.tuned  # that decided
+    view = case.present if decision.threshold is None else case.tuned  # the labels that decided
     kappas = [view.kappa, view.bounds.people_kappa] if view.bounds and view.kappa else []
     chance = view.bounds.chance["estimate"] if view.bounds else math.nan
     reason, passes = decision.short, decision.judgement in PASSES
@@ -167,10 +163,11 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
+        few, more = case.selective
+        return _inconclusive(case, [*faults, _selective(few, more)], step=_RANDOM_OVERLAP)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
-    passes = agreement_shown and not (against or faults or case.tuned.is_compared)
+    passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
     at_threshold = _at_threshold(case)  # a pass, inconclusive, or None
     passes_at_threshold = at_threshold is not None and at_threshold.judgement in PASSES
     relabel = NextStep(kind="annotators", number=len(people.opposed))  # who reverse the scale
@@ -271,12 +268,12 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     return Decision("only_with_correction", head, reasons)
 
 
-def _selective(fewer: ResultRow, more: ResultRow) -> Reason:
+def _selective(few: ResultRow, more: ResultRow) -> Reason:
     """Return the reason that units with several labels were chosen by their labels."""
     return because(
         "selective", noun="item", ask=ITEMS_AT_RANDOM,
         more=more["n_units"], several=more["at"].removesuffix("+"), agree_more=more["estimate"],
-        fewer=fewer["n_units"], few=fewer["at"], agree_fewer=fewer["estimate"],
+        fewer=few["n_units"], few=few["at"], agree_fewer=few["estimate"],
     )  # fmt: skip
 
 
@@ -412,7 +409,8 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
         is_constant = says(kappa["remarks"], "constant_rater") and not math.isnan(best_baseline)
         people_agree = bounds is None or agreement["people_agree"].is_met
         if (high <= 0 and people_agree) or is_constant:
-            reason = verdict_requirements.baseline_reason(case, kappa, "no_better_than_baseline")
+            figures = wording.mean_kappa(kappa, case.noun)
+            reason = because("no_better_than_baseline", to_beat=best_baseline, figures=figures)
             against.append(reason)
     return against
 
@@ -542,13 +540,14 @@ def deciding_keys(verdict: str, all_keys: Sequence[Sequence[str]]) -> tuple[Key 
     and last those on held-out clusters, which decide a verdict at a threshold.
     """
     keys = [tuple(key) for key in all_keys if key[_RATER_B] not in BASELINES]  # only the grader's
+    position = -1 if verdict == "can_replace_at_threshold" else 0
 
     def deciding_key(*statistics: str) -> Key | None:
         candidates = [key for key in keys if key[_STATISTIC] in statistics]
-        return candidates[-1 if verdict == evidence.AT_THRESHOLD else 0] if candidates else None
+        return candidates[position] if candidates else None
 
-    difference = deciding_key(CEILING, CEILING_HELD_OUT)
-    return difference, deciding_key(*DECIDING_KAPPAS, KAPPA_HELD_OUT, verdict_requirements.KAPPA)
+    kappas = *DECIDING_KAPPAS, KAPPA_HELD_OUT, verdict_requirements.REFERENCE_KAPPA
+    return deciding_key(CEILING, CEILING_HELD_OUT), deciding_key(*kappas)
 
 
 @dataclass(frozen=True)

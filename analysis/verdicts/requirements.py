@@ -1,13 +1,20 @@
-"""Requirements that a grader must meet, checked against the evidence on it (the `case`).
+"""Check what a grader must meet for a verdict, and decide on graders compared with a reference.
 
-The first half has the requirements for replacing annotators: `as_good_as_people`, `no_faults`, and
-their parts. The second half has the verdict on graders that are compared with a reference: one
-rater whose labels count as correct (`add_reference_rows`, `judge_against_reference`). Requirements
-on the change between two versions of a grader are in `versions`.
+A *requirement* (`requirement.Requirement`) compares the one-sided bounds of a figure with a limit:
+it is *met* if the bound towards the limit clears it, *broken* if the other bound lies beyond it,
+else *open*. The functions here take:
 
-A requirement (`Requirement`) is *met* if a bound of a row clears its limit, *broken* if the other
-bound lies beyond it, else *open*. `case` is the evidence on a grader, `bounds` are the rows that
-decide on one view of its labels: their `deciding` has the level, and the margin or the `bar`.
+- `case`: all evidence on one grader, with the study's rule, which has the limits.
+- `view`: the part of it on one view of the grader's labels, such as binary ones.
+- `bounds`: the rows of that view whose bounds decide on agreement with people.
+
+A row that decides has in `row["deciding"]` the level of its bounds (their error rate, at this
+interim analysis and the next) and what they are compared with: a `margin`, or another limit, `bar`.
+
+The first part has the requirements for replacing annotators, `as_good_as_people` and `no_faults`,
+each followed by those that it consists of. The second part is on graders compared with a
+*reference*, one rater whose labels count as correct: `add_reference_rows` adds the figures,
+`judge_against_reference` decides. `versions` has the changes between two versions of a grader.
 """
 
 import math
@@ -46,14 +53,15 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
     difference, limit, rule = case.deciding_difference(bounds), -bounds.margin, case.rule
     people_kappa, min_kappa = bounds.people_kappa, case.people.min_kappa
     people_agree = people_kappa["low"] > 0 and people_kappa["low"] >= min_kappa
-    advantage, gross = bounds.above_baseline, case.gross_errors
-    kappa = case.present.kappa or advantage
-    sample = sample_is_enough(bounds.sample(difference), rule, case.noun)
-    is_below = difference["high"] < limit and people_agree and requirement.all_met(sample)
-    known_growth = None  # factor by which the sample must grow to show that it is within the margin
-    if difference is bounds.difference and difference["estimate"] > limit:
-        # The score test has computed it; it is inf if no number of clusters would do. For people
-        # like these, and for a grader below the margin, `Bound` computes it from the interval.
+    large_enough = sample_is_enough(bounds.sample(difference), rule, case.noun)
+    is_below = difference["high"] < limit and people_agree and requirement.all_met(large_enough)
+    above_baseline, gross_errors = bounds.above_baseline, case.gross_errors
+
+    # The factor by which the sample must grow to show that the grader is within the margin. For
+    # these people the score test computed it, inf if no number of clusters would do. For people
+    # like these, and for a grader below the margin, `Bound` computes it from the interval.
+    known_growth = None
+    if difference["statistic"] == evidence.NON_INFERIORITY and difference["estimate"] > limit:
         to_pass = bounds.clusters_to_pass
         known_growth = to_pass["estimate"] / difference["n_clusters"] if to_pass else math.inf
 
@@ -62,6 +70,12 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
         chance = wording.chance_in_words(bounds.chance["estimate"])
         apart = shown_apart(-difference["low"], [bounds.margin])
         return [because("could_be_below", figures=figures, chance=chance, apart=apart)]
+
+    def not_above_baseline() -> list[Reason]:
+        # Kappa as it is reported; without such a row, how far it is above the baseline.
+        kappa = case.present.kappa or above_baseline
+        figures, to_beat = wording.mean_kappa(kappa, case.noun), case.best_baseline_kappa
+        return [because("not_above_baseline", to_beat=to_beat, figures=figures)]
 
     return {
         "people_agree": Requirement(
@@ -77,15 +91,15 @@ def as_good_as_people(case: VerdictEvidence, bounds: Bounds) -> Requirements:
             unsettled=bound_of(difference, limit, bounds.deciding, known_growth=known_growth),
         ),
         "above_baselines": Requirement(
-            requirement.state_of(met=advantage["low"] > 0, broken=advantage["high"] <= 0),
-            why=lambda: [baseline_reason(case, kappa, "not_above_baseline")],
-            is_likely=advantage["estimate"] > 0,
-            unsettled=bound_of(advantage, 0.0, bounds.deciding),
+            requirement.state_of(met=above_baseline["low"] > 0, broken=above_baseline["high"] <= 0),
+            why=not_above_baseline,
+            is_likely=above_baseline["estimate"] > 0,
+            unsettled=bound_of(above_baseline, 0.0, bounds.deciding),
         ),
-        **sample,
+        **large_enough,
         "answers": answers_enough(case.answers, rule.min_coverage, case.noun),
-        **({"gross": gross_errors_are_rare(case, gross)} if gross is not None else {}),
-    }  # fmt: skip
+        **({"gross": gross_errors_are_rare(case, gross_errors)} if gross_errors else {}),
+    }
 
 
 def disagreement_reasons(case: VerdictEvidence, people_kappa: ResultRow) -> list[Reason]:
@@ -105,57 +119,21 @@ def disagreement_reasons(case: VerdictEvidence, people_kappa: ResultRow) -> list
     return why
 
 
-def baseline_reason(
-    case: VerdictEvidence,
-    kappa: ResultRow,
-    name: Literal["not_above_baseline", "no_better_than_baseline"],
-) -> Reason:
-    """Return the reason that the grader is not clearly better than a baseline, or no better."""
-    figures = wording.mean_kappa(kappa, case.noun)
-    return because(name, to_beat=case.best_baseline_kappa, figures=figures)
-
-
-def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
-    """Require few gross errors (share in `row`): labels far from every person's label."""
-    allowed = case.rule.max_gross
-    return Requirement(
-        requirement.state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
-        why=lambda: [wording.gross_errors_reason(case, row, allowed=allowed)],
-        is_likely=row["estimate"] <= allowed,
-        unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
-            low=1.0 - row["high"], estimate=1.0 - row["estimate"], high=1.0 - row["low"],
-            limit=1.0 - allowed,
-        ),
-    )  # fmt: skip
-
-
-def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
-    """Require that no audit found a fault that agreement with people does not show: a part of the
-    sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
-    """
-    stability, unstable = case.wording_unstable, list[Reason]()
-    if stability is not None:  # it is clearly too low
-        interval = wording.interval_of(stability["low"], stability["high"])
-        unstable = [because("wording", kappa=stability["estimate"], interval=interval)]
-    return {
-        "every_part": nothing_found(view.failing, lambda: wording.failing_part_reasons(case, view)),
-        "no_bias": unbiased(view),
-        "robust": robust(case.injection, case.rule.injection),
-        "stable": nothing_found(unstable, lambda: unstable),
-    }
-
-
 def sample_is_enough(sample: ClusterCounts, rule: DecisionSettings, noun: str) -> Requirements:
     """Require the rule's effective numbers of clusters, and of those with a minority label."""
     minority, effective = sample.minority, requirement.rounded_up(sample.effective)
-    minority_state = requirement.state_of(met=minority >= rule.min_rarer)
-    clusters_state = requirement.state_of(met=effective >= rule.min_clusters)
-    # The sentences have older words for the two numbers, `rarer` and `worth`.
-    rarer = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
-    worth = {"worth": effective, "least": rule.min_clusters, "noun": noun}
+    # In the texts, the numbers of the sample have older names, `rarer` and `worth`.
+    minority_fields = {"rarer": minority, "least": rule.min_rarer, "noun": noun}
+    cluster_fields = {"worth": effective, "least": rule.min_clusters, "noun": noun}
     return {
-        "enough_minority": Requirement(minority_state, lambda: [because("too_few_rarer", **rarer)]),
-        "enough_clusters": Requirement(clusters_state, lambda: [because("too_few_worth", **worth)]),
+        "enough_minority": Requirement(
+            requirement.state_of(met=minority >= rule.min_rarer),
+            why=lambda: [because("too_few_rarer", **minority_fields)],
+        ),
+        "enough_clusters": Requirement(
+            requirement.state_of(met=effective >= rule.min_clusters),
+            why=lambda: [because("too_few_worth", **cluster_fields)],
+        ),
     }
 
 
@@ -176,6 +154,54 @@ def answers_enough(
         is_likely=share >= min_share,
         unsettled=Bound(low, share, high, limit=min_share, alpha=alpha, next_alpha=alpha),
     )
+
+
+def gross_errors_are_rare(case: VerdictEvidence, row: ResultRow) -> Requirement:
+    """Require few gross errors (share in `row`): labels far from every person's label."""
+    allowed = case.rule.max_gross
+    return Requirement(
+        requirement.state_of(met=row["high"] <= allowed, broken=row["low"] > allowed),
+        why=lambda: [wording.gross_errors_reason(case, row, allowed=allowed)],
+        is_likely=row["estimate"] <= allowed,
+        unsettled=Bound(  # of the share without gross errors, which has to lie above a limit
+            low=1.0 - row["high"], estimate=1.0 - row["estimate"], high=1.0 - row["low"],
+            limit=1.0 - allowed,
+        ),
+    )  # fmt: skip
+
+
+def bound_of(
+    row: ResultRow,
+    limit: float,
+    deciding: Deciding,
+    *,
+    either_way: bool = False,
+    known_growth: float | None = None,
+) -> Bound:
+    """Return a row's bounds at the level in `deciding`, with other fields of `Bound`."""
+    return Bound(
+        low=row["low"], estimate=row["estimate"], high=row["high"], limit=limit,
+        alpha=deciding.alpha, next_alpha=deciding.next_alpha,
+        varies=not says(row["remarks"], "nothing_varies"),
+        from_people=row["deciding"].from_people if row["deciding"] else 0.0,
+        either_way=either_way, known_growth=known_growth,
+    )  # fmt: skip
+
+
+def no_faults(case: VerdictEvidence, view: ViewEvidence) -> Requirements:
+    """Require that no audit found a fault that agreement with people does not show: a part of the
+    sample in which the grader fails, a bias, a prompt injection that succeeds, unstable labels.
+    """
+    stability, unstable = case.wording_unstable, list[Reason]()
+    if stability is not None:  # it is clearly too low
+        interval = wording.interval_of(stability["low"], stability["high"])
+        unstable = [because("wording", kappa=stability["estimate"], interval=interval)]
+    return {
+        "every_part": nothing_found(view.failing, lambda: wording.failing_part_reasons(case, view)),
+        "no_bias": unbiased(view),
+        "robust": robust(case.injection, case.rule.injection),
+        "stable": nothing_found(unstable, lambda: unstable),
+    }
 
 
 def unbiased(view: ViewEvidence) -> Requirement:
@@ -199,40 +225,33 @@ def nothing_found(fault: object, why: Callable[[], Sequence[Reason]]) -> Require
     return Requirement("broken" if fault else "met", why, is_likely=not fault)
 
 
-def bound_of(
-    row: ResultRow,
-    limit: float,
-    deciding: Deciding,
-    *,
-    either_way: bool = False,
-    known_growth: float | None = None,
-) -> Bound:
-    """Return a row's bounds at the level in `deciding`, with other fields of `Bound`."""
-    return Bound(
-        low=row["low"], estimate=row["estimate"], high=row["high"], limit=limit,
-        alpha=deciding.alpha, next_alpha=deciding.next_alpha,
-        varies=not says(row["remarks"], "nothing_varies"),
-        from_people=row["deciding"].from_people if row["deciding"] else 0.0,
-        either_way=either_way, known_growth=known_growth,
-    )  # fmt: skip
-
-
-# Verdicts against a reference: one rater whose labels count as correct, such as an expert.
-#
+# ---- Verdicts against a reference ----------------------------------------------------------------
 # As one rater does not show human agreement, no verdict is that a grader can replace annotators:
 # - *agrees with the reference*: all requirements are met, on enough clusters with each label.
 # - *disagrees with the reference*: a requirement is clearly missed, labels are missing, or an
 #   audit found a fault.
 # - *inconclusive*: neither, with the number of further labels that would decide.
-
-KAPPA = "reference_kappa"
+# Statistics of a grader and the reference, and names of three in sentences:
+REFERENCE_KAPPA = "reference_kappa"
 SENSITIVITY, SPECIFICITY = "reference_sensitivity", "reference_specificity"  # of binary labels
 MINORITY = "reference_rarer_clusters"  # number of clusters with a minority label of the reference
 EFFECTIVE = "reference_clusters_worth"  # effective number of clusters
-STATISTICS = (KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
-"""All statistics that `add_reference_rows` adds."""
-_NAMES = {KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
-"""Names of figures in sentences."""
+STATISTICS = (REFERENCE_KAPPA, SENSITIVITY, SPECIFICITY, MINORITY, EFFECTIVE)
+_NAMES = {REFERENCE_KAPPA: "kappa", SENSITIVITY: "sensitivity", SPECIFICITY: "specificity"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainstReference(ViewEvidence):
+    """Evidence from comparing a view with the reference."""
+
+    figures: tuple[ResultRow, ...]  # kappa; sensitivity and specificity if there is a binary label
+    sizes: tuple[ResultRow, ResultRow]  # rows of `MINORITY` and `EFFECTIVE`
+
+    @property
+    def sample(self) -> ClusterCounts:
+        """The clusters with labels of both the grader and the reference."""
+        minority, effective = self.sizes
+        return ClusterCounts(minority["n_clusters"], effective["estimate"], minority["estimate"])
 
 
 def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, error: float) -> None:
@@ -258,24 +277,10 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     influences = [influence(c.kappas) for c in comparisons if c.view.shares_level]
     level = evidence.shared_level(influences, len(comparisons), rule, look, error)
     for comparison in comparisons:
-        if comparison.view.at != UNTUNED:  # it only has its part of the level (`grader_views`)
+        if comparison.view.at != UNTUNED:  # which is compared only for its share of the level
             view.rows.evidence[comparison.view.key] = _add_comparison_rows(
                 view.rows, comparison, labels, jackknife, alpha, level, rule
             )
-
-
-@dataclass(frozen=True)
-class AgainstReference(ViewEvidence):
-    """Evidence from comparing a view with the reference."""
-
-    figures: tuple[ResultRow, ...] = ()  # kappa first; each has its limit in `deciding.bar`
-    sizes: tuple[ResultRow, ...] = ()  # rows of `MINORITY` and `EFFECTIVE`
-
-    @property
-    def sample(self) -> ClusterCounts:
-        """The clusters with labels of both the grader and the reference."""
-        minority, effective = self.sizes
-        return ClusterCounts(minority["n_clusters"], effective["estimate"], minority["estimate"])
 
 
 def _add_comparison_rows(
@@ -291,26 +296,25 @@ def _add_comparison_rows(
     coded, grader, units = comparison.view.coded, comparison.view.grader, comparison.units
     (reference,) = coded.members("human")  # the only one
     key = comparison.view.row_key | {"rater_a": coded.raters[reference]}
+    kappa = comparison.kappa_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
+    kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
+    figures = [rows.added(REFERENCE_KAPPA, kappa, comparison.counts, **key)]
+    n_effective = Interval.point(comparison.sample.effective)
+    effective = rows.added(EFFECTIVE, n_effective, comparison.counts, **key)
     mass = jackknife.mass[coded.clusters[units]]  # a unit may stand for several equal ones
     label_mass = np.bincount(coded.codes[units, reference], mass, minlength=coded.q)
     in_minority = units & (coded.codes[:, reference] != label_mass.argmax())
-    _, n_minority = jackknife.count(coded.clusters, in_minority)
-    minority = Interval.point(float(n_minority))
-    effective = Interval.point(comparison.sample.effective)
-    # `baseline_bounds` are bounds of kappa itself.
-    kappa = comparison.baseline_bounds.interval_or_remark(float(comparison.kappas[0]), level.alpha)
-    kappa = kappa.as_deciding(replace(level, bar=rule.reference_kappa))
-    figures = [rows.added(KAPPA, kappa, comparison.counts, **key)]
-    effective_row = rows.added(EFFECTIVE, effective, comparison.counts, **key)  # it comes first
-    sizes = rows.added(MINORITY, minority, comparison.counts, **key), effective_row
+    n_minority = Interval.point(float(jackknife.count(coded.clusters, in_minority)[1]))
+    minority = rows.added(MINORITY, n_minority, comparison.counts, **key)
     if labels.has_binary:
         binary = coded if coded.is_binary else labels.on_binary()
         key |= {"subset": binary.subset}
         affirmative, negative = 0, 1  # codes of the binary label
-        for name, code, bar in (
+        for statistic, code, bar in (
             (SENSITIVITY, affirmative, rule.reference_sensitivity),
             (SPECIFICITY, negative, rule.reference_specificity),
         ):
+            # Units with this label by the reference, and any by the grader; and those that agree.
             by_reference = (binary.codes[:, reference] == code) & binary.labelled[:, grader]
             by_both = by_reference & (binary.codes[:, grader] == code)
             share = Interval.undefined("no_labels")
@@ -318,10 +322,10 @@ def _add_comparison_rows(
                 masks = np.column_stack([by_both, by_reference])
                 n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, alpha))
-            share_counts = jackknife.count(binary.clusters, by_reference)
             share = share.as_deciding(replace(level, bar=bar))
-            figures.append(rows.added(name, share, share_counts, **key))
-    return AgainstReference(figures=tuple(figures), sizes=sizes)
+            counts = jackknife.count(binary.clusters, by_reference)
+            figures.append(rows.added(statistic, share, counts, **key))
+    return AgainstReference(figures=tuple(figures), sizes=(minority, effective))
 
 
 def judge_against_reference(
@@ -343,17 +347,56 @@ def judge_against_reference(
     return decision, keys, list(view.figures[:1]) if view else []
 
 
+def _decide(
+    case: VerdictEvidence, present: AgainstReference | None, tuned: AgainstReference | None
+) -> Decision:
+    """Decide on a grader's labels as they are (`present`), else at a `tuned` threshold."""
+    fields = {**case.fields, "reference": case.rule.reference}
+    inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
+    if present is None:
+        return replace(inconclusive, reasons=[because("few_shared")])
+    kappa = present.figures[0]
+    if says(kappa["remarks"], "no_level"):
+        return without_level(inconclusive, kappa["deciding"] or Deciding())
+    requirements = dict(_agrees(case, present))
+    if requirement.all_met(requirements):
+        return _pass(case, present)
+    advised = case.tuned.advised
+    is_advised = advised is not None and says(advised["remarks"], "tuned")
+    if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
+        return _pass(case, tuned, advised)
+    # Reasons are given in the order of the requirements: missing labels first.
+    answers_first = {"answers": requirements["answers"], **requirements}
+    if against := requirement.reasons(answers_first, "broken"):
+        return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
+    sample, fault = present.sample, requirement.likely_fault(requirements)
+    if sample.clusters < case.rule.min_clusters:  # the advice says so: it is no further reason
+        del requirements["enough_clusters"]
+    more = sample.more_to_settle(case.rule, requirements)
+    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
+    why = [*requirement.reasons(requirements, "open"), *advice]
+    return replace(inconclusive, reasons=why, more=more or 0, promising=not fault)
+
+
+def without_level(inconclusive: Decision, deciding: Deciding) -> Decision:
+    """Give the reason why no part of the error rate is left to test the grader at this look."""
+    if deciding.look:
+        return replace(inconclusive, reasons=[because("looks_used_up")])
+    step = NextStep(kind="look", number=0)
+    return replace(inconclusive, reasons=[because("not_a_look")], step=step)
+
+
 def _agrees(case: VerdictEvidence, view: AgainstReference) -> Requirements:
     """Require that a grader, on one view of its labels, agrees with the reference."""
     rule, noun = case.rule, case.noun
-    sample = sample_is_enough(view.sample, rule, noun)
-    is_large = requirement.all_met(sample)
+    large_enough = sample_is_enough(view.sample, rule, noun)
+    is_large = requirement.all_met(large_enough)
     return {
         "no_bias": unbiased(case.present),
         "robust": robust(case.injection, rule.injection),
         **{row["statistic"]: _above_bar(row, noun, is_large=is_large) for row in view.figures},
         "answers": answers_enough(case.answers, rule.min_coverage, noun),
-        **sample,
+        **large_enough,
     }
 
 
@@ -368,43 +411,6 @@ def _above_bar(row: ResultRow, noun: str, *, is_large: bool) -> Requirement:
         is_likely=row["estimate"] > bar,
         unsettled=bound_of(row, bar, deciding),
     )
-
-
-def without_level(inconclusive: Decision, deciding: Deciding) -> Decision:
-    """Give the reason why no part of the error rate is left to test the grader at this look."""
-    if deciding.look:
-        return replace(inconclusive, reasons=[because("looks_used_up")])
-    step = NextStep(kind="look", number=0)
-    return replace(inconclusive, reasons=[because("not_a_look")], step=step)
-
-
-def _decide(
-    case: VerdictEvidence, present: AgainstReference | None, tuned: AgainstReference | None
-) -> Decision:
-    """Decide on a grader's labels as they are (`present`), else at a `tuned` threshold."""
-    fields = {**case.fields, "reference": case.rule.reference}
-    inconclusive = Decision("inconclusive", written("verdict.inconclusive_reference", **fields))
-    if present is None:
-        return replace(inconclusive, reasons=[because("few_shared")])
-    if says(present.figures[0]["remarks"], "no_level"):
-        return without_level(inconclusive, present.figures[0]["deciding"] or Deciding())
-    requirements = dict(_agrees(case, present))
-    if requirement.all_met(requirements):
-        return _pass(case, present)
-    advised = case.tuned.advised
-    is_advised = advised is not None and says(advised["remarks"], "tuned")
-    if tuned is not None and is_advised and requirement.all_met(_agrees(case, tuned)):
-        return _pass(case, tuned, advised)
-    answers_first = {"answers": requirements["answers"], **requirements}  # order of the reasons
-    if against := requirement.reasons(answers_first, "broken"):
-        return Decision("disagrees_with_reference", written("verdict.disagrees", **fields), against)
-    sample, fault = present.sample, requirement.likely_fault(requirements)
-    if sample.clusters < case.rule.min_clusters:  # the advice says so: it is no further reason
-        del requirements["enough_clusters"]
-    more = sample.more_to_settle(case.rule, requirements)
-    advice = wording.advice(sample.clusters, more, case.noun, undecided=True, fault=fault)
-    why = [*requirement.reasons(requirements, "open"), *advice]
-    return replace(inconclusive, reasons=why, more=more or 0, promising=not fault)
 
 
 def _pass(
@@ -438,5 +444,4 @@ def _figure_reason(
         interval = wording.interval_of(row["low"], row["high"], bar, alpha=deciding.alpha)
         text = written("figures.bar", **fields, interval=interval, sample=sample_of(row, noun))
         short = written(f"short.{short_name}", **fields)
-    text = text[0].upper() + text[1:]
-    return Reason(written("because.reference_figures", figures=text), short)
+    return Reason(written("because.reference_figures", figures=text[0].upper() + text[1:]), short)

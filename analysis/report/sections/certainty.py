@@ -2,6 +2,17 @@
 stability across wordings; and on graders' probabilities: tuned thresholds and calibration.
 
 Each `*_part` function makes a section's part on one rubric; `render_*_text` are for a terminal.
+`figures` are all figures of the rubric. A name such as "stability.graders" is that of a table in
+`report/tables.toml` and of its caption in the texts; "report.cut" is a sentence in the texts.
+
+Several figures of one statistic differ in `at`:
+
+- Confidence (`tuning.COVERAGE`, `AGREEMENT`): the cut, the least confidence of the labels used.
+- A cut (the estimate of `tuning.CUT`) and figures above it: the agreement that it guarantees.
+- Stability: the column of variants, such as wordings of a prompt; or `REWORDED`, of the rubric.
+- A trial of a new wording (`disagreements.TRIAL_...`): the wording.
+- Thresholds (`_TUNED`, `_RECOMMENDED`, `_GAIN`): the objective that they are tuned to.
+- Values of an objective, such as kappa on the curve (`tuning.CURVE`): the threshold.
 """
 
 from __future__ import annotations
@@ -46,11 +57,12 @@ def clarity_part(figures: src.RubricFigures) -> Part:
 def distribution_part(figures: src.RubricFigures) -> Part:
     """Make the part on the distances of graders' probabilities from shares of people's labels."""
     tables: list[Block] = []
-    for subset, subset_name in src.SUBSET_NAMES.items():
+    for subset, subset_title in src.SUBSET_NAMES.items():
         squared = [row for row in figures.select(distributions.SQUARED, subset) if row.grader]
         rows = [(written("distributions.others"), ("humans", ""))]
         rows += [(src.rater_title(row.grader), ("humans", row.grader)) for row in squared]
-        tables += figures.table("distributions.distances", rows, on=subset, subset=subset_name)
+        caption = written("distributions.distances", subset=subset_title)
+        tables += figures.table("distributions.distances", rows, on=subset, caption=caption)
     distances = figures.select(distributions.TOTAL_VARIATION)
     by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
     answers = []
@@ -64,27 +76,27 @@ def distribution_part(figures: src.RubricFigures) -> Part:
 
 
 def confidence_part(figures: src.RubricFigures) -> Part:
-    """Make the part on labels above a cut of confidence: declared, or guaranteeing an agreement."""
+    """Make the part on *routing*: trusting a grader's labels only above a cut of its confidence."""
     coverage = figures.select_all(tuning.COVERAGE)
     declared = [row for row in coverage if row.has_remark("declared_cut")]
-    cut = _cut_title(declared[0]) if declared else ""
-    columns = [(written("confidence.kept_at", cut=cut), tuning.COVERAGE)]
-    columns += [(written("confidence.agreement_at", cut=cut), tuning.AGREEMENT)]
-    rows_at_cut = src.rows_of(declared, attrgetter("grader"))
-    at_cut = figures.table("confidence.caption", rows_at_cut, columns)
+    declared_cut = _cut_title(declared[0]) if declared else ""
+    columns = [(written("confidence.kept_at", cut=declared_cut), tuning.COVERAGE)]
+    columns += [(written("confidence.agreement_at", cut=declared_cut), tuning.AGREEMENT)]
+    declared_rows = src.rows_of(declared, attrgetter("grader"))
+    at_declared = figures.table("confidence.caption", declared_rows, columns)
     sentences = []
-    for guaranteed, text in _cut_sentences(figures):
-        sentence = written("naming.about", whom=guaranteed.grader, what=text)
-        lines = src.lines_of([guaranteed, *_above_cut(figures, guaranteed).values()])
+    for cut, text in _cut_sentences(figures):
+        sentence = written("naming.about", whom=cut.grader, what=text)
+        lines = src.lines_of([cut, *_above_cut(figures, cut).values()])
         sentences.append(with_lines(sentence, lines))
     guarantees = items(figures.caption(written("confidence.what")), sentences)
     rows = src.rows_of(coverage, _cut_title, attrgetter("grader"))
     every_cut = figures.table("confidence.curve", rows)
-    return Part(answers=_cut_answers(figures), folded=[*at_cut, *guarantees, *every_cut])
+    return Part(answers=_cut_answers(figures), folded=[*at_declared, *guarantees, *every_cut])
 
 
 def _cut_title(figure: src.Figure) -> str:
-    """Return the cut that a figure is `at`, rounded for display."""
+    """Return the cut of a figure, rounded for display."""
     return src.format_number(float(figure.at), tuning.CUT)
 
 
@@ -101,17 +113,6 @@ def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
     return [src.join_sentences(*answers)]
 
 
-def render_routing_text(analysis: Analysis) -> list[str]:
-    """Return a sentence for every grader with a confidence: which of its labels to trust."""
-    lines = []
-    for figures in src.Source(analysis, src.ReportContext("")).rubrics:
-        for cut, text in _cut_sentences(figures):
-            fields = {"grader": cut.grader, "rubric": figures.rubric, "sentences": text}
-            key = "routing_on" if figures.rubric else "routing"
-            lines.append(written(f"confidence.{key}", **fields))
-    return lines
-
-
 def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Figure]:
     """Return the `share` of labels above a cut and their `agreement`; empty without a cut."""
     statistics = {"share": tuning.SHARE, "agreement": tuning.ROUTED_AGREEMENT}
@@ -122,7 +123,7 @@ def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Fig
 def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
     """Yield every grader's cut that guarantees an agreement, or is undefined, with a sentence."""
     for cut in figures.select_all(tuning.CUT):
-        target, reason = f"{100 * float(cut.at):g}%", cut.reason  # `at`: the agreement guaranteed
+        target, reason = f"{100 * float(cut.at):g}%", cut.reason  # the agreement to guarantee
         if above := _above_cut(figures, cut):
             numbers = {name: figure.exact.estimate for name, figure in above.items()}
             below_1 = 1.0 - cut.exact.estimate  # 0.99996 is not shown as 1
@@ -139,6 +140,17 @@ def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str
             yield cut, written("confidence.out_of_reach", target=target, units=units)
 
 
+def render_routing_text(analysis: Analysis) -> list[str]:
+    """Return a sentence for every grader with a confidence: which of its labels to trust."""
+    lines = []
+    for figures in src.Source(analysis, src.ReportContext("")).rubrics:
+        for cut, text in _cut_sentences(figures):
+            fields = {"grader": cut.grader, "rubric": figures.rubric, "sentences": text}
+            key = "routing_on" if figures.rubric else "routing"
+            lines.append(written(f"confidence.{key}", **fields))
+    return lines
+
+
 def stability_part(figures: src.RubricFigures) -> Part:
     """Make the part on kappa across variants, wordings of one prompt or of the rubric: of subjects'
     answers as labelled by each rater, a table for each column that varies; then of raters' labels.
@@ -151,18 +163,16 @@ def stability_part(figures: src.RubricFigures) -> Part:
     columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD, (binary_head, on_binary)]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
     overall_kappas = figures.select(STABILITY)
-    subsets = dict.fromkeys(row.subset for row in kappas)
+    names = dict.fromkeys(row.subset for row in kappas)  # of all subjects together, and of each
     tables: list[Table] = []
-    for column in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
+    for varying in dict.fromkeys(row.at for row in kappas if row.at != REWORDED):
         rows: list[src.RowSpec] = []
         for row in overall_kappas:
-            if row.at == column and row.interval:  # without an interval it is undefined
+            if row.at == varying and row.interval:  # without an interval it is undefined
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
                 rows.append((written("stability.labelled_by", rater=rater), None))
-                rows += [
-                    (src.subject_title(name), row.key._replace(subset=name)) for name in subsets
-                ]
-        tables += figures.table("stability.answers", rows, columns, column=column)
+                rows += [(src.subject_title(name), row.key._replace(subset=name)) for name in names]
+        tables += figures.table("stability.answers", rows, columns, column=varying)
     rubric_kappas = [row for row in overall_kappas if row.at == REWORDED]
     reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
     tables += figures.table("stability.graders", reworded, columns)
@@ -189,44 +199,40 @@ def _stability_answer(kappas: Sequence[src.Figure]) -> list[list[object]]:
 def rewording_part(figures: src.RubricFigures) -> Part:
     """Make the part on people's agreement under two wordings of the rubric."""
     names = disagreements.TRIAL_ALPHA, disagreements.TRIAL_DIFFERENCE, disagreements.TRIAL_FILLED
-    # Figures by wording. Differences are to the old wording, which has none itself.
+    # Figures by wording. The differences are from the old wording, the only one without.
     alphas, differences, filled = ({row.at: row for row in figures.select(name)} for name in names)
     noun = figures.analysis.cluster_nouns.get(figures.rubric, "cluster")
     answers = []
     for new_wording, difference in differences.items():
         old = next(row for wording, row in alphas.items() if wording not in differences)
-        new, share = alphas[new_wording], filled[new_wording].exact.estimate
-        fewest = min(old.n_clusters, new.n_clusters)
+        new = alphas[new_wording]
         outcome = disagreements.trial_outcome(
-            *difference.exact, fewest=fewest, clusters=difference.n_clusters, filled=share
-        )
+            *difference.exact, fewest=min(old.n_clusters, new.n_clusters),
+            clusters=difference.n_clusters, filled=filled[new_wording].exact.estimate,
+        )  # fmt: skip
         fields = {"before": old, "after": new, "new": new_wording, "difference": difference}
         numbers = in_pieces("rewording.figures", **fields)
         answers.append(src.join_sentences([outcome.sentence(new_wording, noun)], numbers))
     return Part(answers=answers, folded=figures.table("rewording.caption"))
 
 
-# Thresholds of graders that give probabilities
-
-MAIN = "kappa"
-"""The objective of tuning that the sentences and charts are about; tables have the others."""
-
-_OBJECTIVES = {
-    name: written(f"thresholds.objective_{name}")
-    for name in ("kappa", "agreement", "f1", "youden", "prevalence")
-}
-_KINDS: tuple[str, ...] = ("tuned", "default", "not_identifiable")
-"""Kinds of recommended thresholds, each with a text over a panel of the chart."""
-_TUNED, _RECOMMENDED = "threshold", "threshold_recommended"
-"""Statistics: the best threshold by an objective, and the one to use (it may be the default)."""
+# ---- Thresholds of graders that give probabilities -----------------------------------------------
+# A grader's probabilities become binary labels at a *threshold*. Tuning finds the best one by an
+# *objective*, such as kappa with people, and *recommends* it, or the default threshold.
+MAIN = "kappa"  # the objective that the sentences and charts are about; tables have the others
+_OBJECTIVES = {name: written(f"thresholds.objective_{name}") for name in tuning.OBJECTIVES}
+_KINDS = ("tuned", "default", "not_identifiable")  # of recommended thresholds, each with a text
+_TUNED, _RECOMMENDED = "threshold", "threshold_recommended"  # statistics: the best, the one to use
+_GAIN = "threshold_held_out_gain"  # how much better the best threshold is than the default
 _BEST, _DEFAULT = "best", "default"  # marks of points of a chart's curve
-_STATED, _SHARE = "reliability_probability", "reliability"
-"""Statistics of calibration: a stated probability, and the affirmative share at it."""
+_STATED = "reliability_probability"  # statistic of calibration: a stated probability
+_SHARE = "reliability"  # and the affirmative share at it
 
 
 def threshold_part(figures: src.RubricFigures) -> Part:
     """Make the part on tuned thresholds of a rubric that has graders with probabilities."""
-    recommended, sentences = _recommended(figures, MAIN), []
+    recommended = [row for row in figures.select(_RECOMMENDED, src.ALL_BINARY) if row.at == MAIN]
+    sentences = []
     for threshold in recommended:
         evidence = src.lines_of([threshold, *_tuned_and_gain(figures, threshold)])
         sentences.append(with_lines(_threshold_sentence(figures, threshold), evidence))
@@ -244,15 +250,15 @@ def _advice(figures: src.RubricFigures, recommended: list[src.Figure]) -> list[l
     """State the threshold to use for each grader; if any match people's labels, only of those."""
     to_people = [threshold for threshold in recommended if threshold.rater == "humans"]
     answers: list[list[object]] = []
-    kept_defaults: dict[str, list[src.Figure]] = {}  # by the default threshold as shown
+    kept: list[src.Figure] = []  # default thresholds
     for threshold in to_people or recommended:
         _, gain = _tuned_and_gain(figures, threshold)
         if threshold.has_remark("tuned") and gain:
             fields = {"grader": threshold.grader, "threshold": threshold, "gain": gain}
             answers.append(in_pieces("report.threshold_tuned", **fields))
         else:
-            kept_defaults.setdefault(threshold.estimate, []).append(threshold)
-    for equal in kept_defaults.values():
+            kept.append(threshold)
+    for equal in src.group_by(kept, attrgetter("estimate")).values():  # equal as shown
         graders = src.join_listed([[threshold.grader] for threshold in equal])
         default = replace(equal[0], interval="")  # the interval is that of the best threshold
         answers.append(in_pieces("report.threshold_kept", threshold=default, graders=graders))
@@ -267,15 +273,10 @@ def render_thresholds_text(
     for figures in source.rubrics:
         tables = _tuned_table(figures, [objective])
         marked = [replace(table, caption=source.marked(table.caption)) for table in tables]
-        thresholds = _recommended(figures, objective)
-        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in thresholds]))
+        recommended = figures.select(_RECOMMENDED, src.ALL_BINARY)
+        chosen = [row for row in recommended if row.at == objective]
+        by_rubric.append((marked, [_threshold_sentence(figures, row) for row in chosen]))
     return by_rubric
-
-
-def _recommended(figures: src.RubricFigures, objective: str) -> list[src.Figure]:
-    """Return the recommended thresholds by one objective."""
-    thresholds = figures.select(_RECOMMENDED, src.ALL_BINARY)
-    return [figure for figure in thresholds if figure.at == objective]
 
 
 def _tuned_table(
@@ -285,18 +286,17 @@ def _tuned_table(
     thresholds = figures.select(_TUNED, src.ALL_BINARY)
     tuned = {figure.key: figure for figure in thresholds if figure.at in objectives}
 
-    def value_at(key: src.Key, at: str) -> src.Figure | None:
-        """Return the value of the row's objective (`key.at`) at a threshold (`at`, its repr)."""
-        return figures.by_key(key._replace(statistic=tuning.AT_THRESHOLD.get(key.at, ""), at=at))
+    def value_at(key: src.Key, threshold: str) -> src.Figure | None:
+        """Return the value of the objective of a row (`key`) at a threshold, written as `repr`."""
+        value = tuning.AT_THRESHOLD.get(key.at, "")
+        return figures.by_key(key._replace(statistic=value, at=threshold))
 
-    def at_default(key: src.Key) -> src.Figure | None:
-        return value_at(key, figures.default_threshold((key.rater_a, key.rater_b)))
-
-    def at_tuned(key: src.Key) -> src.Figure | None:
-        return value_at(key, repr(tuned[key].exact.estimate))
-
-    columns: dict[str, src.Column] = {"at_default": at_default, "tuned": _TUNED}
-    columns |= {"at_tuned": at_tuned, "held_out_gain": "threshold_held_out_gain"}
+    columns: dict[str, src.Column] = {
+        "at_default": lambda key: value_at(key, figures.default_threshold(tuned[key].raters)),
+        "tuned": _TUNED,
+        "at_tuned": lambda key: value_at(key, repr(tuned[key].exact.estimate)),
+        "held_out_gain": _GAIN,
+    }
     headed = [(written(f"thresholds.{name}"), column) for name, column in columns.items()]
     rows = src.rows_of(
         tuned.values(), lambda row: _OBJECTIVES[row.at], lambda row: _matched_title(*row.raters)
@@ -311,13 +311,13 @@ def _matched_title(reference: str, grader: str) -> str:
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return [the tuned threshold behind a recommended one, its held-out gain], None if unknown."""
-    names = (_TUNED, "threshold_held_out_gain")
-    return figures.by_name(names, recommended.raters, src.ALL_BINARY, recommended.at)
+    return figures.by_name((_TUNED, _GAIN), recommended.raters, src.ALL_BINARY, recommended.at)
 
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
     """State which threshold to use, in plain words, with the figures behind it."""
-    kind, reason, *other_remarks = recommended.remarks  # as `add_threshold_rows` writes them
+    # Remarks of `tuning.add_threshold_rows`: the kind of threshold, why, and warnings.
+    kind, reason, *warnings = recommended.remarks
     default_at = figures.default_threshold(recommended.raters)
     default = written("thresholds.default")
     if default_at:
@@ -339,7 +339,7 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
     fields = {"grader": grader, "reference": src.reference_title(reference), "default": default}
     fields |= {"objective": _OBJECTIVES[recommended.at], "best": best, "why": why}
     sentences = [written(f"thresholds.{answer}", gain=gain.text if gain else "", **fields)]
-    coarse = [remark.words for remark in other_remarks if remark.code == "coarse_draws"]
+    coarse = [remark.words for remark in warnings if remark.code == "coarse_draws"]
     sentences += [f"{words[0].upper()}{words[1:]}." for words in coarse]
     if active := figures.get(tuning.ACTIVE_THRESHOLD, "", grader, src.ALL_BINARY):
         origin = active.remarks[0].words
@@ -348,9 +348,7 @@ def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> 
 
 
 def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
-    """Draw kappa over the thresholds, a panel for each grader, with the best threshold, its
-    interval and the one to use; nothing without probabilities on units with reference labels.
-    """
+    """Draw kappa over the thresholds, a panel for each grader; mark the best and the advised."""
     pairs = figures.rater_pairs(figures.select(tuning.CURVE, src.ALL_BINARY))
     values: list[charts.Datum] = []
     points: list[src.Figure] = []  # of all curves
@@ -367,11 +365,11 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
         advice[grader] = written(f"chart.advice_{kind}", **numbers)
         panel = {"grader": charts.shorten(grader)}
         for point in figures.select(tuning.CURVE, src.ALL_BINARY, raters):
-            at = float(point.at)
-            mark = _BEST if at == best.exact.estimate else ""
+            threshold = float(point.at)
+            mark = _BEST if threshold == best.exact.estimate else ""
             mark = _DEFAULT if point.at == default else mark  # shown if the default is the best
-            is_used = at == recommended.exact.estimate
-            values.append(point.datum(kind="curve", at=at, mark=mark, used=is_used, **panel))
+            is_used = threshold == recommended.exact.estimate
+            values.append(point.datum(kind="curve", at=threshold, mark=mark, used=is_used, **panel))
             points.append(point)
         values += [best.datum(kind="interval", **panel)]
         values += [recommended.datum(kind="advice", text=advice[grader], **panel)]

@@ -1,10 +1,16 @@
 """Sections on subjects, the models whose responses are rated: their scores by rater, which subject
 raters prefer, the side of pairs that raters favour, and subjects' rates and means.
 
-Each `*_part` function makes a section's part on one rubric. Rates and means are shown as graders
-give them, and corrected with people's labels (`analysis.subjects.scores`). `_SubjectFigures` has
-either the rates or the means, so that the same functions show both. `with_every_rubric` adds the
-table of rates on all rubrics.
+Each `*_part` function makes a section's part on one rubric, of which `figures` are all figures. A
+name such as "rates.parts" is that of a table in `report/tables.toml` and of its caption in the
+texts; "report.rates" is a sentence in the texts.
+
+Rates and means are shown as graders give them (*raw*), and corrected with people's labels. A
+`_Quantity` is either the rates or the means, so that the same functions show both; its `statistics`
+are the names of their statistics (`analysis.subjects.scores.Measure`). *Pair sides* are the two
+sides of a pair of prompts, such as left and right; *net direction* is how much more often a rater
+favours the first. *Annotator sides* are groups of annotators, such as parties. `with_every_rubric`
+adds the table of rates on all rubrics.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -33,8 +39,8 @@ def overall_part(figures: src.RubricFigures) -> Part:
     """Make the part on subjects' scores and the correlations between raters' scores."""
     scores = figures.select("subject_score", src.ALL_BINARY)
     columns = _rater_columns(figure.rater for figure in scores)
-    table = figures.table("overall.caption", sorted(src.distinct_rows(scores, "at")), columns)
-    blocks_of_scores = _score_chart(figures, table) or table
+    tables = figures.table("overall.caption", sorted(src.distinct_rows(scores, "at")), columns)
+    blocks_of_scores = _score_chart(figures, tables) or tables
     answers = [_correlation_answer(figures)] if blocks_of_scores else []
     return Part(answers, folded=[*blocks_of_scores, *figures.table("overall.correlations")])
 
@@ -61,9 +67,7 @@ def _correlation_answer(figures: src.RubricFigures) -> list[object]:
 
 
 def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
-    """Draw every subject's score by people and by the grader, a panel for each grader, in the order
-    of people's scores; nothing where people or graders scored no subject.
-    """
+    """Draw subjects' scores by people and by graders, a panel for each grader, if both scored."""
     scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
@@ -100,21 +104,15 @@ def preference_part(figures: src.RubricFigures) -> Part:
     for statistic in ("win_rate", "strength"):
         by_raters = (row for row in figures.select(statistic) if row.rater in raters)
         rows += [(entry_for(statistic).name, None), *sorted(src.distinct_rows(by_raters, "at"))]
-    table = figures.table("preference.caption", rows, _rater_columns(raters))
-    folded = [*table, *_corrected_win_rates(figures, graders)]
-    about = [written("preference.strength")]
-    return Part(_preference_answers(figures, raters), folded=folded, about=about)
-
-
-def _preference_answers(figures: src.RubricFigures, raters: list[str]) -> list[list[object]]:
-    """Name the subject that each rater prefers."""
+    tables = figures.table("preference.caption", rows, _rater_columns(raters))
+    folded = [*tables, *_corrected_win_rates(figures, graders)]
     answers: list[list[object]] = []
-    for rater in raters:
+    for rater in raters:  # the subject that each prefers
         if by_rate := src.largest_first(figures.select("win_rate", raters=(rater, ""))):
             best = by_rate[0]
             key = "preference_people" if rater == "humans" else "preference_grader"
             answers.append(in_pieces(f"report.{key}", grader=rater, subject=best.at, rate=best))
-    return answers
+    return Part(answers, folded=folded, about=[written("preference.strength")])
 
 
 def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list[Table]:
@@ -173,19 +171,16 @@ def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
 
 
 def _direction_table(
-    figures: src.RubricFigures,
-    net: list[src.Figure],
-    column: str,
-    title: Callable[[src.Figure], str],
+    figures: src.RubricFigures, net: list[src.Figure], kind: str, title: Callable[[src.Figure], str]
 ) -> list[Table]:
-    """Tabulate net direction: every subject or group in a row, every rater in a column."""
-    column_figures = [figure for figure in net if figure.column == column]
+    """Tabulate net direction: every subject or group (`kind`) in a row, every rater in a column."""
+    column_figures = [figure for figure in net if figure.column == kind]
     rows: list[src.RowSpec] = []
-    if column == "subject" and column_figures:
+    if kind == "subject" and column_figures:
         rows.append((_sides_title(column_figures[0]), None))
     rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
     columns = _rater_columns(figure.rater for figure in column_figures)
-    return figures.table("direction.by_column", rows, columns, stub=column.title(), column=column)
+    return figures.table("direction.by_column", rows, columns, stub=kind.title(), column=kind)
 
 
 def _sides_title(figure: src.Figure, value: str = "") -> str:
@@ -197,11 +192,9 @@ def _sides_title(figure: src.Figure, value: str = "") -> str:
     return written("direction.sides_where", first=first, second=second, **fields)
 
 
-# Rates and means
-
-
+# ---- Rates and means -----------------------------------------------------------------------------
 @dataclass(frozen=True)
-class _SubjectFigures:
+class _Quantity:
     """The rates, or the means, of subjects on one rubric. The subject of all units is ""."""
 
     figures: src.RubricFigures
@@ -238,6 +231,7 @@ class _SubjectFigures:
 
     def raw(self, grader: str) -> dict[str, src.Figure]:
         """Return a grader's raw figures by subject, "" for all units."""
+        # A raw rate has the raters of the corrected one; a raw mean is the grader's own score.
         raters = ("humans", grader) if self.statistics.is_rate else (grader, "")
         rows = self.figures.select(self.statistics.raw, self.subset, raters)
         return {row.at: row for row in rows}
@@ -248,7 +242,9 @@ class _SubjectFigures:
         return {row.at: row for row in rows}
 
     def kind(self, grader: str) -> Literal["corrected", "own", "raw"]:
-        """Return the kind of a grader's figures: "own" if people labelled all units it graded."""
+        """Return the kind of a grader's figures: without correction "raw"; "own" if people labelled
+        all units that it graded, so that a correction gives their own figures; else "corrected".
+        """
         if self.statistic == self.statistics.raw:
             return "raw"
         rows = src.largest_first(self.by_subject(self.statistics.powered, grader).values())
@@ -276,22 +272,22 @@ class _SubjectFigures:
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
         return [(first, second, figure) for first, second, figure in pairs if figure]
 
-    def side_differences(self, grader: str) -> list[src.Figure]:
-        """Return a grader's differences between the two sides of pairs."""
-        rows = self.figures.select_all(self.statistics.sides)
+    def pair_differences(self, grader: str) -> list[src.Figure]:
+        """Return a grader's differences between pair sides, by subject."""
+        rows = self.figures.select_all(self.statistics.sides)  # also of annotator sides
         return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
 
 
 def rate_part(figures: src.RubricFigures) -> Part:
     """Make the part on rates and means of subjects, and on subjects' ranks by these."""
-    rates, means = _SubjectFigures(figures, RATES), _SubjectFigures(figures, MEANS)
+    rates, means = _Quantity(figures, RATES), _Quantity(figures, MEANS)
     shares = figures.select_all(_CORRECTED_SHARE)
     if not (rates.graders or means.graders or shares):
         return Part()
-    measures = (rates, means)
+    quantities = (rates, means)
     folded: list[blocks.Block] = [*_raw_table(rates, means)]
-    for measure in measures:
-        folded += [*_difference_tables(measure), *_annotator_side_tables(measure)]
+    for quantity in quantities:
+        folded += [*_difference_tables(quantity), *_annotator_side_tables(quantity)]
     folded += _rates_by_part(rates)
     by_subset = figures.by_subset(MEANS.powered).items()
     part_means = chain.from_iterable(rows for subset, rows in by_subset if subset != src.ALL)
@@ -300,26 +296,30 @@ def rate_part(figures: src.RubricFigures) -> Part:
     folded += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
     folded += items(written("rates.what"), _rate_sentences(rates, means))
     ranks: list[src.RowSpec] = []
-    for measure in measures:
-        rank_sets = figures.select("rate_rank_set", measure.subset)
+    for quantity in quantities:
+        rank_sets = figures.select("rate_rank_set", quantity.subset)
         ranks += src.rows_of(rank_sets, attrgetter("at"), attrgetter("grader"))
-    answers = [_rate_answer(measure) for measure in measures if measure.graders]
+    answers = [_rate_answer(quantity) for quantity in quantities if quantity.graders]
     if not rates.graders and answers == [in_pieces("report.rates_nothing")]:
         return Part()  # means alone, and nothing to correct in them
-    answers += chain.from_iterable(map(_annotator_side_answers, measures))
+    answers += chain.from_iterable(map(_annotator_side_answers, quantities))
     return Part(answers=answers, folded=folded, appendix=figures.table("rates.ranks", ranks))
 
 
-def _raw_table(rates: _SubjectFigures, means: _SubjectFigures) -> list[Table]:
+def _raw_table(rates: _Quantity, means: _Quantity) -> list[Table]:
     """Tabulate subjects' rates and means as every grader gives them, without correction."""
     figures, all_units = rates.figures, written("rates.all_units")
-    rows: list[src.RowSpec] = []  # with the keys of rates, by which the means are found as well
+
+    def mean_of(key: src.Key) -> src.Figure | None:
+        """Return the mean in a row that has the `key` of a rate: of the same grader and subject."""
+        return figures.get(MEANS.raw, key.rater_b, at=key.at)
+
+    rows: list[src.RowSpec] = []
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-    mean = (entry_for(MEANS.raw).label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at))
-    return figures.table("rates.caption", rows, [mean])
+    return figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, mean_of)])
 
 
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
@@ -334,28 +334,28 @@ def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[T
     return figures.table("rates.shares", rows, [(name, {"at": name}) for name in categories])
 
 
-def _difference_tables(measure: _SubjectFigures) -> list[Table]:
-    """Tabulate differences between subjects, then those between the sides of pairs."""
-    figures, graders = measure.figures, measure.distinct_graders
+def _difference_tables(quantity: _Quantity) -> list[Table]:
+    """Tabulate differences between subjects, then those between pair sides."""
+    figures, graders = quantity.figures, quantity.distinct_graders
     rows: list[src.RowSpec] = []
     for grader in graders:
-        rows.append((measure.heading(grader), None))
-        for first, second, figure in measure.differences(grader):
+        rows.append((quantity.heading(grader), None))
+        for first, second, figure in quantity.differences(grader):
             rows.append((written("rates.difference", first=first, second=second), figure.key))
     first, second = figures.analysis.settings.sides
-    side_rows = measure.rows(row for grader in graders for row in measure.side_differences(grader))
-    # The figures of both statistics, under one heading.
+    side_rows = quantity.rows(chain.from_iterable(map(quantity.pair_differences, graders)))
+    # Both tables have one column, with the figure whose key the row has.
     column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
-    fields = {"first": first, "second": second, "what": measure.label}
-    differences = figures.table("rates.differences", rows, column, what=measure.label)
+    fields = {"first": first, "second": second, "what": quantity.label}
+    differences = figures.table("rates.differences", rows, column, what=quantity.label)
     return differences + figures.table("rates.sides", side_rows, column, **fields)
 
 
-def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
-    """Tabulate subjects' figures by annotators' sides, such as parties: a table for each column."""
-    figures, statistics = measure.figures, measure.statistics
-    graders, tables = measure.distinct_graders, []
-    # The `least` figure of a subject is the smallest of those by the sides of a column.
+def _annotator_side_tables(quantity: _Quantity) -> list[Table]:
+    """Tabulate subjects' figures by annotator side, such as a party: a table for each column."""
+    figures, statistics = quantity.figures, quantity.statistics
+    graders, tables = quantity.distinct_graders, []
+    # The `least` figure of a subject is the smallest of those by the annotator sides of a column.
     by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
     for column, least in by_column.items():
         side_figures = figures.select_all(statistics.powered, statistics.sides)
@@ -365,21 +365,21 @@ def _annotator_side_tables(measure: _SubjectFigures) -> list[Table]:
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
         ]
-        rows = measure.rows(row for row in least if row.grader in graders)
-        fields = {"column": column, "what": measure.label}
+        rows = quantity.rows(row for row in least if row.grader in graders)
+        fields = {"column": column, "what": quantity.label}
         tables += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
     return tables
 
 
 def _annotator_side_title(figure: src.Figure) -> str:
-    """Name the side of annotators that a figure is on, or the two of a difference."""
+    """Name the annotator side that a figure is on, or the two of a difference."""
     first, second = names_in(figure.value)
     return written("rates.difference", first=first, second=second) if second else first
 
 
-def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
-    """Yield a sentence on the subject that annotators' sides differ on most, for each column."""
-    figures, statistics = measure.figures, measure.statistics
+def _annotator_side_answers(quantity: _Quantity) -> Iterator[list[object]]:
+    """Yield a sentence on the subject that annotator sides differ on most, for each column."""
+    figures, statistics = quantity.figures, quantity.statistics
     columns = {row.column for row in figures.select_all(statistics.least)}  # of annotators
     differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
     for column, rows in src.group_by(differences, attrgetter("column")).items():
@@ -395,15 +395,15 @@ def _annotator_side_answers(measure: _SubjectFigures) -> Iterator[list[object]]:
             yield in_pieces("report.publics", subject=subject, **fields)
 
 
-def _rate_answer(measure: _SubjectFigures) -> list[object]:
+def _rate_answer(quantity: _Quantity) -> list[object]:
     """State the best grader's rate on all units, or else the highest and lowest subject's."""
-    figures, is_raw = measure.figures, measure.statistic == measure.statistics.raw
-    people = figures.get(measure.statistics.people, "humans", subset=measure.subset)
-    for grader in figures.by_agreement(measure.graders, measure.subset):
-        raw_rates = measure.raw(grader)
-        rates = raw_rates if is_raw else measure.by_subject(measure.statistic, grader)
+    figures, is_raw = quantity.figures, quantity.statistic == quantity.statistics.raw
+    people = figures.get(quantity.statistics.people, "humans", subset=quantity.subset)
+    for grader in figures.by_agreement(quantity.graders, quantity.subset):
+        raw_rates = quantity.raw(grader)
+        rates = raw_rates if is_raw else quantity.by_subject(quantity.statistic, grader)
         raw, rate = raw_rates.get(""), rates.get("")  # those of all units
-        fields = {"grader": grader, "what": measure.label.removesuffix("s")}
+        fields = {"grader": grader, "what": quantity.label.removesuffix("s")}
         if raw and is_raw:
             return in_pieces("report.rates_raw", raw=raw, **fields)
         if raw and rate and not (rate.reason or rate.has_remark("peoples_own")):
@@ -413,17 +413,18 @@ def _rate_answer(measure: _SubjectFigures) -> list[object]:
         if len(by_size := src.largest_first(rates.values())) > 1:
             highest, lowest = by_size[0], by_size[-1]
             ends = {"first": highest.at, "highest": highest, "last": lowest.at, "lowest": lowest}
-            labels = measure.label_source(grader)
+            labels = quantity.label_source(grader)
             return in_pieces("report.rates_of_subjects", by=labels, **ends, **fields)
     return in_pieces("report.rates_nothing")
 
 
-def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
+def _rates_by_part(rates: _Quantity) -> list[blocks.Block]:
     """Show the best grader's rates in every part of the sample, then those of answers by side."""
     figures, graders = rates.figures, rates.distinct_graders
     columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    # With pair sides, rates by these columns are of single answers: a pair has one on each side.
+    # Rates by all other columns are of pairs, and have another caption.
     by_side = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
-    # Columns whose rates are of single answers; the rates by all others are of pairs.
     answer_columns = by_side if "side" in columns else set()
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
@@ -441,7 +442,7 @@ def _rates_by_part(rates: _SubjectFigures) -> list[blocks.Block]:
     return folded
 
 
-def _part_table(measure: _SubjectFigures, rows: Sequence[src.Figure], caption: str) -> list[Table]:
+def _part_table(quantity: _Quantity, rows: Sequence[src.Figure], caption: str) -> list[Table]:
     """Tabulate each grader and part in a row, each subject in a column."""
     by_key = {row.key: row for row in rows}
     subjects = dict.fromkeys(row.at for row in rows)
@@ -454,14 +455,14 @@ def _part_table(measure: _SubjectFigures, rows: Sequence[src.Figure], caption: s
     columns = [(at or written("rates.all_units"), partial(cell_of, at=at)) for at in subjects]
     parts = {row.part: row.key for row in rows}
     table_rows: list[src.RowSpec] = []
-    for grader in measure.distinct_graders:
+    for grader in quantity.distinct_graders:
         grader_rows = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        table_rows += [(measure.heading(grader), None), *grader_rows]
-    return measure.figures.table("rates.parts", table_rows, columns, caption=caption)
+        table_rows += [(quantity.heading(grader), None), *grader_rows]
+    return quantity.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 
 def _part_chart(
-    rates: _SubjectFigures, grader: str, rows: Sequence[src.Figure], data: list[Table], caption: str
+    rates: _Quantity, grader: str, rows: Sequence[src.Figure], data: list[Table], caption: str
 ) -> list[Chart]:
     """Draw a grader's rates of subjects by part, a panel for each column; nothing without rates."""
     figures, parts = rates.figures, dict.fromkeys(row.part for row in rows)
@@ -499,7 +500,7 @@ def _part_chart(
     )  # fmt: skip
 
 
-def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[str]:
+def _rate_sentences(rates: _Quantity, means: _Quantity) -> Iterator[str]:
     """Yield sentences on each grader: why it does not inform on rates, and clear differences."""
     for grader in rates.graders:
         figures = rates.by_subject("rate_rogan_gladen", grader).values()
@@ -511,15 +512,15 @@ def _rate_sentences(rates: _SubjectFigures, means: _SubjectFigures) -> Iterator[
             yield written("rates.not_informative", grader=grader, j=youden.text, line=youden.line)
         if grader in rates.distinct_graders:
             yield from _difference_sentences(rates, grader)
-            yield from _side_sentences(rates, grader)
+            yield from _pair_sentences(rates, grader)
     for grader in means.distinct_graders:
         yield from _difference_sentences(means, grader)
     yield from _one_sided_sentences(rates)
 
 
-def _difference_sentences(measure: _SubjectFigures, grader: str) -> Iterator[str]:
+def _difference_sentences(quantity: _Quantity, grader: str) -> Iterator[str]:
     """Yield a sentence on the subjects that differ clearly; nothing if no difference is known."""
-    pairs, labels = measure.differences(grader), measure.label_source(grader)
+    pairs, labels = quantity.differences(grader), quantity.label_source(grader)
     lower_by_higher: dict[str, list[str]] = {}
     for first, second, figure in pairs:
         if figure.is_clear and figure.interval:
@@ -536,10 +537,10 @@ def _difference_sentences(measure: _SubjectFigures, grader: str) -> Iterator[str
         yield written("rates.apart", by=labels, pairs=len(pairs), apart=n_clear, clear=clear)
 
 
-def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
-    """Yield a sentence on every subject whose rates on the two sides differ clearly, or on none."""
+def _pair_sentences(rates: _Quantity, grader: str) -> Iterator[str]:
+    """Yield a sentence on each subject whose rates on the pair sides differ clearly, or on none."""
     sides, labels = rates.figures.analysis.settings.sides, rates.label_source(grader)
-    differences = [figure for figure in rates.side_differences(grader) if figure.interval]
+    differences = [figure for figure in rates.pair_differences(grader) if figure.interval]
     clear = [figure for figure in differences if figure.is_clear]
     for figure in clear:
         is_toward_first = figure.exact.estimate > 0
@@ -555,11 +556,11 @@ def _side_sentences(rates: _SubjectFigures, grader: str) -> Iterator[str]:
         yield written("rates.no_side" if has_subjects else "rates.no_side_of_all", **fields)
 
 
-def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
+def _one_sided_sentences(rates: _Quantity) -> Iterator[str]:
     """Yield sentences on subjects, or else graders, with only answers to one side graded."""
     graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
     for grader in rates.graders:
-        reasons = ((row.at, row.reason) for row in rates.side_differences(grader))
+        reasons = ((row.at, row.reason) for row in rates.pair_differences(grader))
         subjects = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
         graders_by_subjects.setdefault(subjects, []).append(grader)
     for subjects, graders in graders_by_subjects.items():
@@ -569,19 +570,15 @@ def _one_sided_sentences(rates: _SubjectFigures) -> Iterator[str]:
             yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
 
 
-# Rates on all rubrics
-
-
+# ---- Rates on all rubrics ------------------------------------------------------------------------
 class _RubricRates(NamedTuple):
-    """Subjects' rates on one rubric, by its best grader: the cells by subject, those of `published`
-    rates, the `kind` of the rates (`_SubjectFigures.kind`), and whose labels they rest on.
-    """
+    """Subjects' rates on one rubric, by its best grader."""
 
     title: str
-    cells: dict[str, blocks.Cell]
-    published: dict[str, blocks.Cell]
-    kind: Literal["corrected", "own", "raw"]
-    label_source: str
+    cells: dict[str, blocks.Cell]  # by subject
+    published: dict[str, blocks.Cell]  # of published rates, by subject
+    kind: Literal["corrected", "own", "raw"]  # of the rates (`_Quantity.kind`)
+    label_source: str  # whose labels the rates rest on
 
 
 def with_every_rubric(source: src.Source, section: blocks.ReportSection) -> blocks.ReportSection:
@@ -614,7 +611,7 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
     """Yield the rates on every rubric with a rate of a subject; equal titles get the rubric."""
     titles = [figures.title for figures in source.rubrics]
     for figures in source.rubrics:
-        rates = _SubjectFigures(figures, RATES)
+        rates = _Quantity(figures, RATES)
         rows = figures.select(rates.statistic, src.ALL_BINARY)
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
         if not graders:

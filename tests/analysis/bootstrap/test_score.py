@@ -292,7 +292,7 @@ def _table(pattern):
 def test_hard_samples_end_in_a_bound_or_none(said, n):
     """Nothing raises or warns, and no bound is infinite or on the wrong side."""
     found = compared(Counter(said[unit % len(said)] for unit in range(n)))
-    for tested in (found.tested_bounds, found.baseline_bounds):
+    for tested in (found.tested_bounds, found.kappa_bounds):
         below, above = tested.reach(ALPHA)
         assert math.isnan(below) or (math.isfinite(below) and below >= -1e-9)
         assert math.isnan(above) or (math.isfinite(above) and above >= -1e-9)

@@ -253,7 +253,7 @@ MORE = "answers of s0 to side {} are affirmative more often than those to side {
 def test_the_side_whose_answers_are_affirmed_more_is_named(ends, says):
     low, estimate, high = ends
     row = ("rate_side_difference_ppi", "side=side a>side b", Interval(estimate, low, high))
-    (told,) = subjects._side_sentences(rates_of(row), "g")
+    (told,) = subjects._pair_sentences(rates_of(row), "g")
     assert says in told
 
 
@@ -264,7 +264,7 @@ def rates_of(*rows):
         where = WHO | {"subset": f"{part}|binary", "at": "s0"}
         table.add(statistic, interval, (80, 40), **where)
     source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
-    return subjects._SubjectFigures(RubricFigures(source, "R"), RATES)
+    return subjects._Quantity(RubricFigures(source, "R"), RATES)
 
 
 def test_each_column_of_annotators_has_a_table_of_its_own_sides():

@@ -372,7 +372,9 @@ def verdict_of(decided, tuned=None, people=None, **rule):
 def test_every_column_by_which_annotators_differ_is_named():
     both = product(("party", "age"), ((0.6, "left,right"), (0.2, "left>right")))
     sides = [row("side_kappa", 0.1, kappa, 0.9, at=f"{name}={at}") for name, (kappa, at) in both]
-    found = verdict_of(between(-0.05, 0.05), people=People(3, min_kappa=0.55, sides=tuple(sides)))
+    pairs = tuple(zip(sides[::2], sides[1::2], strict=True))
+    people = People(3, min_kappa=0.55, within_and_across=pairs)
+    found = verdict_of(between(-0.05, 0.05), people=people)
     for column in ("party", "age"):
         said = f"Sides of {column} differ (kappa 0.60 within them, 0.20 across)."
         assert_verdict(found, "inconclusive", said)
