@@ -15,7 +15,7 @@ first look advised. The second look includes the labels of the first, so the err
 correlated, and each look may spend more than half of the error (Pocock 1977; Lan & DeMets 1983), if
 the second look has at most four times as many labels. A tenth of the error is reserved for further
 looks, each of which may spend half of the remainder. A study that declares its looks shares the
-whole error evenly among them, at equal steps, and has no further looks.
+whole error evenly among them, each with at most four times the labels of the last, and has no more.
 
 *Score bounds* (`lower_bound`) test whether the data could come from a grader at the margin: just as
 far below human agreement as is tolerated. An interval about an estimate ignores errors that have
@@ -53,7 +53,7 @@ _DRAWS, _SEED = 400_000, 20231206
 LOOKS = 2
 """Number of looks at equal levels if a study declares none."""
 _GROWTH = 4.0
-"""Largest ratio of the labels at the second look to those at the first."""
+"""Largest ratio of the labels at a look to those at the last one."""
 _RESERVE = 0.1
 """Share of the error that is reserved for looks beyond the default ones."""
 PSEUDO = 0.5
@@ -200,7 +200,7 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]
     >>> [round(level_of_look(look, declared=2), 3) for look in (1, 2, 3)]
-    [0.015, 0.015, 0.0]
+    [0.014, 0.014, 0.0]
     """
     return _level(look, declared, alpha, _nested_level)
 
@@ -223,7 +223,7 @@ def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float
     if not look or 0 < declared < look:
         return 0.0
     if declared:
-        return split(np.arange(1.0, declared + 1.0), alpha)
+        return split(_GROWTH ** np.arange(declared), alpha)
     if look <= LOOKS:
         return split(np.array([1.0, _GROWTH]), alpha * (1.0 - _RESERVE))
     return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))  # half of what is left at each look
