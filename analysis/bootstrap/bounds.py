@@ -215,26 +215,24 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
     >>> [level_of_reading(reading, declared=2) for reading in (1, 2, 3)]
     [0.0125, 0.0125, 0.0]
     """
-    return _level(reading, declared, ALPHA, lambda sizes, alpha: alpha / len(sizes))
+    return _level(reading, declared, ALPHA, lambda readings, alpha: alpha / readings)
 
 
-def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split(sizes, error)` is the level of looks that share an error."""
+def _level(look: int, declared: int, alpha: float, split: Callable[[int, float], float]) -> float:
+    """Return a look's level; `split(looks, error)` is the level of looks that share an error."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
-        return split(_GROWTH ** np.arange(declared), alpha)
+        return split(declared, alpha)
     if look <= LOOKS:
-        return split(np.array([1.0, _GROWTH]), alpha * (1.0 - _RESERVE))
+        return split(LOOKS, alpha * (1.0 - _RESERVE))
     return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))  # half of what is left at each look
 
 
-def _nested_level(sizes: Array, alpha: float) -> float:
-    """Return the level of each of several looks at samples of these sizes, each in the next."""
-    if len(sizes) == 1:
-        return alpha
-    ratio = sizes[:, None] / sizes[None, :]  # correlations are sqrt(smaller size / larger size)
-    return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)
+def _nested_level(looks: int, alpha: float) -> float:
+    """Return the level of each of several looks, each with the labels of the last among its own."""
+    steps = np.abs(np.subtract.outer(np.arange(looks), np.arange(looks)))
+    return level_together(_GROWTH ** (-steps / 2.0), alpha)  # sqrt(smaller size / larger size)
 
 
 class Statistic(Protocol):

@@ -99,8 +99,8 @@ def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> D
     for values, part in ((weight, labelled), (rest_weight, ~labelled | is_certain)):
         if (part & is_first_of_cluster).any():
             values /= values[part & is_first_of_cluster].mean()
-    has_rest = (rated & ~labelled).any()
-    times_in_rest = np.where(has_rest & labelled & is_certain, rest_weight / weight, 0.0)
+    is_in_both = labelled & is_certain & (rated & ~labelled).any()
+    times_in_rest = np.where(is_in_both, rest_weight / weight, 0.0)
     columns = {WEIGHT: np.where(labelled, weight, rest_weight), TIMES_IN_REST: times_in_rest}
     by_unit = pd.DataFrame(columns, table.index).reindex(units["unit_id"])
     return units.assign(**{name: by_unit[name].to_numpy() for name in columns})
@@ -465,9 +465,7 @@ class LabelMatrix:
     clusters: Codes  # of resampling
     n_clusters: int
     weight: Array | None = None  # sampling weights, (clusters,); None if all are equal
-    # How often a unit counts among those that only graders labelled, although people labelled its
-    # cluster: 0 unless it was nearly always selected (see *Weights*).
-    times_in_rest: Array
+    times_in_rest: Array  # how often a labelled unit is in the second part, too (see *Weights*)
     subjects: tuple[str, ...]
     subject: Codes  # whose response the unit is
     pairs: tuple[str, ...]

@@ -735,9 +735,8 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
         resamples = view.resamples.only(clusters_in_part)
         out = Writer(view.rows, resamples, clusters, view.coded.part(part))
         grades = {grader: values[chosen] for grader, values in scores.grades.items()}
-        part_scores = Scores(
-            scores.measure, scores.people[chosen], grades, scores.times_in_rest[chosen]
-        )
+        times_in_rest = scores.times_in_rest[chosen]
+        part_scores = Scores(scores.measure, scores.people[chosen], grades, times_in_rest)
         part_groups = replace(groups, codes=groups.codes[chosen])
         _add_people_rows(out, part_scores, part_groups)
         for grader in grades:

@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -80,34 +81,35 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
     assert looks == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("settings", "clusters"),
-    [
-        ({}, 15),
-        ({"cluster": "unit"}, 30),
-        ({"cluster": "topic"}, 10),
-        ({"reference": "ann"}, 20),
-        ({"reference": "cem", "cluster": "unit"}, 35),
-    ],
-)
+ON_UNITS, CEM = {"cluster": "unit"}, {"reference": "cem", "cluster": "unit"}
+CLUSTERS = [
+    ({}, 15),
+    (ON_UNITS, 30),
+    ({"cluster": "topic"}, 10),
+    ({"reference": "ann"}, 20),
+    (CEM, 35),
+]
+
+
+@pytest.mark.parametrize(("settings", "clusters"), CLUSTERS)
 def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(settings, clusters):
     """Of 20 pairs of items, ann labelled all, ben 30 items, and cem, an adjudicator, 35."""
-    ids = [f"u{number:02}" for number in range(40)]
-    units = pd.DataFrame(
-        {"unit_id": ids, "cluster_id": [f"p{id_[1]}{int(id_[2]) // 2}" for id_ in ids]}
-    )
+    ids, raters = [f"u{number:02}" for number in range(40)], {"ann": 40, "ben": 30, "cem": 35}
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": np.arange(40) // 2})
     units["topic"] = units["unit_id"].str[2]
-    raters = [("ann", "human", 40), ("ben", "human", 30), ("cem", "adjudicator", 35)]
-    rows = [(id_, rater, kind) for rater, kind, count in raters for id_ in ids[:count]]
-    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind"])
+    rows = [(id_, rater) for rater, count in raters.items() for id_ in ids[:count]]
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id"])
+    ratings["rater_kind"] = ratings["rater_id"].map(
+        lambda id_: {"cem": "adjudicator"}.get(id_, "human")
+    )
     ratings = ratings.assign(rubric="tone", label="yes", order="", draw=0)
-    dataset = Dataset("labels", ratings, units, {}).changed(**settings)
-    present = label_hashes(dataset.changed(min_clusters=clusters))
+    dataset = Dataset("labels", ratings, units, {}).changed(min_clusters=clusters, **settings)
+    present, is_cem = label_hashes(dataset), ratings["rater_id"] == "cem"
     assert present and not label_hashes(dataset.changed(min_clusters=clusters + 1))
-    dataset = dataset.changed(min_clusters=5)
-    others = ratings.assign(label=ratings["label"].mask(ratings["rater_id"] == "cem", "no"))
+    assert label_hashes(replace(dataset, ratings=ratings[::-1])) == present
+    others = ratings.assign(label=ratings["label"].mask(is_cem, "no"))
     is_same = label_hashes(replace(dataset, ratings=others)) == present
-    assert is_same == (dataset.decision.reference != "cem")
+    assert is_same == (settings != CEM)
 
 
 @pytest.mark.slow

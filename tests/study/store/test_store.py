@@ -847,14 +847,6 @@ def test_the_same_labels_are_the_same_look_and_others_leave_no_trace(make_study,
         assert decisions.coming_looks(study.store, present) == {"refusal": 3, "hedging": 1}
 
 
-def test_the_hash_knows_labels_and_not_their_order():
-    given = [("u1", "ann", "1"), ("u2", "ann", "2")]
-    rows = pd.DataFrame(given, columns=["unit_id", "rater_id", "label"]).assign(order="", draw=0)
-    same = decisions.labels_hash(rows)
-    assert decisions.labels_hash(rows.iloc[::-1]) == same
-    assert decisions.labels_hash(rows.replace({"label": {"2": "3"}})) != same
-
-
 @pytest.mark.slow
 def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
     study = make_study(**any_database)
