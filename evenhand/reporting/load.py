@@ -305,10 +305,9 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
 
 
 def label_hashes(dataset: Dataset) -> dict[str, str]:
-    """Return, by rubric of a study, a hash of the labels that an interim analysis uses: those of
-    annotators and of the reference. Rubrics with fewer clusters labelled by the reference, or else
-    by two annotators, than a verdict needs are left out: they get no verdict, so analysing them
-    spends no error rate.
+    """Return, by rubric, a hash of the labels that an interim analysis uses, annotators' and the
+    reference's. Rubrics with fewer clusters labelled by the reference, or else by two annotators,
+    than a verdict needs are left out: they get none, so analysing them spends no error rate.
     """
     from evenhand.study.store.logs.decisions import labels_hash
 
@@ -320,8 +319,7 @@ def label_hashes(dataset: Dataset) -> dict[str, str]:
         raters = labels.groupby("unit_id")["rater_id"].agg(set)
         is_compared = [reference in ids if reference else len(ids) >= 2 for ids in raters]
         compared = UnitFacts(raters.index[is_compared].tolist(), dataset.units)
-        n_clusters = len(compared.clusters(settings.cluster).values)
-        if n_clusters >= dataset.decision.min_clusters:
+        if len(compared.clusters(settings.cluster).values) >= dataset.decision.min_clusters:
             hashes[str(name)] = labels_hash(labels)
     return hashes
 

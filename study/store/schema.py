@@ -74,7 +74,6 @@ def _rating_columns() -> list[Column[object]]:
 
 
 def _reply_columns() -> list[Column[object]]:
-    """Return the columns on a model's reply."""
     provenance = Column("provenance", JSON, nullable=False, default=dict)
     return [Column("raw", Text, nullable=False, default=""), provenance]
 

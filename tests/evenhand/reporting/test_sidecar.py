@@ -94,14 +94,12 @@ CLUSTERS = [
 @pytest.mark.parametrize(("settings", "clusters"), CLUSTERS)
 def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(settings, clusters):
     """Of 20 pairs of items, ann labelled all, ben 30 items, and cem, an adjudicator, 35."""
-    ids, raters = [f"u{number:02}" for number in range(40)], {"ann": 40, "ben": 30, "cem": 35}
+    ids, people = [f"u{number:02}" for number in range(40)], ["human", "human", "adjudicator"]
     units = pd.DataFrame({"unit_id": ids, "cluster_id": np.arange(40) // 2})
     units["topic"] = units["unit_id"].str[2]
-    rows = [(id_, rater) for rater, count in raters.items() for id_ in ids[:count]]
-    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id"])
-    ratings["rater_kind"] = ratings["rater_id"].map(
-        lambda id_: {"cem": "adjudicator"}.get(id_, "human")
-    )
+    raters = zip(("ann", "ben", "cem"), people, (40, 30, 35), strict=True)
+    rows = [(id_, rater, kind) for rater, kind, count in raters for id_ in ids[:count]]
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind"])
     ratings = ratings.assign(rubric="tone", label="yes", order="", draw=0)
     dataset = Dataset("labels", ratings, units, {}).changed(min_clusters=clusters, **settings)
     present, is_cem = label_hashes(dataset), ratings["rater_id"] == "cem"
