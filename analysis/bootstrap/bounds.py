@@ -50,14 +50,10 @@ ALPHA = 0.025
 """Probability with which a one-sided bound may miss."""
 _DRAWS, _SEED = 400_000, 20231206
 """Number and seed of the simulated normal variables of `level_together`."""
-LOOKS = 2
-"""Number of looks at equal levels if a study declares none."""
-_GROWTH = 4.0
-"""Largest ratio of the labels at a look to those at the last one."""
-_RESERVE = 0.1
-"""Share of the error that is reserved for looks beyond the default ones."""
-PSEUDO = 0.5
-"""Total weight, in clusters, of the labels that were not observed."""
+LOOKS = 2  # number of looks at equal levels if a study declares none
+_GROWTH = 4.0  # largest ratio of the labels at a look to those at the last one
+_RESERVE = 0.1  # share of the error that is reserved for looks beyond the default ones
+PSEUDO = 0.5  # total weight, in clusters, of the labels that were not observed
 _CONTINUITY = 0.15
 """Continuity correction of a quantile, as a share of the skewness. If errors are few and of one
 kind, a quantile between two whole numbers of errors is exceeded too often. Half an error, a share

@@ -150,8 +150,7 @@ LABELLED, REST = RateSums._fields.index("n_labelled"), RateSums._fields.index("n
 def rate_features(reference: Array, grades: Array, times_in_rest: Array | float = 0.0) -> Array:
     """Return the features of each unit that `RateSums` sums, (units, 7), in the order of its
     fields, from reference and grades (units,), NaN for none. Units without a grade have only zeros.
-    Where `times_in_rest` (units,) is positive, a unit counts so often among the rest, labelled or
-    not (`LabelMatrix`).
+    `times_in_rest` (units,), if positive, is how often a unit is in the rest, labelled or not.
     """
     is_labelled = ~np.isnan(reference) & ~np.isnan(grades)
     rest = np.where(times_in_rest > 0, times_in_rest, np.isnan(reference)) * ~np.isnan(grades)
