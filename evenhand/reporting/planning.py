@@ -374,7 +374,7 @@ def _assumptions_sentence(
         labels = written("plan.on_scale", **{**vars(scenario), "kappa": scenario.kappa})
     else:
         labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
-    looks = "plan.looks_declared" if rule.looks else "plan.looks_default"
+    kind = "declared" if rule.looks else "default"
     level = level_of_look(look=1, declared=rule.looks)
     return written(
         "plan.assumed",
@@ -382,7 +382,7 @@ def _assumptions_sentence(
         overlap=scenario.overlap,
         worth=units_per_pair,
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
-        looks=written(looks, looks=rule.looks, level=level),
+        looks=written(f"plan.looks_{kind}", looks=rule.looks, level=level),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
 
