@@ -81,6 +81,7 @@ class Study:
             reasons=tuple(Counter[str]() for _ in range(people + graders)),
             clusters=clusters,
             n_clusters=int(clusters.max()) + 1,
+            times_in_rest=np.zeros(n),
             subjects=(),
             subject=none,
             pairs=(),

@@ -392,6 +392,7 @@ def encode(
     codes[cells], assigned[cells] = readings.code, True
     facts = matrix.UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
+    weight, times_in_rest = facts.weights(clusters), facts.numbers(matrix.TIMES_IN_REST)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
@@ -416,7 +417,8 @@ def encode(
         methods=tuple(readings.methods[rater] for rater in order),
         draws=tuple(readings.draws[rater] for rater in order),
         copies=matrix.copies_among(codes, kinds),
-        weight=facts.weights(clusters),
+        weight=weight,
+        times_in_rest=np.nan_to_num(times_in_rest) * (weight is not None),
         distributions=_distributions(readings, column, len(readings.units)),
         withheld=_withheld_mask(readings, order, scale),
     )
@@ -754,6 +756,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         reasons=reduced.reasons,
         clusters=np.arange(n),
         n_clusters=n,
+        times_in_rest=np.zeros(n),
         subjects=(),
         subject=no_codes,
         pairs=(),

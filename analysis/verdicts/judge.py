@@ -322,7 +322,7 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
             more, undecided = n_lacking, False
     advice = wording.advice(
         sample.clusters, more, case.noun, undecided=undecided, fault=fault, more_people=more_people,
-        look=bounds.deciding.look,
+        look=0 if rule.looks else bounds.deciding.look,  # declared ones are all at one level
     )  # fmt: skip
     step = NextStep(kind="people", number=more_people) if more_people else None
     return _inconclusive(case, [*reasons, *advice], more or 0, step)

@@ -118,7 +118,7 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     import tomlkit
 
     dataset = from_study(study, whole=True)
-    looks = coming_looks(study.store, label_hashes(study, dataset.ratings))
+    looks = coming_looks(study.store, label_hashes(dataset))
     # Other columns to slice raters by are annotators' answers about themselves.
     rater_slices = (study.config.side.key,) if study.config.side else ()
     usage = [] if dataset.facts.usage is None else dataset.facts.usage.to_dict("records")

@@ -220,7 +220,10 @@ def rewording_part(figures: src.RubricFigures) -> Part:
 # A grader's probabilities become binary labels at a *threshold*. Tuning finds the best one by an
 # *objective*, such as kappa with people, and *recommends* it, or the default threshold.
 MAIN = "kappa"  # the objective that the sentences and charts are about; tables have the others
-_OBJECTIVES = {name: written(f"thresholds.objective_{name}") for name in tuning.OBJECTIVES}
+_OBJECTIVES = {
+    name: written(f"thresholds.objective_{name}")
+    for name in ("kappa", "agreement", "f1", "youden", "prevalence")
+}
 _KINDS = ("tuned", "default", "not_identifiable")  # of recommended thresholds, each with a text
 _TUNED, _RECOMMENDED = "threshold", "threshold_recommended"  # statistics: the best, the one to use
 _GAIN = "threshold_held_out_gain"  # how much better the best threshold is than the default
