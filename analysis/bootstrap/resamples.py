@@ -4,7 +4,7 @@ A resample draws as many clusters as the data have, with replacement, and is ful
 *draw counts*: the number of times that each cluster was drawn. Every statistic is a function of
 sums of *features*, numbers that add up over units (labelled items) and clusters:
 
-1. Add up the features of the units of each cluster (`Resamples.cluster_sums`).
+1. Add up the features of the units of each cluster (`Resamples.sums_by_type`).
 2. Multiply the draw counts by these sums, for the sums in all resamples (`Resamples.totals`).
 3. Compute the statistic from each row of sums, which is left to the caller.
 
@@ -95,7 +95,7 @@ class Resamples:
         sums            features of units     -> rows, weighted
         totals          cluster sums by type  -> rows, weighted
         omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
-        cluster_sums    features of units     -> types, over one cluster of each
+        sums_by_type    features of units     -> types, over one cluster of each
         each_cluster    cluster sums by type  -> clusters
         by_cluster      features of units     -> clusters, weighted
 
@@ -150,7 +150,7 @@ class Resamples:
 
     def sums(self, types: Codes, *features: Numbers) -> Array:
         """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
-        return self.totals(self.cluster_sums(types, np.column_stack(features)))
+        return self.totals(self.sums_by_type(types, np.column_stack(features)))
 
     def totals(self, by_type: Numbers) -> Array:
         """Return the weighted sums over the clusters of every resample, (rows, ...), from the sums
@@ -188,7 +188,7 @@ class Resamples:
         flat = self._omissions @ by_type.reshape(len(by_type), -1)
         return np.asarray(flat).reshape(len(flat), *by_type.shape[1:])
 
-    def cluster_sums(self, types: Codes, features: Numbers) -> Array:
+    def sums_by_type(self, types: Codes, features: Numbers) -> Array:
         """Return the sums of features (units, k) over one cluster of each type, (types, k)."""
         out = np.empty((self.n_types, features.shape[1]))
         for column, values in enumerate(features.T):
@@ -201,7 +201,7 @@ class Resamples:
 
     def by_cluster(self, types: Codes, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
-        by_type = self.cluster_sums(types, features)
+        by_type = self.sums_by_type(types, features)
         return self.each_cluster(by_type if self.weight is None else by_type * self.weight[:, None])
 
     def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:

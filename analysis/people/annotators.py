@@ -173,7 +173,7 @@ def selection_p(
     units = _Units(n_labels.astype(float), resamples.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, codes, units)), axis=1)  # (units, tests)
     # Sums over each distinct cluster, (distinct, tests), and the number of clusters equal to it.
-    sums, n_clusters = resamples.distinct_clusters(resamples.cluster_sums(coded.clusters, scores))
+    sums, n_clusters = resamples.distinct_clusters(resamples.sums_by_type(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()

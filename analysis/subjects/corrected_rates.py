@@ -652,7 +652,7 @@ class _CorrectedRates:
         masks = [is_member for group, _, is_member in self.groups if group in defined]
         n_compared = [self.out.count(self.is_compared & mask).clusters for mask in masks]
         # A subject has an answer in a cluster even where its grade is missing.
-        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(masks))
+        n_answers = self.out.resamples.sums_by_type(self.out.clusters, np.column_stack(masks))
         subject_scores.add_difference_rows(
             self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
             labelled=np.array(n_compared), answered=self.out.resamples.each_cluster(n_answers) > 0,

@@ -478,7 +478,7 @@ def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, lab
     if overlap.pooled:
         n_minority = in_minority[:, n_individual:].sum(axis=1)
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
-    by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
+    by_cluster = jackknife.sums_by_type(coded.clusters, np.array(masks, dtype=float).T)
     minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
     by_person = [effective_size(person) if person.any() else 0.0 for person in minority_sizes]
     return float(np.mean(by_person)) if by_person else 0.0
