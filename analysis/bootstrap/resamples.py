@@ -96,7 +96,7 @@ class Resamples:
         totals          cluster sums by type  -> rows, weighted
         omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
         sums_by_type    features of units     -> types, over one cluster of each
-        each_cluster    cluster sums by type  -> clusters
+        to_clusters    cluster sums by type  -> clusters
         by_cluster      features of units     -> clusters, weighted
 
     >>> resamples = Resamples([2, 1], 1, np.random.default_rng(7))  # two types, three clusters
@@ -195,14 +195,14 @@ class Resamples:
             out[:, column] = np.bincount(types, values, self.n_types)
         return out
 
-    def each_cluster(self, by_type: Array) -> Array:
+    def to_clusters(self, by_type: Array) -> Array:
         """Return sums by type (types, k) for each cluster in the data, (clusters, k)."""
         return np.repeat(by_type, self.frequency, axis=0)
 
     def by_cluster(self, types: Codes, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         by_type = self.sums_by_type(types, features)
-        return self.each_cluster(by_type if self.weight is None else by_type * self.weight[:, None])
+        return self.to_clusters(by_type if self.weight is None else by_type * self.weight[:, None])
 
     def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:
         """Return the sums over clusters, equal ones once, (n, k), and the number of each, (n,)."""
@@ -385,13 +385,13 @@ class PatternResamples(Resamples):
         by_drawn = np.asarray(self._drawn_cells @ by_type.reshape(self.n_types, -1))
         return self._draws.totals(by_drawn).reshape(len(self), *by_type.shape[1:])
 
-    def each_cluster(self, by_type: Array) -> Array:
+    def to_clusters(self, by_type: Array) -> Array:
         """Return the sums over each cluster, (clusters, k), of sums by pattern (patterns, k)."""
         return np.asarray(self._cells @ by_type)
 
     def distinct_clusters(self, by_type: Array) -> tuple[Array, Frequency]:
-        """Return the sums over each cluster, as `each_cluster` does; every cluster occurs once."""
-        by_cluster = self.each_cluster(by_type)
+        """Return the sums over each cluster, as `to_clusters` does; every cluster occurs once."""
+        by_cluster = self.to_clusters(by_type)
         return by_cluster, np.ones(len(by_cluster), dtype=np.int64)
 
     def count(self, types: Codes, chosen: Mask) -> tuple[int, int]:

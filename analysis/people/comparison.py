@@ -285,7 +285,7 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     only_first = compared & matches & ~other_matches
     only_second = compared & other_matches & ~matches
     wins = (only_first * 1.0 - only_second)[:, None]  # 1 for the first, -1 for the second
-    wins_by_cluster = resamples.each_cluster(resamples.sums_by_type(coded.clusters, wins))
+    wins_by_cluster = resamples.to_clusters(resamples.sums_by_type(coded.clusters, wins))
     (n_first, _), (n_second, _) = view.count(only_first), view.count(only_second)  # units
     matched = f"with the humans' majority only the first {n_first}, only the second {n_second}"
     a, b, note = coded.raters[first], coded.raters[second], join_notes(matched, view.as_sampled)

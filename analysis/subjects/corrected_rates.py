@@ -655,7 +655,7 @@ class _CorrectedRates:
         n_answers = self.out.resamples.sums_by_type(self.out.clusters, np.column_stack(masks))
         subject_scores.add_difference_rows(
             self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
-            labelled=np.array(n_compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
+            labelled=np.array(n_compared), answered=self.out.resamples.to_clusters(n_answers) > 0,
         )  # fmt: skip
 
 

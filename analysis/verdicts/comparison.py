@@ -479,6 +479,6 @@ def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, lab
         n_minority = in_minority[:, n_individual:].sum(axis=1)
         masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
     by_cluster = jackknife.sums_by_type(coded.clusters, np.array(masks, dtype=float).T)
-    minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
+    minority_sizes = [sizes[mask] for mask in jackknife.to_clusters(by_cluster).T > 0]
     by_person = [effective_size(person) if person.any() else 0.0 for person in minority_sizes]
     return float(np.mean(by_person)) if by_person else 0.0
