@@ -97,7 +97,7 @@ class Resamples:
         omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
         sums_by_type    features of units     -> types, over one cluster of each
         to_clusters    cluster sums by type  -> clusters
-        by_cluster      features of units     -> clusters, weighted
+        sums_by_cluster features of units     -> clusters, weighted
 
     >>> resamples = Resamples([2, 1], 1, np.random.default_rng(7))  # two types, three clusters
     >>> types, feature = np.array([0, 0, 1]), np.array([1.0, 4.0, 7.0])
@@ -199,7 +199,7 @@ class Resamples:
         """Return sums by type (types, k) for each cluster in the data, (clusters, k)."""
         return np.repeat(by_type, self.frequency, axis=0)
 
-    def by_cluster(self, types: Codes, features: Numbers) -> Array:
+    def sums_by_cluster(self, types: Codes, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
         by_type = self.sums_by_type(types, features)
         return self.to_clusters(by_type if self.weight is None else by_type * self.weight[:, None])

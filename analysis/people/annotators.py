@@ -660,7 +660,7 @@ def add_gross_error_rows(view: View) -> None:
         distance = np.abs(values[codes] - values[coded.codes[unit, grader].astype(np.intp)])
         nearest = np.full(len(units), np.inf)  # distance of the nearest person's label
         np.minimum.at(nearest, unit, distance)
-        sums = view.by_cluster(np.column_stack([units & (nearest > threshold + 1e-9), units]))
+        sums = view.sums_by_cluster(np.column_stack([units & (nearest > threshold + 1e-9), units]))
         share = Interval(*share_bounds(sums[:, 0], sums[:, 1], ALPHA))
         view.add(GROSS, share, units, a="humans", b=coded.raters[grader], at=f"{threshold:g}")
 

@@ -309,7 +309,7 @@ def add_leniency_rows(view: View) -> None:
         if shared.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * shared[:, None]
-            test = significance.clustered_homogeneity(view.by_cluster(differences))
+            test = significance.clustered_homogeneity(view.sums_by_cluster(differences))
             tests.append((name, coded.raters[grader], shared, test.p))
     corrected = significance.holm([p for *_, p in tests])
     for (name, grader_name, shared, p), adjusted in zip(tests, corrected, strict=True):
@@ -352,7 +352,7 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
             rate = Interval.undefined("no_labels")
             if view.count(units)[0]:
                 part_and_whole = np.column_stack([units & (grades == code), units])
-                rate = Interval(*share_bounds(*view.by_cluster(part_and_whole).T))
+                rate = Interval(*share_bounds(*view.sums_by_cluster(part_and_whole).T))
             view.add(name, rate, units, a=compared_with, b=coded.raters[grader], note=note)
 
 

@@ -706,7 +706,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
     n_strata = int(strata.max()) + 1
     in_stratum = strata[:, None] == np.arange(n_strata)
     by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, 7)
-    sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
+    sums = out.sums_by_cluster(by_stratum.reshape(len(strata), -1))
     return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
 
 

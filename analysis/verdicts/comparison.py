@@ -395,7 +395,7 @@ class Comparator:
         n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
 
         # The weight of each cluster: the number of its units times its sampling weight.
-        sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
+        sizes = jackknife.sums_by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
         minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)

@@ -317,7 +317,7 @@ def _add_comparison_rows(
             share = Interval.undefined("no_labels" if level.alpha else "no_level")
             if by_reference.any() and level.alpha:
                 masks = np.column_stack([by_both, by_reference])
-                n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
+                n_both, n_reference = jackknife.sums_by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, level.alpha))
             share = share.as_deciding(replace(level, bar=bar))
             counts = jackknife.count(binary.clusters, by_reference)

@@ -125,7 +125,7 @@ def drift_rows(
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     data = Resamples(frequency)  # no draws
-    n_both, n_before = data.by_cluster(labels.clusters, masks).T
+    n_both, n_before = data.sums_by_cluster(labels.clusters, masks).T
     answered = Interval(*share_bounds(n_both, n_before, LEVEL)).as_deciding(_AT_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = data.count(labels.clusters, scored)
