@@ -5,7 +5,7 @@ A resample draws as many clusters as the data have, with replacement, and is ful
 sums of *features*, numbers that add up over units (labelled items) and clusters:
 
 1. Add up the features of the units of each cluster (`Resamples.sums_by_type`).
-2. Multiply the draw counts by these sums, for the sums in all resamples (`Resamples.totals`).
+2. Multiply the draw counts by these sums, for the sums in all resamples (`Resamples.to_rows`).
 3. Compute the statistic from each row of sums, which is left to the caller.
 
 Row 0 of every result is the data; a row for each resample follows, then rows of the jackknife, if
@@ -93,7 +93,7 @@ class Resamples:
     is the type of each unit's cluster, and `chosen` a mask (units,). Sums are over these axes:
 
         sums            features of units     -> rows, weighted
-        totals          cluster sums by type  -> rows, weighted
+        to_rows         cluster sums by type  -> rows, weighted
         omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
         sums_by_type    features of units     -> types, over one cluster of each
         to_clusters    cluster sums by type  -> clusters
@@ -150,9 +150,9 @@ class Resamples:
 
     def sums(self, types: Codes, *features: Numbers) -> Array:
         """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
-        return self.totals(self.sums_by_type(types, np.column_stack(features)))
+        return self.to_rows(self.sums_by_type(types, np.column_stack(features)))
 
-    def totals(self, by_type: Numbers) -> Array:
+    def to_rows(self, by_type: Numbers) -> Array:
         """Return the weighted sums over the clusters of every resample, (rows, ...), from the sums
         over one cluster of each type (types, ...). Rows are last in memory, so that computations on
         the cells of a row, such as a table's marginals, run along contiguous rows.
@@ -351,7 +351,7 @@ class PatternResamples(Resamples):
     >>> from scipy.sparse import csr_array
     >>> cells = csr_array(np.array([[1, 1], [0, 2]]))  # the second cluster has two equal units
     >>> draws = Resamples(np.ones(2), 1, np.random.default_rng(7))
-    >>> PatternResamples(cells, cells, draws).totals(np.ones((2, 1))).tolist()  # units in each row
+    >>> PatternResamples(cells, cells, draws).to_rows(np.ones((2, 1))).tolist()  # units in each row
     [[4.0], [4.0]]
     """
 
@@ -378,12 +378,12 @@ class PatternResamples(Resamples):
         """True if groups of clusters are drawn."""
         return bool(self._drawn_cells.shape[0] < self._cells.shape[0])
 
-    def totals(self, by_type: Numbers) -> Array:
+    def to_rows(self, by_type: Numbers) -> Array:
         """Return sums as in `Resamples`; over the clusters if no counts of patterns are kept."""
         if self._kept_blocks is not None or not self.resamples:
-            return super().totals(by_type)
+            return super().to_rows(by_type)
         by_drawn = np.asarray(self._drawn_cells @ by_type.reshape(self.n_types, -1))
-        return self._draws.totals(by_drawn).reshape(len(self), *by_type.shape[1:])
+        return self._draws.to_rows(by_drawn).reshape(len(self), *by_type.shape[1:])
 
     def to_clusters(self, by_type: Array) -> Array:
         """Return the sums over each cluster, (clusters, k), of sums by pattern (patterns, k)."""

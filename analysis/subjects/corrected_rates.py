@@ -404,7 +404,7 @@ def _resampled_interval(
     sums: Array = np.column_stack(columns).astype(float)
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums.of(resamples.totals(patterns)))
+    replicates = rate(RateSums.of(resamples.to_rows(patterns)))
     n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
     labelled = SampleSize(int(n_labelled), int(n_clusters))
     interval = resamples.interval(replicates, labelled.clusters)
@@ -665,7 +665,7 @@ def cell_sums(features: Array, codes: Codes, n_codes: int, out: Writer) -> Array
     cell, size = out.clusters[has_code] * n_codes + codes[has_code], n_types * n_codes
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, n_codes, len(sums))
-    return np.moveaxis(out.resamples.totals(by_type), -1, 0)
+    return np.moveaxis(out.resamples.to_rows(by_type), -1, 0)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
