@@ -94,7 +94,7 @@ class Resamples:
 
         sums            features of units     -> rows, weighted
         to_rows         cluster sums by type  -> rows, weighted
-        omitted_sums    cluster sums by type  -> jackknife rows, over the clusters left out
+        sums_left_out    cluster sums by type  -> jackknife rows, over the clusters left out
         sums_by_type    features of units     -> types, over one cluster of each
         to_clusters    cluster sums by type  -> clusters
         sums_by_cluster features of units     -> clusters, weighted
@@ -183,7 +183,7 @@ class Resamples:
             out[1 + self.resamples :] = out[0] - self._omissions @ columns.astype(np.float64)
         return out.reshape(len(self), *by_type.shape[1:])
 
-    def omitted_sums(self, by_type: Array) -> Array:
+    def sums_left_out(self, by_type: Array) -> Array:
         """Return the sums over the clusters left out, (jackknife rows, ...), without weights."""
         flat = self._omissions @ by_type.reshape(len(by_type), -1)
         return np.asarray(flat).reshape(len(flat), *by_type.shape[1:])
