@@ -235,7 +235,7 @@ class Resamples:
             part._omissions = self._omissions[:, types]
         return part
 
-    def left_out(self, types: Codes) -> Resamples:
+    def jackknife_of(self, types: Codes) -> Resamples:
         """Return the jackknife, without resamples, of the clusters of these units' types."""
         has_unit = np.bincount(types, minlength=self.n_types) > 0
         frequency = np.where(has_unit, self.frequency, 0)  # other types stay, with no cluster
@@ -426,7 +426,7 @@ class PatternResamples(Resamples):
         """Return the resamples of some of the patterns only."""
         return PatternResamples(self._cells[:, types], self._drawn_cells[:, types], self._draws)
 
-    def left_out(self, types: Codes) -> PatternResamples:
+    def jackknife_of(self, types: Codes) -> PatternResamples:
         """Return the jackknife, without resamples, of the clusters with one of these patterns."""
         is_present = (np.bincount(types, minlength=self.n_types) > 0).astype(np.int64)
         cells = self._cells[np.flatnonzero(self._cells @ is_present > 0)]

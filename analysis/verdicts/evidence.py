@@ -424,7 +424,7 @@ def add_deciding_rows(
         return
     # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
-    jackknife = resamples.left_out(labels.clusters[labelled])
+    jackknife = resamples.jackknife_of(labels.clusters[labelled])
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:

@@ -266,7 +266,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     labels = view.labels.with_reference(rule.reference)  # which is their only human
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
-    jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
+    jackknife = view.resamples.jackknife_of(labels.clusters[labels.scored[:, labels.humans[0]]])
     comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
     for grader_view in grader_views(labels):
         comparison = comparator.compare(grader_view)
