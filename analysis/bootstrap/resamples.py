@@ -213,7 +213,7 @@ class Resamples:
         n_chosen = np.bincount(types[chosen], minlength=self.n_types)
         return int(n_chosen @ self.frequency), int(self.frequency[n_chosen > 0].sum())
 
-    def mass_of(self, types: Codes, chosen: Mask) -> int:
+    def mass_with(self, types: Codes, chosen: Mask) -> int:
         """Return the total mass of the clusters with a chosen unit, rounded down."""
         return int(self.mass[np.unique(types[chosen])].sum())
 
@@ -404,7 +404,7 @@ class PatternResamples(Resamples):
             self._counts[key] = int(is_chosen @ self.frequency), n_clusters
         return self._counts[key]
 
-    def mass_of(self, types: Codes, chosen: Mask) -> int:
+    def mass_with(self, types: Codes, chosen: Mask) -> int:
         """Return the number of clusters that have a chosen pattern, as clusters have no weights."""
         return self.count(types, chosen)[1]
 
