@@ -688,8 +688,8 @@ def _without_draws(view: RubricView) -> RubricView | None:
     if view.request.decision.across_rubrics == "none":
         return None
     request = replace(view.request, units=None, _cached={})
-    left_out = view.resamples.jackknife_of(view.labels.clusters)
-    return replace(view, draw=left_out, request=request, cache={})
+    jackknife = view.resamples.jackknife_of(view.labels.clusters)
+    return replace(view, draw=jackknife, request=request, cache={})
 
 
 def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:
