@@ -250,8 +250,9 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled.units else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        sums = out_twice.sums_by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
-        reach = corrected_rates.ppi_reach(sums, float(weight[0, subject]))  # see `Reach`
+        subject_features = np.where((subjects == subject)[:, None], features, 0.0)
+        cluster_sums = out_twice.sums_by_cluster(subject_features)
+        reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # see `Reach`
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"
         interval = corrected_rates.corrected_interval(
