@@ -170,7 +170,7 @@ class Support:
 
         def table_sums(codes: Codes) -> Array:
             """Return the sums (rows, tables, 2 + 2q) of a grader's tables by point left out."""
-            return jackknife.sums_left_out(overlap.sums_with_rater(codes) * weight[:, None, None])
+            return jackknife.to_left_out(overlap.sums_with_rater(codes) * weight[:, None, None])
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
         graders_sums = [table_sums(codes) for codes in graders_codes]

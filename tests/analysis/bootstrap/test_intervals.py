@@ -427,7 +427,7 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     found = groups.interval(drawn, n)
     assert found.note == "interval from 500 random groups of the 20,000 clusters"
     again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
-    assert (again._drawn_cells != groups._drawn_cells).nnz  # another seed, other groups
+    assert (again._by_group != groups._by_group).nnz  # another seed, other groups
 
 
 @pytest.mark.slow
