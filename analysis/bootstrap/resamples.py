@@ -49,12 +49,11 @@ DrawCounts = npt.NDArray[np.unsignedinteger[Any] | np.int64]
 Floats = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 
-_BLOCK = 250
-"""Resamples drawn together, a *block*: limits memory, and fixes each resample's random stream."""
+_BLOCK = 250  # resamples drawn together, from one random stream: limits memory
 _KEEP_BYTES = 1_000_000_000  # largest size of the draw counts that are kept in memory
 _FLOAT_CELLS = 5_000_000
-"""Largest number of draw counts (rows x types; 20 MB, and 40 MB more for sums that are not whole
-numbers) that are kept as floating point: to convert them takes longer than a small product."""
+"""Largest number of draw counts that are kept as floating point, too (20 MB; 60 MB if in float64
+as well): to convert them takes longer than a small product."""
 _EXACT_FLOAT32 = 2**24  # limit below which all whole numbers are exact in float32
 _WIDE_PRODUCT = 17  # columns from which one product for all resamples is faster than one a block
 _CACHED_CELLS = 500_000  # draw counts made floating point at a time: stay in the processor's cache
@@ -361,27 +360,25 @@ class PatternResamples(Resamples):
     of these, `frequency` and the draw counts are numbers of units. There is no `weight`.
 
     What is drawn at once is a *group* of clusters: a random one if clusters are *pooled*, else one
-    cluster. `group_resamples` are the resamples of groups. `by_cluster` (clusters, patterns) and
-    `by_group` (groups, patterns) are numbers of units; they are the same if no clusters are pooled.
+    cluster. `groups` are the resamples of groups. `by_cluster` (clusters, patterns) and `by_group`
+    (groups, patterns) are numbers of units; they are the same if no clusters are pooled.
 
     >>> from scipy.sparse import csr_array
     >>> units = csr_array(np.array([[1, 1], [0, 2]]))  # the second cluster has two equal units
-    >>> group_resamples = Resamples(np.ones(2), 1, np.random.default_rng(7))
-    >>> resamples = PatternResamples(units, units, group_resamples)
+    >>> groups = Resamples(np.ones(2), 1, np.random.default_rng(7))
+    >>> resamples = PatternResamples(units, units, groups)
     >>> np.vstack(list(resamples.blocks())).tolist()  # the resample has the second cluster twice
     [[1, 3], [0, 4]]
     """
 
     _MULTIPLIED_TOGETHER = 5_000  # groups multiplied by their patterns at a time: limits memory
 
-    def __init__(self, by_cluster: Sparse, by_group: Sparse, group_resamples: Resamples) -> None:
+    def __init__(self, by_cluster: Sparse, by_group: Sparse, groups: Resamples) -> None:
         # Draw counts are kept by the last line, which needs the fields that follow.
-        n_resamples = group_resamples.n_resamples
-        super().__init__(by_group.T @ group_resamples.frequency, n_resamples, keep=False)
-        self._by_cluster, self._by_group = by_cluster, by_group
-        self._group_resamples = group_resamples
-        if group_resamples._omissions is not None:
-            self._omissions = (group_resamples._omissions @ by_group).tocsr()
+        super().__init__(by_group.T @ groups.frequency, groups.n_resamples, keep=False)
+        self._by_cluster, self._by_group, self._groups = by_cluster, by_group, groups
+        if groups._omissions is not None:
+            self._omissions = (groups._omissions @ by_group).tocsr()
         self._counts_by_mask: dict[bytes, tuple[int, int]] = {}  # results of `count`
         self.keep_counts()
 
@@ -404,7 +401,7 @@ class PatternResamples(Resamples):
         if self._kept_counts is not None or not self.n_resamples:
             return super().to_rows(by_type)
         group_sums = np.asarray(self._by_group @ by_type.reshape(self.n_types, -1))
-        return self._group_resamples.to_rows(group_sums).reshape(len(self), *by_type.shape[1:])
+        return self._groups.to_rows(group_sums).reshape(len(self), *by_type.shape[1:])
 
     def count(self, unit_types: Codes, chosen: Mask) -> tuple[int, int]:
         """Return the numbers of units and clusters in the data with the chosen patterns."""
@@ -437,7 +434,7 @@ class PatternResamples(Resamples):
     def only(self, selected: Codes) -> PatternResamples:
         """Return the resamples of the selected patterns only."""
         by_cluster, by_group = self._by_cluster[:, selected], self._by_group[:, selected]
-        return PatternResamples(by_cluster, by_group, self._group_resamples)
+        return PatternResamples(by_cluster, by_group, self._groups)
 
     def jackknife_of(self, unit_types: Codes) -> PatternResamples:
         """Return the jackknife, without resamples, of the clusters with one of these patterns."""
@@ -454,17 +451,17 @@ class PatternResamples(Resamples):
 
     def keep_counts(self) -> None:
         """Keep counts of patterns (8 bytes each) if they fit in memory and are no more than counts
-        of groups; else let `group_resamples` keep the latter.
+        of groups; else let `groups` keep the latter.
         """
-        groups = self._group_resamples
-        if self.n_resamples * self.n_types * 8 <= _KEEP_BYTES and self.n_types <= groups.n_types:
-            self._keep_blocks(self._over_blocks(self._draw_counts, row_cost=groups.n_types))
+        n_groups, n_cells = self._groups.n_types, self.n_resamples * self.n_types
+        if n_cells * 8 <= _KEEP_BYTES and self.n_types <= n_groups:
+            self._keep_blocks(self._over_blocks(self._draw_counts, row_cost=n_groups))
         else:
-            groups.keep_counts()
+            self._groups.keep_counts()
 
     def _draw_counts(self, block: int) -> DrawCounts:
         """Return the number of units with each pattern in a block, (rows, patterns)."""
-        group_counts, by_group = self._group_resamples._counts(block), self._by_group.T.tocsc()
+        group_counts, by_group = self._groups._counts(block), self._by_group.T.tocsc()
         out = np.zeros((self.n_types, len(group_counts)), dtype=np.int64)
         for start in range(0, group_counts.shape[1], self._MULTIPLIED_TOGETHER):
             part = slice(start, start + self._MULTIPLIED_TOGETHER)
