@@ -223,8 +223,7 @@ class Resamples:
         part = copy(self)
         part.frequency = self.frequency[selected]
         part.weight = None if self.weight is None else self.weight[selected]
-        blocks = range(len(self._block_sizes))
-        part._keep_blocks([self._counts(block)[:, selected] for block in blocks])
+        part._keep_blocks([self._counts(n)[:, selected] for n in range(len(self._block_sizes))])
         if self._omissions is not None:
             part._omissions = self._omissions[:, selected]
         return part

@@ -147,9 +147,6 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
     return np.asarray(candidates[ascending[:, -1]])
 
 
-_MIN_DEVIATION = 1e-9  # standard deviations below this are rounding errors
-
-
 @dataclass(frozen=True)
 class Support:
     """The points whose weights score bounds vary, for one grader's kappa with people, or for the
@@ -173,7 +170,7 @@ class Support:
         weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
         def sums_of(codes: Codes) -> Array:
-            """Return the sums (jackknife rows, tables, 2 + 2q) of what each row leaves out."""
+            """Return the sums of what each row leaves out, (jackknife rows, tables, 2 + 2q)."""
             return jackknife.to_left_out(overlap.sums_with_rater(codes) * weight[:, None, None])
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
@@ -212,9 +209,9 @@ class Support:
         """
         n_observed, n_points = len(self.row_without), len(self.weights)
         rows = np.concatenate([[0], 1 + self.row_without])  # row 0 has all data
-        # A value of each point, of which `Kappas` adds the weighted mean: minus the estimate of
-        # `subtracted` and the point's influence on it. Points with other labels of the grader have
-        # the values of the observed points, which follow one another in the same order.
+        # A value of each point, of which `Kappas` adds the weighted mean: the negated sum of the
+        # estimate of `subtracted` and the point's influence on it. The grader's labels change
+        # neither, so that each repetition of the observed points has the same values.
         linear = np.zeros(n_points)
         if subtracted is not None and n_observed:
             by_point = subtracted[0] + bounds.influence(subtracted[rows])
@@ -225,7 +222,7 @@ class Support:
         data = np.where(np.arange(n_points) < n_observed, 1.0 / max(n_observed, 1), 0.0)  # weights
         deviation = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))  # of the influence
         stretch = 1.0
-        if n_observed > 1 and deviation > _MIN_DEVIATION:
+        if n_observed > 1 and deviation > 1e-9:  # else rounding errors
             stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / deviation, 1.0)
         sample = bounds.Sample(np.array(values[0]), n_observed, effective, np.array(stretch))
         return ScoreBounds(statistic, sample)
@@ -312,26 +309,26 @@ class Comparison:
     """
 
     view: GraderView
-    counts: tuple[int, int]  # numbers of the units compared and of their clusters
     units: Mask  # (units,), the units compared
+    counts: tuple[int, int]  # numbers of these units and of their clusters
     sample: ClusterCounts  # clusters: all, effective, and with a minority label
+    kappas: Array  # k, (rows,)
+    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
+    best_baseline_kappa: float
+    people_kappa: float  # K
+    people_influence: Array  # of K
     difference: float  # k - K
-    tested_influence: Array  # of the tested quantity
+    people_variance: float  # of the difference, over people; NaN for under three, or not requested
     margin: float  # how far the difference may lie below 0
     margin_share: float  # s; 0 for a fixed margin
+    tested_influence: Array  # of the tested quantity
     tested_bounds: ScoreBounds  # of the tested quantity
-    kappas: Array  # k, (rows,)
-    best_baseline_kappa: float
-    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
-    people_kappa: float  # K
+    is_pooled: bool  # some people share a table
     clusters_differing: int  # clusters with a unit on which people differ
     clusters_alike: int  # other clusters with a unit that two people labelled
-    people_influence: Array  # of K
-    people_variance: float  # of the difference, over people; NaN for under three, or not requested
     chance_agreement: float  # of two raters with people's shares of the labels
     is_constant: bool  # the grader gave one label only
-    is_pooled: bool  # some people share a table
 
     @property
     def baseline_difference(self) -> float:
@@ -405,20 +402,19 @@ class Comparator:
         codes = coded.codes[:, grader].astype(np.intp)
         variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(
-            view=view, counts=counts, units=units,
+            view=view, units=units, counts=counts,
             sample=ClusterCounts(counts[1], effective, minority),
-            difference=float(kappas[0]) - people_kappa,
-            tested_influence=bounds.influence(tested_quantity),
+            kappas=kappas, kappa_bounds=support.score_bounds(kappas, effective),
+            best_baseline_kappa=best_baseline_kappa,
+            people_kappa=people_kappa, people_influence=bounds.influence(people_kappas),
+            difference=float(kappas[0]) - people_kappa, people_variance=variance,
             margin=margin_share * people_kappa if margin_share else self.margin,
-            margin_share=margin_share,
+            margin_share=margin_share, tested_influence=bounds.influence(tested_quantity),
             tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
-            kappas=kappas, best_baseline_kappa=best_baseline_kappa,
-            kappa_bounds=support.score_bounds(kappas, effective),
-            n_people=len(overlap.raters), people_kappa=people_kappa,
+            n_people=len(overlap.raters), is_pooled=grader_mean.pooled,
             clusters_differing=n_differ, clusters_alike=n_alike,
-            people_influence=bounds.influence(people_kappas), people_variance=variance,
             chance_agreement=float((label_shares**2).sum()),
-            is_constant=len(np.unique(codes[units])) < 2, is_pooled=grader_mean.pooled,
+            is_constant=len(np.unique(codes[units])) < 2,
         )  # fmt: skip
 
 
@@ -426,11 +422,9 @@ def _differing_clusters(
     coded: Coded, jackknife: Resamples, units: Mask, counts_by_label: Array
 ) -> tuple[int, int]:
     """Return the number of clusters with a unit on which people differ, and that of other clusters
-    with two people's labels of a unit, from people's `counts_by_label` (units, q).
-
-    From the first number `evidence._people_kappa` derives a least value of people's kappa, as if
-    all differences were equally large. On an ordered scale they are not: all clusters then count as
-    differing, which makes that value so low (that of no agreement) that it has no effect.
+    with two people's labels of a unit, from people's `counts_by_label` (units, q). On an ordered
+    scale all count as differing. `evidence._people_kappa` takes differences as equally large, which
+    they are not there; the least value of people's kappa that it derives then has no effect.
     """
     has_two = units & (counts_by_label.sum(axis=1) > 1)
     differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))

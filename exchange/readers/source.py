@@ -325,7 +325,7 @@ def label_text(value: object) -> str:
 
 
 def text_or_json(value: object) -> str:
-    """Return a text as one that a study can hold, and any other value as JSON; "" for none."""
+    """Return a text as one that a study can hold, and other values as JSON; "" for empty ones."""
     if value is None or value == {} or value == []:
         return ""
     if not isinstance(value, str):
@@ -444,14 +444,26 @@ def texts_of(
     return {name: text for name, text in texts.items() if text}
 
 
+def _filled_under(value: object, names: Collection[str]) -> object:
+    """Return the first filled value under one of these keys, or None. An object with only one
+    filled value, which is an object, is a wrapper of that, which is searched in its place.
+    """
+    for _ in range(_DEEPEST):
+        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            break
+        value = inner[0]
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name)), None)
+
+
 def text_in(value: object, names: Collection[str], repeated: Collection[str] = ()) -> Text:
     """Return the text of an input or output without what tools wrap around it: the value under one
     of these names, or messages where they are more than one text; JSON for any other form. An
     output may repeat its input, under the names `repeated`.
 
     >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
-    'Why?'
-    >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
     'Why?'
     >>> text_in({"a": "x", "b": Numeral("1")}, ASKED)
     '{"a": "x", "b": 1}'
@@ -472,134 +484,16 @@ def text_in(value: object, names: Collection[str], repeated: Collection[str] = (
     return text_or_json(value)
 
 
-def documents(value: object) -> str:
-    """Return retrieved documents as one text, with blank lines between them.
-
-    >>> documents([{"page_content": "One."}, "Two."])
-    'One.\\n\\nTwo.'
-    """
-    if isinstance(value, dict) and (context := _filled_under(value, CONTEXT)) is not None:
-        value = context
-    parts: list[Any] = value if isinstance(value, list) else [value]
-    texts = []
-    for part in parts:
-        for _ in range(_DEEPEST):
-            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
-            part = part[key] if key else part
-        texts.append(text_or_json(part))
-    return "\n\n".join(filter(None, texts))
-
-
-def messages_in(value: object) -> list[Record] | None:
-    """Return a message, or a list of them, in one form for all libraries; None for other values."""
-    if isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list) or not value:
-        return None
-    messages = [message for part in value if (message := _message(part))]
-    return messages if len(messages) == len(value) else None
-
-
-def as_messages(text: Text, role: str = "user") -> list[Record]:
-    """Return a text as a list with one message of this role; messages as they are."""
-    if isinstance(text, list):
-        return text
-    return [{"role": role, "content": text}] if text else []
-
-
-def _message(value: object) -> Record | None:
-    """Return a message as OpenAI writes it, {"role", "content"} and perhaps "name" and
-    "tool_calls". Google has {"role", "parts"}, ShareGPT {"from", "value"}, LangChain {"type",
-    "content"}, stored as {"id": ["langchain", ..., "HumanMessage"], "kwargs": {"content"}}.
-    """
-    if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
-        path = value.get("id")
-        class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
-        role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
-        value = {"type": role} | kwargs
-    if not isinstance(value, dict):
-        return None
-    role = text_of(value.get("role") or value.get("from") or value.get("type"))
-    has_role = "role" in value or "from" in value or role in _NAMES["types"]
-    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
-    content = next((value[key] for key in ("content", "parts", "value") if key in value), None)
-    if not has_role or not role or (content is None and not calls):
-        return None
-    message = {"role": role, "content": _content(content)}
-    if name := text_of(value.get("name") or value.get("function")):
-        message["name"] = name
-    return message | ({"tool_calls": calls} if calls else {})
-
-
-def _content(content: object) -> object:
-    """Return a message's content without thinking: a text if all of it is text, else its parts."""
-    if not isinstance(content, list):
-        return "" if content is None else map_leaves(content, _as_number)
-    parts = [
-        part
-        for part in content
-        if text_of(get_in(part, "type")) not in _THOUGHT_TYPES
-        and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
-    ]
-    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
-    if kinds <= _SPOKEN_TYPES:
-        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
-        return "\n".join(filter(None, map(text_of, spoken)))
-    return map_leaves(parts, _as_number)
-
-
-def _call(call: Record) -> Record:
-    """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
-    function = call.get("function")
-    if isinstance(function, dict):
-        name, arguments = function.get("name"), function.get("arguments")
-    else:
-        name, arguments = function or call.get("name"), call.get("arguments", call.get("args"))
-    text = arguments if isinstance(arguments, str) else text_or_json(arguments)
-    return {"function": {"name": text_of(name), "arguments": text}}
-
-
-def bare_cell(cell: str) -> str:
-    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
-    the model and the cost are not for annotators. JSON is a reply if it has the form of one, which
-    other data may have, too, and is signed: it has a field that only replies have.
-
-    >>> bare_cell('{"model": "a", "response": "Hi", "done": true}')
-    'Hi'
-    """
-    value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
-    if not isinstance(value, dict):
-        return cell
-    is_flat = _REPLY_KEYS & value.keys() and _text_key(value, ANSWERED, ASKED) in ANSWERED
-    is_nested = _reply_in(value) is not value  # {"choices": [..]}, and not {"model", "response"}
-    is_reply = (is_flat or is_nested) and _is_signed(value)
-    return (text_or_json(text_in(value, ANSWERED, ASKED)) if is_reply else "") or cell
-
-
-def _is_signed(reply: Record) -> bool:
-    """Return True if the object, or its first reply, has a field that only replies have."""
-    names = ("choices", "candidates", "outputs")
-    firsts = [one for name in names for one in objects(reply.get(name))[:1]]
-    return bool(
-        _SIGNATURE_KEYS & reply.keys()
-        or isinstance(reply.get("usage"), dict)
-        or _LANGUAGE_MODEL.match(text_of(reply.get("model")))
-        or text_of(reply.get("object")).startswith(("chat.completion", "text_completion"))
-        or any(_SIGNATURE_KEYS & one.keys() or get_in(one, "content", "parts") for one in firsts)
-        or (isinstance(reply.get("generations"), list) and "meta" in reply)
-    )
-
-
 def _reply_in(value: object) -> object:
     """Return the first reply in a provider's or LangChain's result; other values as they are.
 
-    field of the result     path from its first value       written by
-    output                  all parts, as messages          OpenAI's responses
-    choices                 message, or text                OpenAI's completions
-    generations             text                            Cohere; LangChain, a list in the list
-    candidates              content                         Google
-    results, outputs        outputText, or text             Bedrock
-    output, or no field     message, or the object itself   Bedrock's Converse, Ollama, Anthropic
+    field of the result   what of its first value         written by
+    output                all parts, as messages          OpenAI's responses
+    choices               message, or text                OpenAI's completions
+    generations           text                            Cohere; LangChain, as lists in a list
+    candidates            content                         Google
+    results, outputs      outputText, or text             Bedrock
+    output, or no field   message, or the result itself   Bedrock's Converse, Ollama, Anthropic
     """
     if not isinstance(value, dict):
         return value
@@ -657,15 +551,119 @@ def _text_key(value: Record, names: Collection[str], repeated: Collection[str]) 
     return filled[0] if len(filled) == len(value) == 1 else ""  # {"any_name": "Text"}
 
 
-def _filled_under(value: object, names: Collection[str]) -> object:
-    """Return the first filled value under one of these keys, or None. An object with only one
-    filled value, which is an object, is a wrapper of that, which is searched in its place.
+def messages_in(value: object) -> list[Record] | None:
+    """Return a message, or a list of them, in one form for all libraries; None for other values."""
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        return None
+    messages = [message for part in value if (message := _message(part))]
+    return messages if len(messages) == len(value) else None
+
+
+def _message(value: object) -> Record | None:
+    """Return a message as OpenAI writes it, {"role", "content"} and perhaps "name" and
+    "tool_calls". Google has {"role", "parts"}, ShareGPT {"from", "value"}, LangChain {"type",
+    "content"}, stored as {"id": ["langchain", ..., "HumanMessage"], "kwargs": {"content"}}.
     """
-    for _ in range(_DEEPEST):
-        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
-        if len(inner) != 1 or not isinstance(inner[0], dict):
-            break
-        value = inner[0]
+    if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
+        path = value.get("id")
+        class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
+        role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
+        value = {"type": role} | kwargs
     if not isinstance(value, dict):
         return None
-    return next((value[name] for name in names if value.get(name)), None)
+    role = text_of(value.get("role") or value.get("from") or value.get("type"))
+    has_role = "role" in value or "from" in value or role in _NAMES["types"]
+    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
+    content = next((value[key] for key in ("content", "parts", "value") if key in value), None)
+    if not has_role or not role or (content is None and not calls):
+        return None
+    message = {"role": role, "content": _content(content)}
+    if name := text_of(value.get("name") or value.get("function")):
+        message["name"] = name
+    return message | ({"tool_calls": calls} if calls else {})
+
+
+def _content(content: object) -> object:
+    """Return a message's content without thinking: a text if all of it is text, else its parts."""
+    if not isinstance(content, list):
+        return "" if content is None else map_leaves(content, _as_number)
+    parts = [
+        part
+        for part in content
+        if text_of(get_in(part, "type")) not in _THOUGHT_TYPES
+        and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
+    ]
+    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
+    if kinds <= _SPOKEN_TYPES:
+        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
+        return "\n".join(filter(None, map(text_of, spoken)))
+    return map_leaves(parts, _as_number)
+
+
+def _call(call: Record) -> Record:
+    """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
+    function = call.get("function")
+    if isinstance(function, dict):
+        name, arguments = function.get("name"), function.get("arguments")
+    else:
+        name, arguments = function or call.get("name"), call.get("arguments", call.get("args"))
+    text = arguments if isinstance(arguments, str) else text_or_json(arguments)
+    return {"function": {"name": text_of(name), "arguments": text}}
+
+
+def as_messages(text: Text, role: str = "user") -> list[Record]:
+    """Return a text as a list with one message of this role; messages as they are."""
+    if isinstance(text, list):
+        return text
+    return [{"role": role, "content": text}] if text else []
+
+
+def documents(value: object) -> str:
+    """Return retrieved documents as one text, with blank lines between them.
+
+    >>> documents([{"page_content": "One."}, "Two."])
+    'One.\\n\\nTwo.'
+    """
+    if isinstance(value, dict) and (context := _filled_under(value, CONTEXT)) is not None:
+        value = context
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    texts = []
+    for part in parts:
+        for _ in range(_DEEPEST):
+            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
+            part = part[key] if key else part
+        texts.append(text_or_json(part))
+    return "\n\n".join(filter(None, texts))
+
+
+def bare_cell(cell: str) -> str:
+    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
+    the model and the cost are not for annotators. JSON is a reply if it has the form of one, which
+    other data may have, too, and is signed: it has a field that only replies have.
+
+    >>> bare_cell('{"model": "a", "response": "Hi", "done": true}')
+    'Hi'
+    """
+    value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
+    if not isinstance(value, dict):
+        return cell
+    is_flat = _REPLY_KEYS & value.keys() and _text_key(value, ANSWERED, ASKED) in ANSWERED
+    is_nested = _reply_in(value) is not value  # {"choices": [..]}, and not {"model", "response"}
+    is_reply = (is_flat or is_nested) and _is_signed(value)
+    return (text_or_json(text_in(value, ANSWERED, ASKED)) if is_reply else "") or cell
+
+
+def _is_signed(reply: Record) -> bool:
+    """Return True if the object, or its first reply, has a field that only replies have."""
+    names = ("choices", "candidates", "outputs")
+    firsts = [one for name in names for one in objects(reply.get(name))[:1]]
+    return bool(
+        _SIGNATURE_KEYS & reply.keys()
+        or isinstance(reply.get("usage"), dict)
+        or _LANGUAGE_MODEL.match(text_of(reply.get("model")))
+        or text_of(reply.get("object")).startswith(("chat.completion", "text_completion"))
+        or any(_SIGNATURE_KEYS & one.keys() or get_in(one, "content", "parts") for one in firsts)
+        or (isinstance(reply.get("generations"), list) and "meta" in reply)
+    )
