@@ -565,16 +565,17 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
 
 
 def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
-    """Return the request with the columns of annotators that explain their labels (`publics`), and
-    the annotators of each of these columns' values (`people`). A column with the name of a units
+    """Return the request with the columns of annotators that explain their labels (`explaining`),
+    and the annotators of each of these columns' values (`people`). A column named like a units
     column is left out, because parts of the humans and of the units would have the same names.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
         raters = raters.drop(columns=[name for name in request.columns if name in raters])
-    publics = slices.publics_of(coded, raters, _EXPLAINING_LEVEL / request.n_rubrics, request.seed)
-    people = {**request.people, **slices.members_of(raters, list(publics))}
-    return replace(request, people=people, publics=publics)
+    level = _EXPLAINING_LEVEL / request.n_rubrics
+    explaining = slices.explaining_columns(coded, raters, level, request.seed)
+    people = {**request.people, **slices.members_of(raters, list(explaining))}
+    return replace(request, people=people, explaining=explaining)
 
 
 def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
@@ -589,7 +590,7 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
-    for column_name, public in request.publics.items():
+    for column_name, public in request.explaining.items():
         kappas = {"within": public.within, "across": public.across}
         result.note(written("note.sides_differ", column=column_name, **kappas))
 
@@ -688,8 +689,8 @@ def _without_draws(view: RubricView) -> RubricView | None:
     if view.request.decision.across_rubrics == "none":
         return None
     request = replace(view.request, units=None, _cached={})
-    left_out = view.resamples.left_out(view.labels.clusters)
-    return replace(view, draw=left_out, request=request, cache={})
+    jackknife = view.resamples.jackknife_of(view.labels.clusters)
+    return replace(view, draw=jackknife, request=request, cache={})
 
 
 def judge_across_rubrics(results: Sequence[RubricAnalysis]) -> None:

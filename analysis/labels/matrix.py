@@ -762,7 +762,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class RaterColumn:
-    """A column that explains the annotators' labels (see `analysis.people.slices.publics_of`)."""
+    """A column that explains the annotators' labels (see `slices.explaining_columns`)."""
 
     p: float  # of the hypothesis that labels are unrelated to the column
     within: float  # mean kappa of annotators with the same value

@@ -406,7 +406,7 @@ def _resampled_interval(
     sums: Array = np.column_stack(columns).astype(float)
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums.of(resamples.totals(patterns)))
+    replicates = rate(RateSums.of(resamples.to_rows(patterns)))
     n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
     labelled = SampleSize(int(n_labelled), int(n_clusters))
     interval = resamples.interval(replicates, labelled.clusters)
@@ -656,10 +656,10 @@ class _CorrectedRates:
         masks = [is_member for group, _, is_member in self.groups if group in defined]
         n_compared = [self.out.count(self.is_compared & mask).clusters for mask in masks]
         # A subject has an answer in a cluster even where its grade is missing.
-        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(masks))
+        n_answers = self.out.resamples.sums_by_type(self.out.clusters, np.column_stack(masks))
         subject_scores.add_difference_rows(
             self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
-            labelled=np.array(n_compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
+            labelled=np.array(n_compared), answered=self.out.resamples.to_clusters(n_answers) > 0,
         )  # fmt: skip
 
 
@@ -669,7 +669,7 @@ def cell_sums(features: Array, codes: Codes, n_codes: int, out: Writer) -> Array
     cell, size = out.clusters[has_code] * n_codes + codes[has_code], n_types * n_codes
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, n_codes, len(sums))
-    return np.moveaxis(out.resamples.totals(by_type), -1, 0)
+    return np.moveaxis(out.resamples.to_rows(by_type), -1, 0)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -710,7 +710,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
     n_strata = int(strata.max()) + 1
     in_stratum = strata[:, None] == np.arange(n_strata)
     by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, 7)
-    sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
+    sums = out.sums_by_cluster(by_stratum.reshape(len(strata), -1))
     return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
 
 

@@ -251,7 +251,8 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled.units else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        cluster_sums = out_twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
+        subject_features = np.where((subjects == subject)[:, None], features, 0.0)
+        cluster_sums = out_twice.sums_by_cluster(subject_features)
         reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # see `Reach`
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"

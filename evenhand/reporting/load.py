@@ -476,7 +476,7 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
+    return with_scores(without_withheld(with_parts(dataset, scaled.set_options)).changed(**changes))
 
 
 def check_sides(
@@ -511,8 +511,8 @@ def _reading_note(items: str, scaled: ScaledRatings) -> str:
             heading = f"{noun}s" if len(ids) > 1 else noun
             raters_of_kind.append(f"{heading} {listed(f'`{rater_id}`' for rater_id in ids)}")
     scale = next(iter(scales.values()), None)
-    if scaled.options_of or len(scales) != 1 or scale is None:
-        labels = f"rubrics {listed([*scales, *scaled.options_of])}"
+    if scaled.set_options or len(scales) != 1 or scale is None:
+        labels = f"rubrics {listed([*scales, *scaled.set_options])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
     elif ordered_scale(scale.categories):

@@ -667,7 +667,7 @@ def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
 def _frame(columns: list[str], records: list[src.Record]) -> pd.DataFrame:
     """Return records as a table of texts, with the index of a table read from a CSV file."""
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)  # messages add FIRST_ROW
-    cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
+    cells = {name: [src.label_text(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
 

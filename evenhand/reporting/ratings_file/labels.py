@@ -540,7 +540,7 @@ class ScaledRatings:
 
     ratings: pd.DataFrame
     scales: Scales = field(default_factory=dict)  # of rubrics with single labels
-    options_of: SetOptions = field(default_factory=dict)  # of the other rubrics
+    set_options: SetOptions = field(default_factory=dict)  # of the other rubrics
     notes: Sequence[str] = ()  # sentences
 
 
@@ -588,7 +588,7 @@ def scales_of(
         return singles
     ratings = pd.concat([singles.ratings, sets.ratings])
     notes = [*sets.notes, *singles.notes]
-    return replace(singles, ratings=ratings, options_of=sets.options_of, notes=notes)
+    return replace(singles, ratings=ratings, set_options=sets.set_options, notes=notes)
 
 
 def declared_scales(
@@ -844,7 +844,7 @@ def _read_sets(
             key = "sets_joined" if used else "sets"
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
             notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
-    return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
+    return ScaledRatings(ratings.assign(label=labels), set_options=options_of, notes=notes)
 
 
 def _sets_by_cell(
@@ -936,21 +936,21 @@ def _is_list(cell: str) -> bool:
     return cell.lstrip()[:1] in ("[", "{")
 
 
-def with_parts(dataset: Dataset, options_of: SetOptions) -> Dataset:
-    """Return a dataset in which each rubric of `options_of`, whose labels are sets of these
+def with_parts(dataset: Dataset, set_options: SetOptions) -> Dataset:
+    """Return a dataset in which each rubric of `set_options`, whose labels are sets of these
     options, is replaced by a yes/no rubric for each option, "rubric/option" (a part). The parts
     have the rubric's facts, such as prices.
     """
-    if not options_of:
+    if not set_options:
         return dataset
     ratings, facts = dataset.ratings, dataset.facts
-    tables = [ratings[~ratings["rubric"].isin(list(options_of))]]
-    scales = {name: scale for name, scale in dataset.scales.items() if name not in options_of}
+    tables = [ratings[~ratings["rubric"].isin(list(set_options))]]
+    scales = {name: scale for name, scale in dataset.scales.items() if name not in set_options}
     prices, titles, origins = dict(facts.prices), dict(dataset.titles), {}
-    for name, set_options in options_of.items():
+    for name, permitted in set_options.items():
         rows = ratings[ratings["rubric"] == name]
         sets = {label: options_in(label) or () for label in rows["label"].unique()}
-        for option in set_options:
+        for option in permitted:
             part = f"{name}/{option}"
             origins[part] = name
             answers = {label: YES if option in chosen else NO for label, chosen in sets.items()}
