@@ -27,7 +27,6 @@ from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap import resamples as resampling
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding, matrix
 from evenhand.analysis.labels.matrix import BINARY_ALL, WEIGHT, LabelMatrix, UnitColumn, listed
@@ -899,7 +898,6 @@ STATISTICS: tuple[StatisticEntry, ...] = (
     StatisticEntry(annotators.add_annotator_rows, on="categories"),
     StatisticEntry(disagreements.add_coverage_rows, on="rubric"),
     StatisticEntry(disagreements.add_clarity_rows, on="rubric"),
-    StatisticEntry(add_distribution_rows, on="labels", needs=["scale of categories", "graders"]),
     StatisticEntry(thresholds.add_confidence_rows, on="rubric", needs=["categories"]),
     StatisticEntry(thresholds.add_routing_rows, on="rubric"),
     StatisticEntry(groups.add_stability_rows, on="labels"),
