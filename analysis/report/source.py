@@ -627,7 +627,7 @@ class RubricFigures:
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def groups(self, subset: str) -> list[str]:
-        """Return the groups with figures, except of a single rater, or of another group's raters."""
+        """Return the groups with figures, without one of a single rater or of the same raters."""
         figures = self.select(self.general_statistic(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
         if not {"humans", "models"} <= names:
