@@ -338,7 +338,7 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
 #   RowSpec    ("gpt", Key("tone", "", "humans", "gpt")): its title, and the key of its cells
 #   Column     "cohen_kappa": what a column replaces in this key, which gives the key of a figure
 #   FigureRow  ("gpt", [Figure]): its title, and the figure found for each column
-#   Row        ("gpt", (Cell, Cell)): the number of units, and each figure as a cell (`_make_table`)
+#   Row        ("gpt", (Cell, Cell)): the number of units, and each figure as a cell (`make_table`)
 
 FindFigure = Callable[[Key], Figure | None]
 """Function that returns the figure of a column in the row with a key."""
@@ -407,7 +407,7 @@ def label_text(text: str) -> str:
     return written(text) if "." in text else text
 
 
-def _make_table(
+def make_table(
     caption: str, stub: str, headings: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
 ) -> list[Table]:
     """Make a table of figures with shared footnotes; nothing if it has no rows. Empty columns, rows
@@ -690,7 +690,7 @@ class RubricFigures:
         **fields: object,
     ) -> list[Table]:
         """Make the table that `tables.toml` declares under a name, with further rows and columns;
-        nothing if it has no rows (see `_make_table`). A column is a statistic under its own label,
+        nothing if it has no rows (see `make_table`). A column is a statistic under its own label,
         or a heading with a `Column`. Rows of raters are `on` a subset. The caption is the text
         `name`, filled with `fields`, or `caption`. A declaration with `views` makes a table on each
         subset of `SUBSET_NAMES`; all other arguments are then ignored, unless `on` is given.
@@ -718,7 +718,7 @@ class RubricFigures:
             figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
         headings = [heading for heading, _ in headed_columns]
-        return _make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
+        return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
