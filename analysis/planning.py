@@ -519,10 +519,10 @@ def pass_chances(
     errs as often as humans on average and has their average strictness. The scope of humans like
     them needs three; more than ten count as ten, which understates the probability a little.
     """
-    simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # humans to simulate
+    simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # n humans, by number
     passed: dict[Scope, dict[int, list[bool]]] = {
-        "these": {n_humans: [] for n_humans in simulated.values()},
-        "like_these": {n_humans: [] for n_humans in simulated.values() if n_humans > 2},
+        "these": {n: [] for n in simulated.values()},
+        "like_these": {n: [] for n in simulated.values() if n > 2},
     }
     required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
@@ -533,16 +533,12 @@ def pass_chances(
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
         for chunk in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
             for panel in panels(chunk, scenario.distance, is_ordered=scenario.is_ordered):
-                for scope, by_number in passed.items():
-                    if (n := panel.n_humans) in by_number:
-                        by_number[n] += panel.passes(scope, margin, rule, required).tolist()
+                for scope, by_n in passed.items():
+                    if (n := panel.n_humans) in by_n:
+                        by_n[n] += panel.passes(scope, margin, rule, required).tolist()
     return {
-        scope: {
-            number: float(np.mean(by_number[n_humans]))
-            for number, n_humans in simulated.items()
-            if n_humans in by_number
-        }
-        for scope, by_number in passed.items()
+        scope: {number: float(np.mean(by_n[n])) for number, n in simulated.items() if n in by_n}
+        for scope, by_n in passed.items()
     }
 
 

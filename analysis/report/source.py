@@ -666,14 +666,12 @@ class RubricFigures:
 
     def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
         """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
+        pairs = self.pairs(self.general_statistic(subset), subset)
         rows: dict[str, list[RowSpec]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],
             "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
-            "pairs": [
-                (pair_title(pair), pair)
-                for pair in self.pairs(self.general_statistic(subset), subset)
-            ],
+            "pairs": [(pair_title(pair), pair) for pair in pairs],
             "groups": [(GROUPS[name], (name, "")) for name in self.groups(subset)],
         }
         return rows[kind]
@@ -731,20 +729,19 @@ class RubricFigures:
             "kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas,
             "ranks": [] if subset == ALL_BINARY else ["spearman"],
         }  # fmt: skip
-        headed: list[tuple[str, FindFigure]] = []
+        headed: list[tuple[str, Column]] = []
         for column in columns:
             if isinstance(column, str):
                 names = statistics_by_name.get(column, [column])
-                headed += [(entry_for(name).label, self._find_figure(name)) for name in names]
+                headed += [(entry_for(name).label, name) for name in names]
             elif isinstance(column, Mapping):
                 key_parts = {name: part for name, part in column.items() if name != "head"}
                 head = column.get("head")
                 heading = label_text(head) if head else entry_for(key_parts["statistic"]).label
-                headed.append((heading, self._find_figure(key_parts)))
+                headed.append((heading, key_parts))
             else:
-                heading, headed_column = column
-                headed.append((heading, self._find_figure(headed_column)))
-        return headed
+                headed.append(column)
+        return [(heading, self._find_figure(column)) for heading, column in headed]
 
     def _find_figure(self, column: Column) -> FindFigure:
         """Return the function that finds a column's figure in a row."""

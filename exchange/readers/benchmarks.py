@@ -171,10 +171,10 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
 #    "arguments": {"gen_args_0": {"arg_0": "Is it fair?", "arg_1": " yes"}, ...},
 #    "resps": [[["-0.5", "True"]], [["-1.5", "False"]]], "metrics": ["acc"], "acc": 1}
 #
-# Each request (`arguments`) has a response: here an option's likelihood, and whether no other text is
-# likelier; in other tasks a text. A filter, such as a pattern that finds the answer in it, gives the
-# `filtered_resps`. The model under test is a rater if it chooses among few options; the gold answers
-# are then an adjudicator's labels.
+# Each request (`arguments`) has a response: here an option's likelihood, and whether it is the
+# likeliest text; in other tasks a text. A filter, such as a pattern that finds the answer in it,
+# gives the `filtered_resps`. The model under test is a rater if it chooses among few options; the
+# gold answers are then an adjudicator's labels.
 
 _GOLD, _MODEL = "gold", "model"  # the raters, as a file does not name the model
 _MOST_OPTIONS = 20
