@@ -534,7 +534,7 @@ def pass_chances(
         for chunk in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
             for panel in panels(chunk, scenario.distance, is_ordered=scenario.is_ordered):
                 for scope, by_n in passed.items():
-                    if (n := panel.n_humans) in by_n:
+                    if (n := len(panel.grader_kappas)) in by_n:
                         by_n[n] += panel.passes(scope, margin, rule, required).tolist()
     return {
         scope: {number: float(np.mean(by_n[n])) for number, n in simulated.items() if n in by_n}
@@ -630,34 +630,24 @@ class Panel(NamedTuple):
     human_influence: Array  # of each unit on H, (studies, units)
 
     @property
-    def n_humans(self) -> int:
-        """Number of humans."""
-        return len(self.grader_kappas)
-
-    @property
-    def grader_kappa(self) -> Array:
-        """W, the grader's mean kappa with humans, (studies,)."""
-        return np.asarray(self.grader_kappas.mean(axis=0))
-
-    @property
     def human_kappa(self) -> Array:
         """H, humans' mean kappa with one another, (studies,)."""
-        k = self.n_humans
+        k = len(self.grader_kappas)
         return np.asarray(self.human_kappas.sum(axis=(0, 1)) / (k * (k - 1)))
 
     def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
         """Return the mask (studies,) of studies in which the grader meets the rule: W - H has a
-        lower bound above minus the loss that is allowed. H must be at least `required`. Baselines,
-        which such a grader beats, are not simulated.
+        lower bound above minus the allowed loss, and H one of at least `required`. Baselines, which
+        such a grader beats, are not simulated.
 
-        For speed, the bound is a linear approximation, `linear_reach` below W - H. The verdict's
-        (`_score_reach`) replaces it where the linear one is uncertain: where its largest error may
-        change the result or is as large as the reach, which is so with 200 units or fewer.
+        For speed, the bound of W - H is a linear approximation. The verdict's (`_score_reach`)
+        replaces it where its largest error may change the result, or is as large as its distance
+        to W - H, the reach: with 200 units or fewer.
         """
-        units, n_humans = self.codes.shape[2], self.n_humans
+        (n_humans, _), units = self.grader_kappas.shape, self.codes.shape[2]
         alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
         retained, allowed_loss = self._retained_and_loss(margin, rule)
-        difference = self.grader_kappa - self.human_kappa
+        difference = self.grader_kappas.mean(axis=0) - self.human_kappa  # W - H
         variance = self._variance_over_humans() if scope == "like_these" else None
 
         def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
@@ -700,7 +690,7 @@ class Panel(NamedTuple):
 
     def _variance_over_humans(self) -> Array:
         """Return the jackknife variance of W - H over humans, (studies,)."""
-        k = self.n_humans
+        k = len(self.grader_kappas)
         # Without each human: W, and the sum over the other humans' pairs in both orders.
         grader_kappa = (self.grader_kappas.sum(axis=0) - self.grader_kappas) / (k - 1)
         pair_sums = self.human_kappas.sum(axis=(0, 1)) - 2.0 * self.human_kappas.sum(axis=0)
@@ -722,7 +712,8 @@ class Panel(NamedTuple):
             _, linear_influence = statistic.at(data)
             spread = np.sqrt((data * linear_influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.grader_kappa[chosen] - retained * self.human_kappa[chosen]
+        grader_kappa = self.grader_kappas[:, chosen].mean(axis=0)
+        estimate = grader_kappa - retained * self.human_kappa[chosen]
         sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
         return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 

@@ -585,11 +585,10 @@ class RubricFigures:
 
     def select_all(self, *statistics: str) -> list[Figure]:
         """Return the figures on all subsets: by statistic, each in the order of the results."""
-        figures: list[Figure] = []
-        for statistic in statistics:
-            on_subsets = chain.from_iterable(self.by_subset(statistic).values())
-            figures += sorted(on_subsets, key=attrgetter("line"))
-        return figures
+        on_subsets = (chain.from_iterable(self.by_subset(name).values()) for name in statistics)
+        return list(
+            chain.from_iterable(sorted(rows, key=attrgetter("line")) for rows in on_subsets)
+        )
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
         """Return one statistic's figures on the binary label alone, by part ("column=value")."""
@@ -695,10 +694,9 @@ class RubricFigures:
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
-            both: list[Table] = []
-            for view, view_name in SUBSET_NAMES.items():
-                both += self.table(name, on=view, subset=view_name)  # `subset` is in the caption
-            return both
+            views = SUBSET_NAMES.items()  # the field `subset` of the caption has the view's name
+            tables = (self.table(name, on=view, subset=view_name) for view, view_name in views)
+            return list(chain.from_iterable(tables))
         subset = on or spec.on
         row_specs = [*rows]
         if spec.title:
