@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
@@ -181,13 +181,6 @@ _MOST_OPTIONS = 20
 _JUDGE = re.compile(r"judge|llm|gpt", re.I)  # names of metrics that a model gives
 
 
-class _Choice(NamedTuple):
-    """A model's answer and the gold one, either of which may be None."""
-
-    answer: object
-    gold: object
-
-
 def _read_lm_eval(rows: Rows, source: Source) -> None:
     """Read a model's choice as its label and the target as gold; each filter is a rubric."""
     samples = source.records()
@@ -204,16 +197,16 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
             else:
                 rows.leave_out(written("left_out.by_code"))
     choices = list(map(_lm_eval_choice, samples))
-    options = {text_of(choice.gold) for choice in choices} - {""}
+    options = {text_of(gold) for _, gold in choices} - {""}
     # With hardly more choices than options, the gold answers are open: a text for each question.
     has_few_options = 0 < len(options) <= min(_MOST_OPTIONS, max(len(choices) // 2, 1))
     if not has_few_options or any(len(option) > LONGEST_LABEL for option in options):
         if choices:
             rows.leave_out(written("left_out.open_answers"), len(choices))
         return
-    for unit, rubric, choice in zip(units, rubrics, choices, strict=True):
-        rows.add(unit, _GOLD, "adjudicator", choice.gold, rubric=rubric)
-        rows.add(unit, _MODEL, "model", choice.answer, rubric=rubric)
+    for unit, rubric, (answer, gold) in zip(units, rubrics, choices, strict=True):
+        rows.add(unit, _GOLD, "adjudicator", gold, rubric=rubric)
+        rows.add(unit, _MODEL, "model", answer, rubric=rubric)
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
@@ -229,24 +222,24 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
             rows.add(unit, texts, cluster=doc, about=about)
 
 
-def _lm_eval_choice(sample: Record) -> _Choice:
-    """Return the likeliest option, or the filtered answer, and the gold one, if known. Examples of
-    `filtered_resps`: options [["-0.5", "True"], ["-1.5", "False"]], an answer ["yes"], and answers
-    of several draws [["yes", "no"]], of which the first counts.
+def _lm_eval_choice(sample: Record) -> tuple[object, object]:
+    """Return the likeliest option, or the filtered answer, and the gold one; None if not known.
+    Examples of `filtered_resps`: options [["-0.5", "True"], ["-1.5", "False"]], an answer ["yes"],
+    and answers of several draws [["yes", "no"]], of which the first counts.
     """
     responses, target = sample.get("filtered_resps"), sample.get("target")
     first = _first(responses)
     if not isinstance(first, list):
-        return _Choice(first, target)
+        return first, target
     if _generated(sample):
-        return _Choice(first[0] if first else first, target)
+        return (first[0] if first else first), target
     prompt, requests = _prompt(sample), objects([*src.fields_in(sample.get("arguments")).values()])
     # Where a metric is mutual information, there are further requests, which lack the prompt.
     requests = [request for request in requests if request.get("arg_0") == prompt]
     options = [text_of(request.get("arg_1")).strip() for request in requests]
     likelihoods = [_number(_first(response)) for response in (responses or [])[: len(options)]]
     if not options or len(likelihoods) < len(options):
-        return _Choice(None, target)
+        return None, target
     answer = options[likelihoods.index(max(likelihoods))]
     # The target is the gold option's text or its number; if it may be either, the accuracy tells.
     target_text = text_of(target)
@@ -255,7 +248,7 @@ def _lm_eval_choice(sample: Record) -> _Choice:
         gold.add(options[int(target_text)])
     if len(gold) > 1 and (accuracy := _number(sample.get("acc"))) in (0, 1):
         gold = {option for option in gold if (option == answer) == bool(accuracy)}
-    return _Choice(answer, gold.pop() if len(gold) == 1 else None)
+    return answer, gold.pop() if len(gold) == 1 else None
 
 
 def _first(value: object) -> object:
