@@ -340,11 +340,9 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
 #   FigureRow  ("gpt", [Figure]): its title, and the figure found for each column
 #   Row        ("gpt", (Cell, Cell)): the number of units, and each figure as a cell (`make_table`)
 
-FindFigure = Callable[[Key], Figure | None]
-"""Function that returns the figure of a column in the row with a key."""
-Column = str | Mapping[str, str] | FindFigure
+Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
 """How a column's figure follows from the key of a row: by replacing its statistic, by replacing
-these parts of it, or by calling a function."""
+these parts of it, or by calling a function with it."""
 RowSpec = tuple[str, Key | tuple[str, str] | None]
 """Title of a row, and the key that its cells share, whose statistic may be "". Two raters (or a
 group and "") stand for their key on the table's subset; None makes a heading of the rows below."""
@@ -454,9 +452,8 @@ def _row_cells(
 
 
 def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
-    """Make a cell of a figure. A short reason and `units`, such as "40 items", go into the cell; a
-    long reason and remarks go below the table, where `notes` has the mark of each text. With
-    `asides` all go into the cell.
+    """Make a cell of a figure. A short reason and `units` ("40 items") go into the cell; a long
+    reason and remarks go below the table (`notes`: marks by text), or with `asides` into the cell.
     """
     reason = figure.reason.words if figure.reason else ""
     inside = [reason] if reason else []
@@ -705,21 +702,21 @@ class RubricFigures:
         else:
             for kind in spec.rows:
                 row_specs += self.rater_rows(kind, subset)
-        headed_columns = self._columns([*spec.columns, *columns], subset)
+        headed = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
         for title, key in row_specs:
             if key and not isinstance(key, Key):  # two raters, as columns have the statistic
                 key = self.key("", *key, subset)
-            figures = [find_figure(key) for _, find_figure in headed_columns] if key else None
+            figures = [self._figure_at(key, column) for _, column in headed] if key else None
             figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
-        headings = [heading for heading, _ in headed_columns]
+        headings = [heading for heading, _ in headed]
         return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
-    ) -> list[tuple[str, FindFigure]]:
-        """Return each column's heading and the function that finds its figure in a row."""
+    ) -> list[tuple[str, Column]]:
+        """Return the headings of columns and the columns, with the statistics of the labels."""
         alphas = self.alphas(subset)
         # Names of `tables.toml` for statistics that depend on the labels. On the binary label the
         # rank correlation is one of subjects' scores, not of labels: `ranks` has no column there.
@@ -739,14 +736,14 @@ class RubricFigures:
                 headed.append((heading, key_parts))
             else:
                 headed.append(column)
-        return [(heading, self._find_figure(column)) for heading, column in headed]
+        return headed
 
-    def _find_figure(self, column: Column) -> FindFigure:
-        """Return the function that finds a column's figure in a row."""
+    def _figure_at(self, key: Key, column: Column) -> Figure | None:
+        """Return the figure of a column in the row with this key."""
         if callable(column):
-            return column
+            return column(key)
         key_parts = {"statistic": column} if isinstance(column, str) else column
-        return lambda key: self.by_key(key._replace(**key_parts))
+        return self.by_key(key._replace(**key_parts))
 
     def chart(
         self,

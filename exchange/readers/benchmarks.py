@@ -36,8 +36,8 @@ from evenhand.texts import written
 #     "scores": {"model_graded_qa": {"value": "I", "history": [
 #       {"value": "C"}, {"value": "I", "provenance": {"author": "ann"}}]}}}]}
 #
-# An epoch is a repetition of a sample. The history of an edited score begins with the scorer's own.
-# The events of a sample, which fill most of a log, are dropped when it has been read.
+# An epoch is a repetition of a sample. The history of an edited score begins with the scorer's own
+# one. The events of samples, most of a log, are not kept in memory.
 
 _INSPECT = src.TOOLS["inspect"]
 
@@ -89,9 +89,8 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
         file = next(value for value in _INSPECT["headers"] if value in archive.names)
         header = src.parse_json(archive.read(file), f"{source.name}, {file}")
     for name, epoch, model, about, texts in samples:
-        unit, columns = name, {"sample_id": name}
-        if has_epochs:
-            unit, columns = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
+        unit = f"{name}/{epoch}" if has_epochs else name
+        columns = {"sample_id": name} | ({"epoch": epoch} if has_epochs else {})
         subject = model or get_in(header, "eval", "model")
         rows.add(unit, texts, subject=subject, cluster=name, ids=columns, about=about)
 
@@ -264,7 +263,7 @@ def _number(value: object) -> float:
 
 
 def _prompt(sample: Record) -> object:
-    """Return the model's input; newer versions name the arguments of each request."""
+    """Return the model's input; newer versions name the arguments of each request (as above)."""
     requests = sample.get("arguments")
     if isinstance(requests, dict):
         return get_in(next(iter(requests.values()), None), "arg_0")
