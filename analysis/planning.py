@@ -362,8 +362,8 @@ class ScaleScenario(_Raters):
 
 
 def _parts_of(sums: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the size, the summed distance and both raters' margins (..., q), as views, of sums
-    (..., 2 + 2q), all that a kappa depends on (`bounds.table_sums`), or of its slopes by them.
+    """Return size, summed distance and both raters' margins (..., q), as views, of `sums` (..., 2 +
+    2q), all that a kappa depends on (`bounds.table_sums`), or of its slopes by them.
     """
     q = sums.shape[-1] // 2 - 1
     return sums[..., 0], sums[..., 1], sums[..., 2 : 2 + q], sums[..., 2 + q :]
@@ -514,10 +514,10 @@ def pass_chances(
 ) -> Chances:
     """Return the probability that a grader as good as a human passes, by scope and humans' number.
 
-    Studies of `units` independent units are simulated, labelled by each number of `people`: labels
-    are drawn, then `panels` of that many humans computed, and judged (`Panel.passes`). The grader
-    errs as often as humans on average and has their average strictness. The scope of humans like
-    them needs three; more than ten count as ten, which understates the probability a little.
+    Studies of `units` independent units, labelled by each number of `people`, are drawn and judged
+    (`Panel.passes`). The grader errs as often as humans on average and has their average
+    strictness. The scope of humans like them needs three; more than ten count as ten, which
+    understates the probability a little.
     """
     simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # n humans, by number
     passed: dict[Scope, dict[int, list[bool]]] = {
@@ -683,8 +683,7 @@ class Panel(NamedTuple):
         humans_agree = self.human_kappa - bounds.reaches(self.human_influence.T, alpha) >= required
         labels, q = self.codes[:-1], len(self.distance)
         commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
-        # The mean over humans of labels other than the commonest.
-        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)
+        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)  # humans' mean
         has_units = labels.shape[2] >= rule.min_clusters
         return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
 
@@ -698,12 +697,11 @@ class Panel(NamedTuple):
         return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
 
     def _score_reach(self, chosen: Mask, retained: Array, influence: Array, alpha: float) -> Array:
-        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
-        `chosen` studies, with their `retained` and the jackknife's `influence` (studies, units).
+        """Return the distance (studies,) of the verdict's lower bound below W - r H in the `chosen`
+        studies, with their r, `retained`, and the jackknife's `influence` (studies, units).
 
-        It is a score bound (Tango 1998), the first value that the data clearly contradict, by the
-        statistic's linear influence. The standard deviation of that may be too small, and is
-        corrected by a factor, `stretch`, to the jackknife's.
+        It is a score bound (Tango 1998): the first value that the data clearly contradict, by the
+        linear influence of W - r H. `stretch` raises the standard deviation to the jackknife's.
         """
         statistic, units = self._statistic(chosen, retained), influence.shape[1]
         is_data = np.arange(statistic.base.shape[1]) < units
@@ -781,8 +779,8 @@ def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[
 @dataclass(frozen=True)
 class _StudyKappas:
     """W - r H of many studies, each with its own units, as a function of the weights of points: the
-    units with the grader's labels, which are the data, then copies of all units with labels that
-    the grader did not give. `bounds.Kappas` has the same for one study, or samples of its units.
+    units with the grader's labels (the data), then copies of all units with labels that it did not
+    give. `bounds.Kappas` has the same for one study.
     """
 
     humans: Codes  # labels (studies, humans, units)

@@ -412,7 +412,7 @@ def _is_braintrust(source: Source) -> bool:
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
     """Read a row as a unit and each score as a rater of the same question, as Braintrust names
-    scores and not raters. A score that was changed on the page is a person's; a scorer whose span
+    scores and not raters (`by_score`). A score that was changed on the page is a person's; a scorer whose span
     called a model is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
@@ -430,7 +430,6 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
             else:
                 rows.add(unit, name, kind, value, created_at=record.get("created"))
         rows.describe(unit, src.from_json(record.get("metadata")))
-    # Without raters' names, messages call raters by their scores.
     return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
