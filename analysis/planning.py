@@ -362,8 +362,8 @@ class ScaleScenario(_Raters):
 
 
 def _parts_of(sums: Array) -> tuple[Array, Array, Array, Array]:
-    """Return size, summed distance and both raters' margins (..., q), as views, of `sums` (..., 2 +
-    2q), all that a kappa depends on (`bounds.table_sums`), or of its slopes by them.
+    """Return, as views, the size, the summed distance and both raters' margins (..., q) in `sums`
+    (..., 2 + 2q), all that kappa depends on (`bounds.table_sums`), or in kappa's slopes by them.
     """
     q = sums.shape[-1] // 2 - 1
     return sums[..., 0], sums[..., 1], sums[..., 2 : 2 + q], sums[..., 2 + q :]

@@ -716,7 +716,7 @@ class RubricFigures:
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
     ) -> list[tuple[str, Column]]:
-        """Return each column with its heading; names such as "alphas" give columns of statistics."""
+        """Return each column with its heading; a name such as "alphas" stands for statistics."""
         alphas = self.alphas(subset)
         # Names of `tables.toml` for statistics that depend on the labels. On the binary label the
         # rank correlation is one of subjects' scores, not of labels: `ranks` has no column there.

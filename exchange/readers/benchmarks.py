@@ -412,8 +412,8 @@ def _is_braintrust(source: Source) -> bool:
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
     """Read a row as a unit and each score as a rater of the same question, as Braintrust names
-    scores and not raters (`by_score`). A score that was changed on the page is a person's; a scorer whose span
-    called a model is a model, and one that called none is code, which is left out.
+    scores and not raters (`by_score`). A score that was changed on the page is a person's; a scorer
+    whose span called a model is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
