@@ -67,8 +67,7 @@ UNUSED = ("seconds", "created_at", "rubric_hash")
 COLUMNS = tuple(name for name in RATINGS_COLUMNS if name not in UNUSED)
 _KEYS = ("rubric", "rater_id", "rater_kind", "prob_method", "label", "rubric_hash")
 """Columns whose combinations of values are needed before any ratings are reduced (`Facts`)."""
-_REPEATED = ("unit_id", "rater_id", "order", "draw")
-"""Columns that together identify one of several ratings of a unit by a rater."""
+_REPEATED = ("unit_id", "rater_id", "order", "draw")  # tell a rater's ratings of a unit apart
 
 
 def analyse_at_scale(
@@ -84,8 +83,8 @@ def analyse_at_scale(
 ) -> AnalysisAndContext:
     """Analyse a file, a folder of files, or an address that fsspec knows, as far as patterns of
     labels allow; the notes list what is left out. `engine` is `dask` for processes of this machine,
-    or `dask:` and a scheduler's address; `changes` are settings. Raises InputError as
-    `analyse_file` does, whose `verify` and `why` change nothing here, and for `REFUSED` options.
+    or `dask:` and a scheduler's address; `changes` are settings; `verify` and `why` are accepted as
+    by `analyse_file`, without effect. Raises InputError as that does, and for `REFUSED` options.
     """
     progress = on_stage or (lambda _: None)
     name, connect = formats.source_name(str(source)), _connector(engine)
@@ -115,7 +114,7 @@ def analyse_at_scale(
         tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
     analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
     kinds, largest = [*plan.kinds.values()], max(tables.values(), key=attrgetter("n_units"))
-    report_facts: dict[str, str | int | float] = {
+    figures: dict[str, str | int | float] = {
         "file": name,
         "margin": analysis.settings.margin,
         "annotators": kinds.count("human"),
@@ -126,17 +125,15 @@ def analyse_at_scale(
         "evenhand": __version__,
     }
     notes = [*notes, written("scale.left_out")]
-    return analysis, ReportContext(name=name, facts=report_facts, notes=notes)
+    return analysis, ReportContext(name=name, facts=figures, notes=notes)
 
 
 def _refuse(source: str, options: Mapping[str, object]) -> None:
     """Raise InputError if an option of `REFUSED` is set."""
     for name, (option, alternative) in REFUSED.items():
         if options.get(name):
-            raise InputError(
-                f"{source}: {option} is not read with --engine; {alternative}, or leave "
-                "--engine out"
-            )
+            fault = f"{option} is not read with --engine"
+            raise InputError(f"{source}: {fault}; {alternative}, or leave --engine out")
 
 
 def _connector(engine: str) -> Callable[[], Any]:
@@ -167,16 +164,13 @@ def _connector(engine: str) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """Instructions for reading ratings: the source's names of our columns (`{ours: theirs}`), its
-    column of clusters ("" if every unit is one), words for "no label" in lower case, and declared
-    codes for it.
-    """
+    """Instructions for reading ratings."""
 
-    source: str
-    theirs: Mapping[str, str]
-    cluster: str = ""
-    no_label: frozenset[str] = labels.NO_LABEL
-    codes: frozenset[str] = frozenset()
+    source: str  # its name in messages
+    theirs: Mapping[str, str]  # the source's names of our columns, `{ours: theirs}`
+    cluster: str = ""  # the column of clusters, "" if every unit is one
+    no_label: frozenset[str] = labels.NO_LABEL  # words for "no label", in lower case
+    codes: frozenset[str] = frozenset()  # declared codes for "no label"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -187,13 +181,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about ratings that are needed before any are reduced: the distinct `cells` of `_KEYS`,
-    indexed by their first rows; the columns with any content; and the number of rows.
-    """
+    """Facts about ratings that are needed before any are reduced."""
 
-    cells: pd.DataFrame
-    filled: frozenset[str]
-    rows: int
+    cells: pd.DataFrame  # distinct combinations of the columns `_KEYS`, indexed by their first rows
+    filled: frozenset[str]  # columns with any content
+    rows: int  # number of rows
 
     @classmethod
     def all_of(cls, facts: Sequence[Facts]) -> Facts:
@@ -213,18 +205,15 @@ class FactsAndParts(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Instructions for reducing parts: by rubric, the scale and the kinds of its raters, in their
-    order; the columns that are `filled`; and the `kinds` of all raters. With `only_named`, raters
-    whom the options do not name are left out; `without_rubrics`, all ratings are on the only scale.
-    """
+    """Instructions for reducing parts."""
 
     reading: Reading
-    scales: Mapping[str, Scale]
-    raters: Mapping[str, Mapping[str, str]]
-    filled: frozenset[str]
-    kinds: Mapping[str, str]
-    only_named: bool = False
-    without_rubrics: bool = True
+    scales: Mapping[str, Scale]  # by rubric
+    raters: Mapping[str, Mapping[str, str]]  # by rubric, the kinds of its raters, in their order
+    filled: frozenset[str]  # columns with any content
+    kinds: Mapping[str, str]  # of all raters
+    only_named: bool = False  # raters whom the options do not name are left out
+    without_rubrics: bool = True  # all ratings are on the only scale
 
 
 def _reading(
@@ -255,7 +244,8 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     options = with_everybody_named(options, facts.cells["rater_id"].unique())
     ratings_input = labels.RatingsInput(reading.source, options)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
-    # Raters with similar names are refused, whatever they labelled: which items is not known here.
+    # Raters with similar names may be one if no unit has both. Units are not known here; one for
+    # each rater makes `join_names` refuse such names whatever they labelled.
     labels.join_names(table.assign(unit_id=table["rater_id"]), ratings_input)
     _check_consistent(table, reading.source)
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
@@ -284,8 +274,7 @@ _CONSISTENT = (
     ("rater_id", "rater_kind", "rater {0!r} has ratings of two kinds", _SPLIT),
     ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _SPLIT),
 )
-"""Columns that must have one value for each rubric or rater, in all parts: the column of the
-rubric or rater, the column, the fault and the remedy."""
+"""By column of rubrics or raters, one that has a single value for each; the fault; the remedy."""
 
 
 def _check_consistent(table: pd.DataFrame, source: str) -> None:

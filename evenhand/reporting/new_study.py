@@ -1,11 +1,16 @@
 """Make a new study, for `evenhand new`, `evenhand label` and the page *New study*.
 
-A file of items becomes a study in three steps, which `evenhand new` takes one by one: `item_study`
-reads the items, the rubrics to ask, and a judge's labels (a judge is a model whose labels are a
-column); `make_study` makes the study, also of other prompts; and `preview_of` tells its size, work
-and precision, and names of models that annotators would see. The page calls `look_at_items` first,
-and then `create_items`, or `create_and_preview` for other prompts. `evenhand label` is
-`label_items`, which also continues a study that it made, and makes links for annotators.
+A file of items becomes a study in four steps:
+
+1. `_read_items` reads the rows (`_Rows`), each with one answer, or with two to be compared.
+2. `item_study` finds the roles of columns, and returns the content of a study (`ItemStudy`): the
+   items, the rubrics to ask, and a judge's labels (a judge is a model whose labels are a column).
+3. `make_study` makes the study, also of other prompts.
+4. `preview_of` tells its size, work and precision, and names of models that annotators would see.
+
+`evenhand new` takes steps 2 to 4 one by one. The page first shows the roles of columns (`ItemFile`)
+by `look_at_items`, and then calls `create_items`, or `create_and_preview` for other prompts.
+`evenhand label` is `label_items`: it also continues a study, and makes links for annotators.
 """
 
 from __future__ import annotations
@@ -42,7 +47,7 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.desk.claims import SessionDesign, pause
 from evenhand.study.lead.imports import import_ratings
 from evenhand.study.lead.progress import RubricLoad, workload
-from evenhand.study.prompts import items as item_tables
+from evenhand.study.prompts import items as prompt_items
 from evenhand.study.prompts.pairs import cluster_noun, markdown_share, prompts_noun
 from evenhand.study.prompts.units import swap_side
 from evenhand.study.settings import study_toml
@@ -72,7 +77,7 @@ _READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "-
 class ItemStudy:
     """The content of an items file in the form of a study."""
 
-    items: item_tables.Items
+    items: prompt_items.Items
     rubrics: list[Rubric]  # to ask on the items
     judge_ratings: pd.DataFrame | None  # None without a judge
     roles: list[tuple[str, str]]  # each role with its columns
@@ -130,7 +135,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
     rows = _read_items(source, options)
     table, notes = rows.table, rows.notes
     first_texts = [(str(column), shortened(str(table[column].iloc[0]))) for column in table]
-    columns: item_tables.ItemColumns | item_tables.ComparisonColumns
+    columns: prompt_items.ItemColumns | prompt_items.ComparisonColumns
     try:
         if rows.answer_columns and rows.is_compared:
             columns = rows.comparison_columns(options.question)
@@ -142,7 +147,7 @@ def look_at_items(source: Path, options: ItemOptions) -> ItemFile:
 
 
 @dataclass(frozen=True)
-class _ItemRows:
+class _Rows:
     """The rows of a file of items, and what the user declared on them."""
 
     path: Path  # "items" for a table in memory
@@ -156,32 +161,40 @@ class _ItemRows:
     @property
     def answer_columns(self) -> tuple[str, ...]:
         """The two columns of two answers in a row; none if rows have one answer."""
-        return item_tables.answer_columns(self.table, self.path.name, self.show)
+        return prompt_items.answer_columns(self.table, self.path.name, self.show)
 
     @property
     def is_compared(self) -> bool:
-        """True if two answers of a row are compared."""
-        # A question about one answer is about a column named like one, if there is such a column.
-        is_about_one = self.options.is_about_one and item_tables.unsided_answers(self.table)
-        may_compare = bool(self.answer_columns and not is_about_one)
-        return may_compare or any(rubric.unit == "comparison" for rubric in self.rubrics)
+        """True if two answers of a row are compared: if a rubric compares, or if there are two, but
+        not if the options ask about one answer and a column is named like one.
+        """
+        has_one = self.options.is_about_one and prompt_items.unsided_answers(self.table)
+        has_two = bool(self.answer_columns)
+        return (has_two and not has_one) or "comparison" in [rubric.unit for rubric in self.rubrics]
 
-    def item_columns(self, table: pd.DataFrame, question: str) -> item_tables.ItemColumns:
+    @property
+    def questions(self) -> str:
+        """The texts of all questions; raters read the columns that these name."""
+        return " ".join([self.options.question, *(rubric.question for rubric in self.rubrics)])
+
+    def item_columns(self, table: pd.DataFrame, question: str) -> prompt_items.ItemColumns:
         """Return the columns of items by role; `table` has the rows, or criteria made of them."""
         subject, judge = ",".join(self.options.subject), self.options.judge
         roles = {"subject": subject, "cluster": self.cluster, "judge": judge, "question": question}
-        return item_tables.item_columns(table, self.path.name, show=self.show, **roles)
+        return prompt_items.item_columns(table, self.path.name, show=self.show, **roles)
 
-    def comparison_columns(self, question: str) -> item_tables.ComparisonColumns:
-        """Return the columns of comparisons by role."""
+    def comparison_columns(self, question: str) -> prompt_items.ComparisonColumns:
+        """Return the columns of comparisons by role. A tool names columns to `show`, and a
+        `cluster`, for items with one answer; for comparisons only the options do.
+        """
         options, answers = self.options, (self.answer_columns[0], self.answer_columns[1])
         roles = {"cluster": options.cluster, "judge": options.judge, "question": question}
-        return item_tables.comparison_columns(
+        return prompt_items.comparison_columns(
             self.table, self.path.name, answers, show=options.show, subject=options.subject, **roles
         )
 
 
-def _read_items(source: Path | Table, options: ItemOptions) -> _ItemRows:
+def _read_items(source: Path | Table, options: ItemOptions) -> _Rows:
     """Read the rows of items. Raises InputError if the options or the rows are invalid."""
     if options.question and options.rubric:
         raise InputError(written("items.ask"))
@@ -191,46 +204,42 @@ def _read_items(source: Path | Table, options: ItemOptions) -> _ItemRows:
     rubrics = [load_rubric(name) for name in options.rubric]
     if isinstance(source, Path):
         path = source
-        has_comparison = any(rubric.unit == "comparison" for rubric in rubrics)
-        may_compare = has_comparison or not options.is_about_one
-        item_table = read_items(path, options.judge, compared=may_compare, sheet=options.sheet)
+        joins_votes = not options.is_about_one or "comparison" in [rub.unit for rub in rubrics]
+        table_read = read_items(path, options.judge, compared=joins_votes, sheet=options.sheet)
     else:
-        path, item_table = Path("items"), ItemTable(items_table(source, options.sheet))
-    frame = item_table.table.map(reply_text)  # a cell may be a provider's reply as JSON
-    item_tables.check_items_table(frame, path.name)
+        path, table_read = Path("items"), ItemTable(items_table(source, options.sheet))
+    frame = table_read.table.map(reply_text)  # a cell may be a provider's reply as JSON
+    prompt_items.check_items_table(frame, path.name)
     if options.judge in frame:
         labels = fold(frame[options.judge])
         labels = labels.mask(labels.isin([*map(folded, options.missing)]), "")
         frame = frame.assign(**{options.judge: labels})
     elif not options.judge:
         options.refuse(["missing"], "goes with --judge")
-    show, cluster = options.show or item_table.show, options.cluster or item_table.cluster
-    return _ItemRows(path, frame, item_table.notes, show, cluster, rubrics, options)
+    show, cluster = options.show or table_read.show, options.cluster or table_read.cluster
+    return _Rows(path, frame, table_read.notes, show, cluster, rubrics, options)
 
 
-def _study_of_answers(rows: _ItemRows) -> ItemStudy:
+def _study_of_answers(rows: _Rows) -> ItemStudy:
     """Return the items, and the rubrics on them, of a file with one answer in a row."""
     name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
     if not options.question and not named_rubrics:
         raise InputError(written("items.ask"))
-    frame = with_criteria(rows.table, name, rated=False)
-    # Raters read the columns that a question names.
-    question = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
-    columns = rows.item_columns(frame, question)
+    frame = with_criteria(rows.table, name, has_ratings=False)
+    columns = rows.item_columns(frame, rows.questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.hidden, options)]
     if options.each_turn:
-        frame, columns = item_tables.each_turn(frame, columns, name)
-    items = item_tables.make_items(frame, columns, name, rows.path.parent, named_rubrics)
+        frame, columns = prompt_items.each_turn(frame, columns, name)
+    items = prompt_items.make_items(frame, columns, name, rows.path.parent, named_rubrics)
     if named_rubrics:
         variables = {variable for rubric in named_rubrics for variable in rubric.variables}
         blocks = zip(columns.show, items.blocks, strict=True)
-        hidden = [column for column, block in blocks if block.column not in variables]
-        if hidden:
+        if hidden := [column for column, block in blocks if block.column not in variables]:
             notes.append(written("items.hidden_by_rubric", columns=", ".join(hidden)))
     rubrics = _with_kinds(named_rubrics, items)
     if options.question:
-        rubric = asked_rubric(
+        asked = asked_rubric(
             options.question,
             items.blocks,
             options=options.options,
@@ -239,35 +248,34 @@ def _study_of_answers(rows: _ItemRows) -> ItemStudy:
             level=options.level or "",
             descriptions=options.descriptions,
         )
-        rubrics = [rubric]
-        if options.options and not options.level and rubric.level == "ordinal":
+        rubrics = [asked]
+        if options.options and not options.level and asked.level == "ordinal":
             spelling = ScaleOptions(in_python=options.in_python)
-            notes.append(note_on_order(rubric.categories, spelling))
+            notes.append(note_on_order(asked.categories, spelling))
     ratings = None
     if items.judge_labels is not None:
-        ratings = item_tables.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
+        ratings = prompt_items.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
     return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
-def _study_of_comparisons(rows: _ItemRows) -> ItemStudy:
+def _study_of_comparisons(rows: _Rows) -> ItemStudy:
     """Return the items, and the rubrics on them, of a file with two answers in a row."""
-    name, options, named_rubrics = rows.path.name, rows.options, rows.rubrics
-    single_options = ["options", "scale", "several", "level", "each_turn"]
-    options.refuse(single_options, "goes with one answer in a row; --steps with two")
+    name, options = rows.path.name, rows.options
+    of_one = ["options", "scale", "several", "level", "each_turn"]
+    options.refuse(of_one, "goes with one answer in a row; --steps with two")
     if not rows.answer_columns:
         raise InputError(
             f"{name}: comparisons need two answers in a row, in columns called response_a and "
             "response_b; these rows have one"
         )
-    question = " ".join([options.question, *(rubric.question for rubric in named_rubrics)])
-    columns = rows.comparison_columns(question)
+    columns = rows.comparison_columns(rows.questions)
     notes = [*rows.notes, *_hidden_note(columns.show, columns.items.hidden, options)]
-    items = item_tables.make_comparisons(rows.table, columns, name, rows.path.parent, named_rubrics)
+    items = prompt_items.make_comparisons(rows.table, columns, name, rows.path.parent, rows.rubrics)
     if options.question:
         steps = 3 if options.steps is None else options.steps
         rubrics = [asked_comparison(options.question, items.blocks, steps)]
-    elif named_rubrics:
-        rubrics = _with_kinds(named_rubrics, items)
+    elif rows.rubrics:
+        rubrics = _with_kinds(rows.rubrics, items)
         for rubric in rubrics:
             if "prompt" in rubric.variables and not columns.items.prompt:
                 raise InputError(
@@ -278,7 +286,7 @@ def _study_of_comparisons(rows: _ItemRows) -> ItemStudy:
         rubrics = [load_rubric("preference").showing(items.blocks)]
     ratings = None
     if items.judge_labels is not None:
-        ratings = item_tables.comparison_judge(items, columns, _judge_rubric(rubrics), name)
+        ratings = prompt_items.comparison_judge(items, columns, _judge_rubric(rubrics), name)
     return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
 
 
@@ -291,7 +299,7 @@ def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOpt
     return [written("items.hidden", columns=", ".join(hidden), show=show)]
 
 
-def _with_kinds(rubrics: Sequence[Rubric], items: item_tables.Items) -> list[Rubric]:
+def _with_kinds(rubrics: Sequence[Rubric], items: prompt_items.Items) -> list[Rubric]:
     """Return the rubrics with blocks of the kinds that the items' conversations and images need."""
     kinds = {block.column: str(block.kind) for block in items.blocks if block.kind}
     kinds |= dict.fromkeys(items.images, "image")
@@ -316,8 +324,8 @@ def names_shown(study: Study, option: str = "") -> list[str]:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
     subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
     # In a text a judge's column is named before its label, as in "quality: 3".
-    labelled = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
-    first_names = _first_names(study, _name_pattern(subjects, further=labelled))
+    patterns = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
+    first_names = _first_names(study, _name_pattern(subjects, further=patterns))
     heading_pattern = _name_pattern([*subjects, *judges], further=[])
     labels = [block.label for rubric in study.labelled_rubrics() for block in rubric.blocks]
     headings = dict.fromkeys(label for label in labels if heading_pattern.search(label))
@@ -379,7 +387,7 @@ def check_raters_and_seed(raters: int, seed: int) -> None:
         raise InputError("--seed must be 0 or more")
 
 
-def make_study(folder: Path, plan: StudyPlan, file_study: ItemStudy | None = None) -> int:
+def make_study(folder: Path, plan: StudyPlan, content: ItemStudy | None = None) -> int:
     """Make a study, with the first entries of its log and the labels of its items' judge; it
     appears complete or not at all. Return the number of the judge's labels.
     """
@@ -389,7 +397,7 @@ def make_study(folder: Path, plan: StudyPlan, file_study: ItemStudy | None = Non
         nonlocal n_judged
         note(study, "study", Path(folder).name)
         note_edits(study, operator())
-        n_judged = file_study.import_judge(study) if file_study else 0
+        n_judged = content.import_judge(study) if content else 0
 
     create_study(folder, plan, complete)
     return n_judged
@@ -399,16 +407,16 @@ def _new_study(source: Path | Table, folder: Path, options: LabelOptions) -> tup
     """Make a study of items; return what was read, and the number of the judge's labels."""
     raters = 1 if options.raters is None else options.raters
     check_raters_and_seed(raters, options.seed)
-    file_study = item_study(source, options)
+    content = item_study(source, options)
     plan = StudyPlan(
-        items=file_study.items,
-        rubrics=file_study.rubrics,
+        items=content.items,
+        rubrics=content.rubrics,
         sample=options.sample,
         stratify=options.stratify,
         seed=options.seed,
         raters_per_unit=raters,
     )
-    return file_study, make_study(folder, plan, file_study)
+    return content, make_study(folder, plan, content)
 
 
 @dataclass(frozen=True)
@@ -452,7 +460,7 @@ def preview_of(study: Study) -> StudyPreview:
         load=workload(study),
         precision=tuple(precision),
         display=display_of(study),
-        names=tuple(names_shown(study, "--show" if item_tables.ITEM_ID in pairs else "")),
+        names=tuple(names_shown(study, "--show" if prompt_items.ITEM_ID in pairs else "")),
         markup=study.config.annotation.display,
         first=None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
@@ -467,9 +475,9 @@ def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
 
 def create_items(folder: Path, source: Path, options: LabelOptions) -> StudyPreview:
     """Make a study of items and return its preview. Raises InputError, with nothing written."""
-    file_study, _ = _new_study(source, folder, options)
+    content, _ = _new_study(source, folder, options)
     with open_study(folder) as study:
-        return replace(preview_of(study), read=tuple(file_study.as_read))
+        return replace(preview_of(study), read=tuple(content.as_read))
 
 
 def preview_only(create: Callable[..., StudyPreview], *arguments: object) -> StudyPreview:
@@ -577,8 +585,7 @@ class Labelling(Printable):
 
     def serve(self) -> subprocess.Popen[bytes]:
         """Serve the page in another process, which ends with this one or by `terminate()`."""
-        arguments = ["annotate", str(self.folder), "--port", str(self.port)]
-        command = [sys.executable, "-P", "-m", "evenhand", *arguments]
+        command = [sys.executable, "-P", "-m", *shlex.split(self.command)]
         quiet = subprocess.DEVNULL
         process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)
         atexit.register(process.terminate)
@@ -596,8 +603,8 @@ def label_items(
     if (folder / study_toml.FILE_NAME).is_file():
         notes = [written("items.goes_on", folder=folder), *_continue(source, folder, options)]
     else:
-        file_study, n_judged = _new_study(source, folder, options)
-        notes = file_study.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
+        content, n_judged = _new_study(source, folder, options)
+        notes = content.sentences(n_judged, folder, study_toml.read_config(folder).sample.pairs)
         hiding_option = "show=" if options.in_python else "--show"
     with open_study(folder) as study:
         notes += names_shown(study, hiding_option)
@@ -610,41 +617,42 @@ def label_items(
 
 
 def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list[str]:
-    """Compare the present study with a file of items, store the judge's labels that it lacks, and
-    return sentences on both. Raises InputError if options with a question or a rubric do not ask
-    for the present study, or if others would change more than how the file is read.
+    """Compare the present study with a file of items, and store the judge's labels that it lacks.
+    Return sentences on labels that are new, on items that differ, or on why the file could not be
+    compared. Raises InputError if options with a question or a rubric do not ask for the present
+    study, or if others would change more than how the file is read.
     """
     settled = f"is settled in {folder}, which is there already; leave it out, or name a new folder"
     with open_study(folder) as study:
-        if options.question or options.rubric:
-            file_study = item_study(source, options)
-            differences, config = _differences(study, file_study.items), study.config
-            hashes = {rubric.hash for rubric in study.rubrics.values()}
-            is_same = hashes == {rubric.hash for rubric in file_study.rubrics}
-            is_same &= options.sample in (None, config.sample.pairs)
-            is_same &= options.seed == config.seed
-            is_same &= options.raters in (None, config.annotation.raters_per_unit)
-            if differences or not is_same:
-                raise InputError(" ".join([f"what is asked for {settled}", *differences]))
-        else:
+        has_questions = bool(options.question or options.rubric)
+        item_options = options
+        if not has_questions:  # then those of the study are asked
             for option in options.given_options:
                 if option not in _READING_OPTIONS:
                     raise InputError(f"{option} {settled}")
             rubrics = [str(folder / RUBRICS_FOLDER / f"{name}.toml") for name in study.rubrics]
-            by_turn = item_tables.CONVERSATION_ID in study.store.pairs()
-            try:
-                file_study = item_study(source, replace(options, rubric=rubrics, each_turn=by_turn))
-            except InputError as fault:
-                if options.judge:
-                    raise
-                return [written("items.not_compared", reason=fault)]
-            if differences := _differences(study, file_study.items):
-                return differences
-        n_new = file_study.import_judge(study)
-        return [written("items.judged_now", count=n_new, rater=file_study.judge)] if n_new else []
+            by_turn = prompt_items.CONVERSATION_ID in study.store.pairs()
+            item_options = replace(options, rubric=rubrics, each_turn=by_turn)
+        try:
+            content = item_study(source, item_options)
+        except InputError as fault:
+            if has_questions or options.judge:
+                raise
+            return [written("items.not_compared", reason=fault)]
+        differences = _differences(study, content.items)
+        config, hashes = study.config, {rubric.hash for rubric in study.rubrics.values()}
+        is_same = hashes == {rubric.hash for rubric in content.rubrics}
+        is_same &= options.sample in (None, config.sample.pairs) and options.seed == config.seed
+        is_same &= options.raters in (None, config.annotation.raters_per_unit)
+        if has_questions and (differences or not is_same):
+            raise InputError(" ".join([f"what is asked for {settled}", *differences]))
+        if differences:
+            return differences
+        n_new = content.import_judge(study)
+        return [written("items.judged_now", count=n_new, rater=content.judge)] if n_new else []
 
 
-def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
+def _differences(study: Study, file_items: prompt_items.Items) -> list[str]:
     """Return sentences on items of a file that a study lacks, or has with another text."""
     file_texts: dict[str, set[str]] = {}  # by item
     for table in (file_items.pairs, file_items.responses):
@@ -654,11 +662,14 @@ def _differences(study: Study, file_items: item_tables.Items) -> list[str]:
     new_items = [item for item in file_texts if item not in present]
     shown = [(item, text) for item, _, text in shown_texts(study) if item in file_texts]
     changed_items = [item for item, text in shown if text not in file_texts[item]]
-    tables = study.store.responses(), file_items.responses
-    old, new = ({(r.pair_id, str(r.side), str(r.response)) for r in t.itertuples()} for t in tables)
     # Two answers with their sides swapped are the same texts, but another item.
-    swapped = {(item, swap_side(side), text) for item, side, text in new - old} & old
-    changed_items += sorted(str(item) for item, _, _ in swapped)
+    columns = ["pair_id", "side", "response"]
+    answers, file_answers = (
+        {tuple(map(str, row)) for row in table[columns].itertuples(index=False)}
+        for table in (study.store.responses(), file_items.responses)
+    )
+    swapped = {(item, swap_side(side), text) for item, side, text in file_answers - answers}
+    changed_items += sorted(item for item, _, _ in swapped & answers)
     return [
         written(f"items.{key}", count=len(set(items)), first=items[0])
         for key, items in (("more", new_items), ("changed", changed_items))

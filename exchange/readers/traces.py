@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import ItemRows, Reader, Rows, has_fields, rating_columns
@@ -29,27 +29,23 @@ _NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """One step of a trace, with the retrieved `documents` if its output does not hold them. Ratings
-    in the file name it by `unit`, the tool by `item_id`; both are `id` if empty. `ids` (ids by
-    column) are for export to the tool, `about` has other facts. `inner` is True for a step that is
-    no item because the tool's items are whole traces.
-    """
+    """One step of a trace."""
 
     id: str
     trace: str
-    parent: str
+    parent: str  # the id of the step above it
     kind: str
     input: object
     output: object
-    ids: Record
-    unit: str = ""
-    item_id: str = ""
-    inner: bool = False
+    ids: Record  # ids by column, for export to the tool
+    unit: str = ""  # its name in the file's ratings, "" if `id`
+    item_id: str = ""  # its id in the tool, "" if `id`
+    inner: bool = False  # no item, because the tool's items are whole traces
     model: str = ""
-    documents: object = None
+    documents: object = None  # that it retrieved, if its output does not hold them
     expected: object = None
     cluster: str = ""
-    about: Record = field(default_factory=dict)
+    about: Record = field(default_factory=dict)  # other facts
 
     @classmethod
     def of(cls, record: Record, tool: str, **fields: Any) -> Span:
@@ -61,9 +57,8 @@ class Span:
         for name in ("input", "output"):
             text = record.get(keys[name])
             step[name] = src.from_json(text) if keys.get("json") else text
-        step["ids"] = {
-            name: src.name_at(record, paths) for name, paths in keys.get("ids", {}).items()
-        }
+        id_paths = keys.get("ids", {}).items()
+        step["ids"] = {name: src.name_at(record, paths) for name, paths in id_paths}
         step["about"] = fields_in(record.get(keys.get("about")))
         step["expected"] = value_at(record, keys["expected"]) if "expected" in keys else None
         return cls(**step | fields)
@@ -109,7 +104,7 @@ def add_traces(rows: ItemRows, spans: Iterable[Span]) -> None:
 
 def _levels(top: str, children: Mapping[str, list[Span]]) -> Iterator[list[Span]]:
     """Yield the spans below the id `top` by levels, in the file's order, and each id only once."""
-    parents, seen = [top], {top} - {""}  # "" as the top is no id: a span may have none
+    parents, seen = [top], {top} - {""}  # the top "" is no id; a span without an id counts
     while parents:
         below = chain.from_iterable(children.get(parent, ()) for parent in parents)
         if level := [span for span in below if span.id not in seen]:
@@ -186,15 +181,15 @@ def _langfuse_items(rows: ItemRows, source: src.Source) -> None:
     spans: dict[str, Span] = {}
     no_facts = _LANGFUSE["no_facts"]
     _, steps = _langfuse_parts(source.records())
-    for step in steps:
+    for step, ids in steps:
         # Scores are facts, too. The page exports each as a list of one value, unwrapped here.
-        about = {
-            name: src.unwrap(fact) for name, fact in step.record.items() if name not in no_facts
-        }
-        about |= fields_in(src.from_json(step.record.get("metadata")))
-        trace, unit = step.ids["trace_id"], "/".join(step.ids.values())
-        links: Record = {"ids": step.ids, "unit": unit, "trace": trace, "parent": step.parent}
-        span = Span.of(step.record, "langfuse", about=about, **links)
+        facts = {name: src.unwrap(fact) for name, fact in step.items() if name not in no_facts}
+        facts |= fields_in(src.from_json(step.get("metadata")))
+        parent = ""  # a trace has none; an observation without one is below its trace
+        if "observation_id" in ids:
+            parent = text_of(step.get("parent_observation_id")) or ids["trace_id"]
+        links: Record = {"ids": ids, "unit": "/".join(ids.values()), "trace": ids["trace_id"]}
+        span = Span.of(step, "langfuse", about=facts, parent=parent, **links)
         spans.setdefault(f"{span.trace}/{span.id}", span)  # a step counts once
     add_traces(rows, spans.values())
 
@@ -205,15 +200,10 @@ def _is_step(record: Record, kind: str) -> bool:
     return {*required["all"]} <= names and not names.isdisjoint(required["any"])
 
 
-class _LangfuseStep(NamedTuple):
-    """A trace or an observation, the id of its parent ("" for a trace), and its ids by column."""
-
-    record: Record
-    parent: str
-    ids: dict[str, str]
+_Step = tuple[Record, dict[str, str]]  # a trace or observation; its ids by column, a trace has one
 
 
-def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_LangfuseStep]]:
+def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Step]]:
     """Return the scores, and the traces and observations, in a file; their fields in snake case."""
     scores, steps = [], []
     for record in records:
@@ -224,19 +214,18 @@ def _langfuse_parts(records: list[Record]) -> tuple[list[Record], list[_Langfuse
             parts = [{"observations": record.get("observations")} | record["trace"]]
         for part in map(src.snake_case, parts):
             observations: list[Record] = []
+            ids: dict[str, str] = {}
             if _is_step(part, "trace"):
-                trace_id = text_of(part["id"])
-                steps.append(_LangfuseStep(part, "", {"trace_id": trace_id}))
+                ids = {"trace_id": text_of(part["id"])}
+                steps.append((part, ids))
                 observations = src.objects(part.get("observations"))
             elif _is_step(part, "observation"):
-                trace_id, observations = text_of(part["trace_id"]), [part]
+                ids, observations = {"trace_id": text_of(part["trace_id"])}, [part]
             elif not isinstance(part.get("scores"), list):
                 scores.append(part)
             scores += map(src.snake_case, src.objects(part.get("scores")))
             for step in map(src.snake_case, observations):
-                ids = {"trace_id": trace_id, "observation_id": text_of(step.get("id"))}
-                parent = text_of(step.get("parent_observation_id")) or trace_id
-                steps.append(_LangfuseStep(step, parent, ids))
+                steps.append((step, ids | {"observation_id": text_of(step.get("id"))}))
     return scores, steps
 
 
@@ -529,6 +518,7 @@ def _phoenix_span(record: Record) -> Span:
     columns = [name for name in record if name.startswith(_ATTRIBUTE_PREFIX)]  # of a table of spans
     attributes |= {name.removeprefix(_ATTRIBUTE_PREFIX): record[name] for name in columns}
     retrieved = _numbered(value_at(attributes, "retrieval.documents"))
+    kind = value_at(attributes, "openinference.span.kind")
     trace = _hexadecimal(value_at(record, "context.trace_id"))
     span = _hexadecimal(value_at(record, "context.span_id"))
     no_facts, prefixes = (*_PHOENIX["own"], *src.EXPECTED), tuple(_PHOENIX["frames"])
@@ -539,9 +529,7 @@ def _phoenix_span(record: Record) -> Span:
         id=span,
         trace=trace,
         parent=_hexadecimal(record.get("parent_id")),
-        kind=src.first_text(
-            value_at(attributes, "openinference.span.kind"), record.get("span_kind")
-        ),
+        kind=src.first_text(kind, record.get("span_kind")),
         input=_span_value(attributes, "input"),
         output=_span_value(attributes, "output"),
         documents=[value_at(document, "document.content") for document in retrieved],

@@ -1,12 +1,15 @@
 """Find the columns of items, raters and labels in a table that others made, and tell annotators
 from graders: as declared, or inferred if names and cells allow one interpretation only.
 
-`roles_in` decides this. A table is long, with a row for each rating, if it has columns of items,
-raters and labels beyond doubt; these get our names. Any other without a column of raters may be
-wide, with a row for each item, named by a column of unique ids, and a column of labels for each
-rater, or in a `Grid` for each rater and rubric, such as `ann_clarity`. Raters are then the declared
-columns, those of a grid, or the largest group that shares labels. They are annotators or graders as
-declared, as a tool says, or as their names show.
+A table is *long*, with a row for each rating and columns of items, raters and labels, or *wide*,
+with a row for each item and a column of labels for each rater. A wide table with a column for each
+rater and rubric, such as `ann_clarity`, is a *grid*. `roles_in` decides on a table in three steps:
+
+1. It is long if it has columns of items, raters and labels beyond doubt; these get our names.
+2. Any other without a column of raters may be wide. Its items are named by a column of unique ids;
+   its raters are the declared columns, those of a grid, or the largest group that shares labels.
+3. Raters are annotators or graders as declared, where `*` is all that are not named; as a tool
+   says; or as their names show.
 
 What is in doubt stays as it is, and `refuse_missing` proposes options that decide it. In names of
 variables, `ours` is a column of `study.tables.ratings`, and `theirs` the table's column for it.
@@ -64,8 +67,6 @@ _YES_OR_NO = {word: usual for pair in TRUTH for word, usual in zip(pair, TRUTH[0
 """Yes or no by each word that means the same, such as "true" or "f"."""
 _FEWEST_ROWS = 5  # with fewer rows, equal sums of columns are no sign that these count annotators
 _MOST_RATERS = 200  # with more columns of labels, a table has one for each unit, not each rater
-_SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
-_BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
 
 
 def roles_in(
@@ -83,50 +84,27 @@ def roles_in(
         if not id_column:
             table, id_column = _with_ids(table, options)
         return table, _kinds_of_columns(table, options), id_column
-    raters = texts(table["rater_id"])
-    if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
-        is_named = raters.isin([*options.kinds])
-        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
-    options = with_everybody_named(options, raters)
-    # A tool's records, unlike a table, name units; their reader fills in the kinds that it knows.
-    tool_export = export if export is not None and export.by_unit else None
-    if options.kinds or ("rater_kind" in table and tool_export is None):
-        return table, options, id_column
-    rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
-    without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
     rater_column = options.columns.get("rater_id") or roles.get("rater_id", "")
-    kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
-    unknown = [rater for rater in without_kind if rater not in kinds]
-    if unknown and tool_export is not None:
-        raise InputError(
-            f"{name} does not say which raters are annotators and which are graders "
-            f"({listed(unknown)}); say so with "
-            + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
-        )
-    if unknown or not without_kind:
-        return table, options, id_column
-    rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
-    return table.assign(rater_kind=rater_kinds), options, id_column
+    return *_with_rater_kinds(table, name, options, rater_column, export), id_column
 
 
 def _as_long(table: pd.DataFrame, options: ScaleOptions) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return a long table with our names for columns that are recognised beyond doubt, and
     `{ours: theirs}`; the table as it is, and {}, if one is in doubt or the table may be wide.
     """
-    absent = [column for column in ("unit_id", "rater_id", "label") if column not in table]
-    if "item_id" in table:
-        absent = [column for column in absent if column != "unit_id"]
     names = [str(column) for column in table]
     is_declared_wide = options.wide or {*options.kinds} & {*names}  # raters are columns
-    if "rater_id" not in absent or is_declared_wide or not len(table):
+    if "rater_id" in table or is_declared_wide or not len(table):
         return table, {}
+    id_column = next((column for column in ("unit_id", "item_id") if column in table), "")
+    needed = ["rater_id", "label"] if id_column else ["unit_id", "rater_id", "label"]
+    absent = [column for column in needed if column not in table]
     foreign = [column for column in names if column not in RATINGS_COLUMNS]
     roles = ratings_columns(table, foreign, absent)
     unassigned = [column for column in foreign if column not in roles.values()]
     if roles.keys() != {*absent} or rater_label_columns(table, unassigned):
         return table, {}
-    key = [roles.get(column, column) for column in ("unit_id", "rater_id")]
-    key = [column if column in table else "item_id" for column in key]
+    key = [id_column or roles["unit_id"], roles["rater_id"]]
     if table.duplicated([*key, *(["rubric"] if "rubric" in table else [])]).any():
         return table, {}  # a rater rates an item once
     if "rater_kind" not in table:
@@ -183,29 +161,25 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
 
 def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of few short cells that are no dates, nested values or facts by name."""
-    return [
-        column
-        for column in _possible_labels(table, columns)
-        if not names_items(column) and len(_distinct_labels(table, column)) <= MAX_LABELS
-    ]
+    possible = [column for column in _possible_labels(table, columns) if not names_items(column)]
+    return [column for column in possible if len(_distinct_labels(table, column)) <= MAX_LABELS]
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
     """
-    groups: list[dict[str, set[str]]] = []  # labels by column; columns share some in a chain
+    groups: list[tuple[list[str], set[str]]] = []  # columns, and the labels of any of them
     for column in label_columns(table, columns):
-        labels = _distinct_labels(table, column)
-        merged = {column: labels}
-        for group in [group for group in groups if any(map(labels.intersection, group.values()))]:
-            groups.remove(group)
-            group.update(merged)
-            merged = group
-        groups.append(merged)
+        group, labels = [column], _distinct_labels(table, column)
+        sharing = [other for other in groups if labels & other[1]]  # they become one group
+        for other in sharing:
+            groups.remove(other)
+            group, labels = [*other[0], *group], labels | other[1]
+        groups.append((group, labels))
     if not groups:
         return _score_columns(table, columns)
-    largest, *smaller = sorted((list(group) for group in groups), key=len, reverse=True)
+    largest, *smaller = sorted((group for group, _ in groups), key=len, reverse=True)
     if len(largest) < 2 or (smaller and len(smaller[0]) == len(largest)):
         return []
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
@@ -226,7 +200,7 @@ def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
-    """Return True if each column counts annotators who gave its label: all rows have one sum."""
+    """Return True if columns count the annotators who gave each label: all rows have one sum."""
     if len(columns) < 2 or len(table) < _FEWEST_ROWS:
         return False
     cells = [texts(table[column]) for column in columns]
@@ -333,7 +307,10 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
 
-NameParts = tuple[str, str]  # the first and second part of a column's name
+_SEPARATORS = ("__", " - ", ": ", "::", ".", "/", "|", ":", "_", "-", " ")  # of parts of a name
+_BRACKETS = ((" [", "]"), ("[", "]"), (" (", ")"), ("(", ")"))  # around the second part of a name
+NameParts = tuple[str, str]  # of a column's name: gpt_4_clarity as gpt and 4_clarity, for example
+Splits = dict[str, list[NameParts]]  # by column, the parts for each way to split its name
 
 
 class RaterAndRubric(NamedTuple):
@@ -376,9 +353,8 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
 def named_grid(
     table: pd.DataFrame, pattern: str, columns: Sequence[str], raters: Collection[str]
 ) -> Grid:
-    """Return the columns of labels whose names follow a pattern: those of these raters; with `*`
-    among them, or with none, of all on their rubrics or on those that several raters have. Raises
-    InputError if the pattern is not valid.
+    """Return the columns of labels whose names follow a pattern: those of these raters, or, with
+    `*` among them or with none, of all. Raises InputError if the pattern is not valid.
     """
     # Texts and fields in turn: the text before, a field, the mark between, a field, the text after.
     pieces = re.split(r"(\{rater\}|\{rubric\})", pattern)
@@ -388,26 +364,28 @@ def named_grid(
             f"them, such as {RATER}_{RUBRIC}"
         )
     before, first_field, separator, _, after = pieces
-    pair_of = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
-    label_names = _possible_labels(table, columns)
+    as_pair = partial(_rater_and_rubric, is_rater_last=first_field == RUBRIC)
+    splits_of = _splits(columns, before, separator, after)
+    pairs_of = {column: [*map(as_pair, splits)] for column, splits in splits_of.items()}
+    possible = [column for column in _possible_labels(table, columns) if column in pairs_of]
     if not raters or EVERYBODY in raters:
-        splits_of = _splits(label_names, before, separator, after)
-        shared = {column: pair_of(parts) for column, parts in _largest_product(splits_of).items()}
-        pairs_of = {column: [*map(pair_of, splits)] for column, splits in splits_of.items()}
-        declared = [pair for pairs in pairs_of.values() for pair in pairs if pair.rater in raters]
-        rubrics = {pair.rubric for pair in (*shared.values(), *declared)}
-        raters = {pair.rater for pair in (*shared.values(), *declared)}
-        for column in pairs_of.keys() - shared.keys():  # by the first split with a known rubric
-            raters_known = [pair.rater for pair in pairs_of[column] if pair.rubric in rubrics]
-            raters.update(raters_known[:1])
-    labels, unlabelled = {}, []
-    for column, splits in _splits(columns, before, separator, after).items():
-        pairs = [pair for pair in map(pair_of, splits) if pair.rater in raters]
-        if pairs and column in label_names:
-            labels[column] = max(pairs, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
-        elif pairs:
+        # Sure are the pairs in which several raters are combined with several rubrics, and those of
+        # declared raters. Any other column has the first rater with whom its rubric is a sure one.
+        largest = _largest_product({column: splits_of[column] for column in possible})
+        sure = [as_pair(parts) for parts in largest.values()]
+        sure += [pair for name in possible for pair in pairs_of[name] if pair.rater in raters]
+        rubrics = {pair.rubric for pair in sure}
+        raters = {pair.rater for pair in sure}
+        for column in {*possible} - largest.keys():
+            raters.update([pair.rater for pair in pairs_of[column] if pair.rubric in rubrics][:1])
+    pairs, unlabelled = {}, []
+    for column, column_pairs in pairs_of.items():
+        of_raters = [pair for pair in column_pairs if pair.rater in raters]
+        if of_raters and column in possible:
+            pairs[column] = max(of_raters, key=lambda pair: len(pair.rater))  # "gpt_4", not "gpt"
+        elif of_raters:
             unlabelled.append(column)
-    return Grid(pattern, labels, unlabelled=tuple(unlabelled))
+    return Grid(pattern, pairs, unlabelled=tuple(unlabelled))
 
 
 def guessed_grid(
@@ -416,23 +394,25 @@ def guessed_grid(
     """Return the grid of the columns of labels whose names combine every rater with every rubric;
     with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
     """
-    label_names = _possible_labels(table, columns)
+    possible = _possible_labels(table, columns)
+    # The mark between the parts of a name and the one after them, such as "_" and "", or "[", "]".
     marks = (*_BRACKETS, *((separator, "") for separator in _SEPARATORS))
-    products = {mark: _largest_product(_splits(label_names, "", *mark)) for mark in marks}
-    (separator, after), best = max(products.items(), key=lambda product: len(product[1]))
+    products = {mark: _largest_product(_splits(possible, "", *mark)) for mark in marks}
+    (separator, after), parts_of = max(products.items(), key=lambda item: len(item[1]))
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
-    if not best or (not raters and all(plain_kind(column) for column in best)):
+    if not parts_of or (not raters and all(map(plain_kind, parts_of))):
         return None
-    has_numbers = any(all(map(str.isdecimal, side)) for side in zip(*best.values(), strict=True))
-    is_rater_last = _is_rater_last(table, best, raters)  # None if not known
-    is_sure = is_rater_last is not None and not has_numbers  # numbers may count anything
+    is_rater_last = _is_rater_last(table, parts_of, raters)  # None if not known
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
-    pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in best.items()}
+    pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in parts_of.items()}
     if raters:  # declared ones, which leave no doubt
-        pairs = {column: pair for column, pair in pairs.items() if pair.rater in raters}
-    grid = Grid(pattern, pairs, is_sure or bool(raters))
-    return grid if {*raters} <= {*grid.raters} else None
+        grid = Grid(pattern, {name: pair for name, pair in pairs.items() if pair.rater in raters})
+        return grid if {*raters} <= {*grid.raters} else None
+    # Numbers may count anything: raters, rubrics or repeats.
+    columns_of_parts = zip(*parts_of.values(), strict=True)  # all first parts, all second parts
+    has_numbers = any(all(map(str.isdecimal, parts)) for parts in columns_of_parts)
+    return Grid(pattern, pairs, is_sure=is_rater_last is not None and not has_numbers)
 
 
 def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -440,28 +420,27 @@ def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
 
 
-def _splits(
-    columns: Sequence[str], before: str, separator: str, after: str
-) -> dict[str, list[NameParts]]:
-    """Return all splits of each column's name at a separator, by column."""
+def _splits(columns: Sequence[str], before: str, separator: str, after: str) -> Splits:
+    """Return by column the parts of its name, for each place where the separator can split it."""
     splits = {}
     for column in columns:
         if not (column.startswith(before) and column.endswith(after)):
             continue
         name = column[len(before) : len(column) - len(after)]
         starts = [start for start in range(1, len(name)) if name.startswith(separator, start)]
-        pairs = [(name[:start], name[start + len(separator) :]) for start in starts]
-        splits[column] = [pair for pair in pairs if all(part.strip() for part in pair)]
+        both_parts = [(name[:start], name[start + len(separator) :]) for start in starts]
+        splits[column] = [parts for parts in both_parts if all(part.strip() for part in parts)]
     return splits
 
 
-def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NameParts]:
-    """Return the largest set of columns whose names combine each of two or more first parts with
-    each of two or more second parts, with these parts. In a tie the first separator splits a name.
+def _largest_product(splits: Splits) -> dict[str, NameParts]:
+    """Return by column the parts of its name, for the largest set of columns that combine each of
+    two or more first parts with each of two or more second parts; {} for none. In a tie few second
+    parts are numbers (1 of human_1 is no rubric), then the first parts are short.
     """
     columns_of: dict[str, dict[str, str]] = {}  # by the first part, then the second
-    for column, pairs in splits.items():
-        for first, second in pairs:
+    for column, column_splits in splits.items():
+        for first, second in column_splits:
             columns_of.setdefault(first, {})[second] = column
     firsts_by_seconds: dict[frozenset[str], list[str]] = {}
     for first, by_second in columns_of.items():
@@ -469,10 +448,10 @@ def _largest_product(splits: Mapping[str, list[NameParts]]) -> dict[str, NamePar
 
     def preference(candidate: tuple[frozenset[str], list[str]]) -> tuple[int, int, int]:
         seconds, firsts = candidate
-        n_numbers = sum(second[:1].isdecimal() for second in seconds)  # 1 of human_1 is no rubric
-        return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))  # an early separator
+        n_numbers = sum(second[:1].isdecimal() for second in seconds)
+        return len(seconds) * len(firsts), -n_numbers, -sum(map(len, firsts))
 
-    products = [pair for pair in firsts_by_seconds.items() if all(len(side) >= 2 for side in pair)]
+    products = [pair for pair in firsts_by_seconds.items() if min(map(len, pair)) >= 2]
     if not products:
         return {}
     seconds, firsts = max(products, key=preference)
@@ -487,25 +466,28 @@ def _rater_and_rubric(parts: NameParts, is_rater_last: bool | None) -> RaterAndR
 
 
 def _is_rater_last(
-    table: pd.DataFrame, parts: Mapping[str, NameParts], raters: Collection[str]
+    table: pd.DataFrame, parts_of: Mapping[str, NameParts], raters: Collection[str]
 ) -> bool | None:
     """Return True if the second part of the names is the rater; None if that is not known."""
-    firsts, seconds = (set(side) for side in zip(*parts.values(), strict=True))
+    firsts, seconds = map(set, zip(*parts_of.values(), strict=True))
     if raters:
         return not set(raters) & firsts
-    # Signs that parts are rubrics, the surest first; if one side alone has it, the other is raters.
-    has_no_model = [not any(map(MODEL_NAME.search, side)) for side in (firsts, seconds)]
-    has_questions = [bool(criteria(side)) for side in (firsts, seconds)]
-    by_labels = [_are_rubrics_by_labels(table, parts, side) for side in (0, 1)]
-    signs = (has_no_model, has_questions, by_labels)  # each of the first parts, and of the second
+    # Signs of rubrics, the surest first: if only the first or only the second parts have a sign,
+    # these are the rubrics, and the other parts are the raters.
+    has_no_model = [not any(map(MODEL_NAME.search, names)) for names in (firsts, seconds)]
+    has_questions = [bool(criteria(names)) for names in (firsts, seconds)]
+    by_labels = [_are_rubrics(table, parts_of, position) for position in (0, 1)]
+    signs = (has_no_model, has_questions, by_labels)
     return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
 
 
-def _are_rubrics_by_labels(table: pd.DataFrame, parts: Mapping[str, NameParts], side: int) -> bool:
-    """Return True if columns of one rubric (the part `side`, 0 or 1) share labels, others none."""
-    label_sets: dict[str, list[set[str]]] = {}
-    for column, pair in parts.items():
-        label_sets.setdefault(pair[side], []).append(_distinct_labels(table, column))
+def _are_rubrics(table: pd.DataFrame, parts_of: Mapping[str, NameParts], position: int) -> bool:
+    """Return True if labels show that the first parts of the names (`position` 0), or the second
+    (1), are rubrics: columns with the same part share labels, and columns with two parts do not.
+    """
+    label_sets: dict[str, list[set[str]]] = {}  # by part, those of its columns
+    for column, parts in parts_of.items():
+        label_sets.setdefault(parts[position], []).append(_distinct_labels(table, column))
     pairs = (pair for sets in label_sets.values() for pair in product(sets, repeat=2))
     do_share_within = all(first & second for first, second in pairs)
     unions = [set().union(*sets) for sets in label_sets.values()]
@@ -530,7 +512,7 @@ def refuse_missing(table: pd.DataFrame, name: str, options: ScaleOptions) -> Non
         for ours, theirs in ratings_columns(table, foreign, absent).items():
             if theirs not in likely.values():
                 likely.setdefault(ours, theirs)
-    spaced = [column for column in names if column not in absent and column.strip() in absent]
+    spaced = [column for column in names if column.strip() in absent]
     spaced += [column for column in likely.values() if column != column.strip()]
     if spaced:
         raise InputError(
@@ -599,7 +581,7 @@ def _remedies(
     hint = ""
     if len(table) and ("rater_id" in likely or "rater_id" not in absent):
         likely, questions = _with_guesses(table, absent, likely)
-        hint = f" (one question at a time: {listed(questions)})" if questions[1:] else ""
+        hint = f" (one question at a time: {listed(questions)})" if len(questions) > 1 else ""
     unnamed = [column for column in absent if column not in likely]
     remedies = [_naming(likely, options) + hint] if likely else []
     rater_column = likely.get("rater_id", "rater_id")
@@ -622,7 +604,7 @@ def _with_guesses(
     table: pd.DataFrame, absent: Sequence[str], likely: dict[str, str]
 ) -> tuple[dict[str, str], list[str]]:
     """Return the `likely` columns with those of labels and rubrics that the cells of a long table
-    suggest; and, if labels are so guessed, all columns that hold some, for a question each.
+    suggest; and, if labels are guessed, all columns that may hold some, each for one question.
     """
     free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
@@ -634,12 +616,9 @@ def _with_guesses(
         questions = criteria(labels) or labels
         likely = {**likely, "label": questions[0]}
     if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-        rubrics = [  # columns that distinguish ratings of one unit by one rater
-            column
-            for column in free
-            if not table.duplicated([*key, column]).any()
-            and texts(table[column]).nunique() <= MAX_LABELS
-        ]
+        # A column of rubrics distinguishes ratings of one unit by one rater.
+        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
+        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
         likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
     return likely, questions
 
@@ -677,24 +656,63 @@ _PERSON = re.compile(r"[^\W\d_]{2,20}|[^\s@,]+@[^\s@,]+\.[a-z]+", re.I)  # a fir
 _FEWEST_PEOPLE = 2  # the fewest raters with names of persons who are taken for annotators
 
 
+def _with_rater_kinds(
+    table: pd.DataFrame, name: str, options: ScaleOptions, rater_column: str, export: Export | None
+) -> tuple[pd.DataFrame, ScaleOptions]:
+    """Return a long table and options, one of which has the kinds of all raters if these are known:
+    as declared, with names in place of `*`; as the table says; or as a tool says, and as names
+    show. `rater_column` was the name of the column of raters.
+    """
+    raters = texts(table["rater_id"])
+    if export is not None and export.guessed_kinds:  # what the user says of a rater counts more
+        is_named = raters.isin([*options.kinds])
+        table = table.assign(rater_kind=table["rater_kind"].mask(is_named, ""))
+    options = with_everybody_named(options, raters)
+    if options.kinds:
+        return table, options
+    # A tool's records, unlike a table, name units; their reader fills in the kinds that it knows.
+    tool_export = export if export is not None and export.by_unit else None
+    if "rater_kind" in table and tool_export is None:
+        return table, options
+    rater_kinds = raters.map(lambda _: "") if tool_export is None else table["rater_kind"]
+    without_kind = list(dict.fromkeys(raters[rater_kinds == ""]))
+    kinds = _kinds_by_name(without_kind, are_people=names_annotators(rater_column))
+    unknown = [rater for rater in without_kind if rater not in kinds]
+    if unknown and tool_export is not None:
+        raise InputError(
+            f"{name} does not say which raters are annotators and which are graders "
+            f"({listed(unknown)}); say so with "
+            + _unknown_spelled(table, unknown, options, by_score=tool_export.by_score)
+        )
+    if unknown or not without_kind:
+        return table, options
+    rater_kinds = rater_kinds.where(rater_kinds != "", raters.map(kinds))
+    return table.assign(rater_kind=rater_kinds), options
+
+
+def _unknown_spelled(
+    table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
+) -> str:
+    """Return options for the kinds of a tool's raters: with names if one seems to be a model's,
+    unless they are names of scores (`by_score`, or by those of the raters of an `unknown` kind).
+    """
+    raters = texts(table["rater_id"])
+    kind_of = dict(zip(raters, table["rater_kind"], strict=True))
+    names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
+    models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
+    are_scores = by_score or {*_API_NAMES} & {*unknown} or criteria(unknown)
+    if models and not are_scores:
+        return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
+    return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"
+
+
 def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOptions:
     """Return the options with the kinds of the raters whose labels are columns: of all in place of
     `*`, or, if none is declared, as their names show beyond doubt.
     """
     columns = [str(column) for column in table if column not in RATINGS_COLUMNS]
     if EVERYBODY in options.kinds:
-        # As in `--model gpt --human '*'`: "gpt" is a column, or in a grid a part of "gpt_clarity".
-        declared = [rater for rater in options.kinds if rater != EVERYBODY]
-        absent = [name for name in declared if name not in table]
-        named = dict.fromkeys(declared, "human")  # for `grid_in`, which uses no kind and no "*"
-        grid = grid_in(table, columns, replace(options, kinds=named))
-        if grid and (absent or options.wide):  # a declared name is only a part of columns' names
-            everybody = named_grid(table, grid.pattern, columns, [*declared, EVERYBODY])
-            return with_everybody_named(replace(options, wide=grid.pattern), everybody.raters)
-        raters = rater_label_columns(table, columns)
-        if not raters or not {*declared} <= {*raters}:
-            raters = label_columns(table, columns)  # with those that share no labels with others
-        return with_everybody_named(options, raters)
+        return _everybody_in(table, columns, options)
     if options.kinds:
         return options
     grid = grid_in(table, columns, options)
@@ -705,6 +723,23 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     is_known = len(kinds) == len(raters) > 1 and not any(map(kind_by_word, others))
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
+
+
+def _everybody_in(table: pd.DataFrame, columns: list[str], options: ScaleOptions) -> ScaleOptions:
+    """Return the options with raters in place of `*`, such as `--model gpt --human '*'`. If gpt is
+    no column, but a part of one such as gpt_clarity, these are the raters of the grid. Otherwise
+    they are the columns that share labels if gpt is one of these, else all columns of labels.
+    """
+    declared = [rater for rater in options.kinds if rater != EVERYBODY]
+    named = dict.fromkeys(declared, "human")  # for `grid_in`, which uses no kind and no "*"
+    grid = grid_in(table, columns, replace(options, kinds=named))
+    if grid and (options.wide or not {*declared} <= {*table}):
+        everybody = named_grid(table, grid.pattern, columns, [*declared, EVERYBODY])
+        return with_everybody_named(replace(options, wide=grid.pattern), everybody.raters)
+    raters = rater_label_columns(table, columns)
+    if not raters or not {*declared} <= {*raters}:
+        raters = label_columns(table, columns)
+    return with_everybody_named(options, raters)
 
 
 def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> ScaleOptions:
@@ -730,17 +765,3 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
     if "model" in kinds.values() and has_people and all(is_person):
         kinds |= dict.fromkeys(unknown, "human")
     return kinds
-
-
-def _unknown_spelled(
-    table: pd.DataFrame, unknown: list[str], options: ScaleOptions, *, by_score: bool
-) -> str:
-    """Return options for raters' kinds, with names unless some are scores' or none is a model's."""
-    raters = texts(table["rater_id"])
-    kind_of = dict(zip(raters, table["rater_kind"], strict=True))
-    names = [rater for rater in raters.unique() if kind_of[rater] in ("human", "model", "")]
-    models = [name for name in names if kind_of[name] == "model" or MODEL_NAME.search(name)]
-    are_scores = by_score or {*_API_NAMES} & {*unknown} or criteria(unknown)
-    if models and not are_scores:
-        return kinds_spelled(names, options, {name: kind for name, kind in kind_of.items() if kind})
-    return "human=[...] and model=[...]" if options.in_python else "--human NAME,... --model NAME"

@@ -1,19 +1,21 @@
 """Read weighted criteria, as in HealthBench (Arora et al. 2025, section 3), and compute scores.
 
-`with_criteria` gives each criterion of a response, which a rater found met or not, an item's id:
+A response has several criteria, each with points, and a rater says of each if it is met. While a
+file is read, `with_criteria` makes each criterion of a response an item, with an id of its own:
 
     response_id  criterion       points  rater_id  label      unit_id
     r1           Names a source  5       ann       met        r1-c1
     r1           Is rude         -4      ann       met        r1-c2
 
-`with_scores` adds a rubric of scores, in which ann gave the item r1 the label 0.2: the points of
-the criteria met over the sum of the positive ones, (5 - 4) / 5. A score needs labels of all of
-them, and is clipped to 0-1 unless `clip_scores` is false (HealthBench clips only the mean).
+When all labels are read, `with_scores` makes the responses items, too, on a further rubric, that of
+scores. Here ann gives the item r1 the label 0.2: the points of the criteria that are met over the
+sum of the positive points, (5 - 4) / 5. A score needs labels of all criteria of the response, and
+is clipped to 0-1 unless `clip_scores` is false (HealthBench clips only the mean).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -53,15 +55,15 @@ def rubric_scored(rubric: str | None) -> str | None:
     return None if rubric in (None, CRITERIA, SCORE) else rubric.removesuffix(f"-{SCORE}")
 
 
-def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.DataFrame:
+def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -> pd.DataFrame:
     """Return a table of criteria with an id for each (`unit_id`), the id of its response, its text
-    and its points in our columns; any other table as it is. Raises InputError if ratings (`rated`)
-    have points and no criteria, no column identifies responses, or a row is invalid.
+    and its points in our columns; any other table as it is. Raises InputError if a table that
+    `has_ratings` has points and no criteria, no column identifies responses, or a row is invalid.
     """
     by_name = {str(column).strip().casefold(): str(column) for column in table}  # as spelled here
     criterion = next((by_name[key] for key in _ITEM_NAMES["criterion"] if key in by_name), "")
     points = by_name.get(POINTS, "")
-    if points and not criterion and rated:
+    if points and not criterion and has_ratings:
         _refuse_points(table, name, points, by_name)
     if not points or not criterion:
         return table
@@ -76,17 +78,17 @@ def with_criteria(table: pd.DataFrame, name: str, *, rated: bool = True) -> pd.D
     row_points = table[POINTS].astype(float)
     if (row_points < 0).any():
         table[SIGN] = np.select([row_points > 0, row_points < 0], ["positive", "negative"], "")
-    # A column of models, unlike one of graders, has one value for each response. That of items,
-    # which are not `rated`, is recognised later, by `item_columns`.
+    # A column called "model" may hold graders, unless all rows of a response have the same model.
+    # In a file of items it can only be the subject; `item_columns` recognises it later.
     models = [by_name[key] for key in _ITEM_NAMES["subject"] if by_name.get(key) in table]
-    if rated and models and (table.groupby(RESPONSE_ID)[models[0]].nunique() == 1).all():
+    if has_ratings and models and (table.groupby(RESPONSE_ID)[models[0]].nunique() == 1).all():
         table = table.rename(columns={models[0]: "subject"})
     return table
 
 
 def _refuse_points(table: pd.DataFrame, name: str, points: str, by_name: Mapping[str, str]) -> None:
-    """Raise InputError if points are of criteria though no column has these: if a rater rated a
-    unit several times on one rubric. Other points, such as a game's, may describe a unit.
+    """Raise InputError if a rater rated an item several times on one rubric: its `points` are then
+    of criteria that no column names. Other points, such as a game's, may describe an item.
     """
     ids = [by_name[key] for key in _ID_NAMES if key in by_name][:1]
     raters = [by_name[key] for key in ("rater_id", *_RATER_NAMES) if key in by_name][:1]
@@ -109,37 +111,40 @@ def _with_response_ids(
             f"{name} has criteria ({criterion!r}), and no column says which of them are of one "
             f"response; add one called {RESPONSE_ID!r}"
         )
-    first, *further = columns
-    ids = texts(table[first])
-    if further or ids.str.len().max() > _MOST_CHARACTERS:
-        keys = table[columns].apply(texts)
-        ids = "r" + (keys.groupby(columns, sort=False).ngroup() + 1).astype(str)
-    omitted = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
-    is_text = first.strip().casefold() in (*_ITEM_NAMES["prompt"], *_ITEM_NAMES["response"])
-    if further and not is_text and PROMPT_ID not in table:  # a prompt's id, of several responses
-        table = table.rename(columns={first: PROMPT_ID})
-    elif not is_text:  # raters read a text; `ids` take the place of another column
-        omitted.append(first)
-    return table.drop(columns=omitted, errors="ignore").assign(**{RESPONSE_ID: ids})
+    first, *others = columns
+    response_ids = texts(table[first])
+    if others or response_ids.str.len().max() > _MOST_CHARACTERS:
+        numbers = table[columns].apply(texts).groupby(columns, sort=False).ngroup() + 1
+        response_ids = "r" + numbers.astype(str)
+    replaced = ["unit_id", "item_id"]  # a criterion gets a `unit_id` of its own
+    if first.strip().casefold() not in (*_ITEM_NAMES["prompt"], *_ITEM_NAMES["response"]):
+        # The first column has ids and not texts, which raters read: ids of prompts or responses.
+        if others and PROMPT_ID not in table:
+            table = table.rename(columns={first: PROMPT_ID})
+        else:
+            replaced.append(first)
+    return table.drop(columns=replaced, errors="ignore").assign(**{RESPONSE_ID: response_ids})
 
 
 def _response_columns(table: pd.DataFrame, criterion: str, by_name: Mapping[str, str]) -> list[str]:
-    """Return the columns that identify a response, or []: an id that several criteria share, alone
-    if it is a response's; a prompt's with those of the model and the response, which differ within
-    it; without a shared id the texts and the model, if the response is among them.
+    """Return the columns whose values together identify a response, or [] if there are none:
+
+    - `[id]`, an id of responses, if several criteria share one, with one model and response;
+    - `[id, model, response]`, an id of prompts, with those of the other two that differ within it;
+    - `[prompt, response, model]` if no id is shared: those that there are, if responses are.
     """
-    likely_ids = [by_name[key] for key in _ID_NAMES if key in by_name]
-    likely_ids += [name for name in unit_columns(map(str, table)) if name != criterion]
-    subject, response, prompt = (  # each a list of one column, or [] if the table has none
+    ids = [by_name[key] for key in _ID_NAMES if key in by_name]
+    ids += [column for column in unit_columns(map(str, table)) if column != criterion]
+    model, response, prompt = (  # each a list of one column, or [] if the table has none
         [by_name[key] for key in _ITEM_NAMES[role] if key in by_name][:1]
         for role in ("subject", "response", "prompt")
     )
-    for column in likely_ids:
+    for column in ids:
         by_id = table.groupby(column)
         if (by_id[criterion].nunique() > 1).any():
-            further = [name for name in (*subject, *response) if name != column]
-            return [column, *(name for name in further if (by_id[name].nunique() > 1).any())]
-    return [*prompt, *response, *subject] if response else []
+            others = [name for name in (*model, *response) if name != column]
+            return [column, *(name for name in others if (by_id[name].nunique() > 1).any())]
+    return [*prompt, *response, *model] if response else []
 
 
 def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> None:
@@ -169,9 +174,9 @@ def _check_criteria(table: pd.DataFrame, name: str, *, by_row: bool = False) -> 
 
 
 def with_scores(dataset: Dataset) -> Dataset:
-    """Return a dataset of criteria with the responses' scores as a further rubric of numbers, and
-    slices by kind of criterion; any other dataset as it is. Raises InputError if no rubric has two
-    labels, met and not met.
+    """Return a dataset of criteria with the scores of responses on further rubrics of numbers, one
+    for each rubric of criteria, and with slices by kind of criterion; any other dataset as it is.
+    Raises InputError if no rubric has two labels, met and not met.
     """
     units = dataset.units
     if not {*CRITERIA_COLUMNS} <= {*units} or dataset.ratings.empty:
@@ -185,26 +190,27 @@ def with_scores(dataset: Dataset) -> Dataset:
         dataset = replace(dataset, scales=scales, ratings=ratings, titles={CRITERIA: title})
     scales, titles, tables = dict(dataset.scales), dict(dataset.titles), [dataset.ratings]
     rubric_by_score, notes = dict[str, str](), [*dataset.notes]
-    for name, scale in dataset.scales.items():
-        rows = dataset.ratings[dataset.ratings["rubric"] == name].join(criteria, on="unit_id")
+    for rubric, scale in dataset.scales.items():
+        rows = dataset.ratings[dataset.ratings["rubric"] == rubric].join(criteria, on="unit_id")
         rows = rows[rows["response"].notna()]  # other units are no criteria
         met = _met_labels(scale)
-        if rows.empty or met is None or scale.part_of or scale.variant_of:  # its base has a score
+        # A rubric that this one is a part or another wording of gets the scores itself.
+        if rows.empty or met is None or scale.part_of or scale.variant_of:
             continue
-        score = SCORE if name == CRITERIA else f"{name}-{SCORE}"
-        rows = rows.assign(rubric=score, is_met=rows["label"].isin(met))
-        scored = _scores(rows, clip=dataset.settings.clip_scores)
-        tables.append(validate_ratings(scored))
-        rubric_by_score[score] = name
-        labels = sorted({*scored["label"]} - {""} | {"0", "1"}, key=float)  # 0 and 1 are the ends
-        scales[name] = replace(scale, affirmative=met)
-        scales[score] = Scale(score, tuple(labels), "interval", unit=scale.unit, number=True)
-        titles[score] = written("criteria.title", rubric=titles.get(name, name))
+        score_rubric = SCORE if rubric == CRITERIA else f"{rubric}-{SCORE}"
+        rubric_by_score[score_rubric] = rubric
+        scores = _scores(rows, score_rubric, met, clip=dataset.settings.clip_scores)
+        tables.append(validate_ratings(scores))
+        ends = {"0", "1"}
+        labels = tuple(sorted({*scores["label"]} - {""} | ends, key=float))
+        scales[rubric] = replace(scale, affirmative=met)
+        scales[score_rubric] = Scale(score_rubric, labels, "interval", unit=scale.unit, number=True)
+        titles[score_rubric] = written("criteria.title", rubric=titles.get(rubric, rubric))
         counts = {"criteria": len(criteria), "responses": criteria["response"].nunique()}
-        notes.append(written("criteria.read", score=score, **counts))
-        for note in ("missing", "clipped"):
-            if count := int(scored[note].sum()):
-                notes.append(written(f"criteria.{note}", score=score, count=count))
+        notes.append(written("criteria.read", score=score_rubric, **counts))
+        for key in ("missing", "clipped"):
+            if count := int(scores[key].sum()):
+                notes.append(written(f"criteria.{key}", score=score_rubric, count=count))
     if not rubric_by_score:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
@@ -222,16 +228,6 @@ def with_scores(dataset: Dataset) -> Dataset:
     ).changed(slices=(*dataset.settings.slices, *_kind_columns(units)))
 
 
-def _responses_of(units: pd.DataFrame) -> pd.DataFrame:
-    """Return the responses as units, with the columns that their criteria share."""
-    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
-    columns = [column for column in shared_columns(units) if column not in of_criteria]
-    responses = units[columns].drop_duplicates(RESPONSE_ID)
-    # A response is in the cluster that its criteria share, else it is a cluster of its own.
-    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
-    return responses.assign(**dict.fromkeys(replaced, responses[RESPONSE_ID]))
-
-
 def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
     """Return by unit its `response`, `points`, the response's `positive` sum and `n_criteria`."""
     points, response = units[POINTS].astype(float), units[RESPONSE_ID]
@@ -243,30 +239,24 @@ def _criteria_of(units: pd.DataFrame) -> pd.DataFrame:
 
 def _met_labels(scale: Scale) -> frozenset[str] | None:
     """Return a met criterion's labels: affirmative, or a word for yes; None for other scales."""
-    label_of = {loose(label): label for label in scale.categories}
-    yes = next((yes for yes, no in TRUTH if label_of.keys() <= {yes, no}), "")
-    if len(label_of) > 2 or not (scale.affirmative or yes):
+    by_word = {loose(label): label for label in scale.categories}  # such as {"yes": "Yes"}
+    yes_words = [yes for yes, no in TRUTH if by_word.keys() <= {yes, no}]
+    if len(by_word) > 2 or not (scale.affirmative or yes_words):
         return None
-    return scale.affirmative or frozenset(label for word, label in label_of.items() if word == yes)
+    return scale.affirmative or frozenset(by_word[word] for word in by_word if word in yes_words)
 
 
-def _kind_columns(units: pd.DataFrame) -> list[str]:
-    """Return the columns that vary within responses to slice by: the likeliest kind, and `SIGN`."""
-    n_values = units.groupby(RESPONSE_ID).nunique()
-    varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
-    columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
-    return [*columns[:1], *(column for column in columns[1:] if column == SIGN)]
-
-
-def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
-    """Return the ratings of responses from those of criteria, `rows`: the score as the label, "" if
-    a criterion has none; the number of `missing` labels; and True if the score was `clipped`.
+def _scores(rows: pd.DataFrame, rubric: str, met: Collection[str], *, clip: bool) -> pd.DataFrame:
+    """Return ratings of responses on the `rubric` of scores. `rows` are those of criteria with the
+    columns of `_criteria_of`; `met` are the labels of a criterion that is met. A label is a score,
+    "" if labels of criteria are `missing` (their number). The score may be `clipped` (True).
     """
-    points, has_label = rows["points"] * rows["is_met"], rows["label"] != ""
-    by_rating = rows.assign(points=points, has_label=has_label, unit_id=rows["response"]).groupby(
+    points = rows["points"] * rows["label"].isin(met)
+    rows = rows.assign(points=points, has_label=rows["label"] != "")
+    by_rating = rows.assign(unit_id=rows["response"], rubric=rubric).groupby(
         ["unit_id", "rubric", "rater_id", "rater_kind", "order", "draw"], as_index=False, sort=False
     )
-    scored = by_rating.agg(
+    scores = by_rating.agg(
         points=("points", "sum"),
         n_labels=("has_label", "sum"),
         positive=("positive", "first"),
@@ -275,16 +265,26 @@ def _scores(rows: pd.DataFrame, *, clip: bool) -> pd.DataFrame:
         n_hashes=("rubric_hash", "nunique"),
         created_at=("created_at", "max"),
     )
-    raw_score = scored["points"] / scored["positive"]
-    n_missing = scored["n_criteria"] - scored["n_labels"]
-    is_complete = (n_missing == 0) & (scored["n_hashes"] == 1)  # under one text of the rubric
+    raw_score = scores["points"] / scores["positive"]
+    n_missing = scores["n_criteria"] - scores["n_labels"]
+    is_complete = (n_missing == 0) & (scores["n_hashes"] == 1)  # under one text of the rubric
     score = raw_score.clip(0, 1) if clip else raw_score
-    # Fewer places if there were too many categories: of at most MAX_NUMBERS, 0 and 1 may be added.
+    # A scale has at most MAX_NUMBERS labels; 0 and 1, its ends, may be two more than the scores.
     places = 6 if score.round(6).nunique() < MAX_NUMBERS - 1 else 3
     label = score.round(places).map("{:.6g}".format).where(is_complete, "")
     reason = np.where(is_complete, "", "incomplete")
     clipped = is_complete & (score != raw_score)
-    return scored.assign(label=label, unscored_reason=reason, missing=n_missing, clipped=clipped)
+    return scores.assign(label=label, unscored_reason=reason, missing=n_missing, clipped=clipped)
+
+
+def _responses_of(units: pd.DataFrame) -> pd.DataFrame:
+    """Return the responses as units, with the columns that their criteria share."""
+    of_criteria = ("unit_id", CRITERION, POINTS, SIGN)  # columns that no response has
+    columns = [column for column in shared_columns(units) if column not in of_criteria]
+    responses = units[columns].drop_duplicates(RESPONSE_ID)
+    # A response is in the cluster that its criteria share, else it is a cluster of its own.
+    replaced = {"unit_id", "cluster_id"} & ({*units} - {*columns})
+    return responses.assign(**dict.fromkeys(replaced, responses[RESPONSE_ID]))
 
 
 def shared_columns(units: pd.DataFrame) -> list[str]:
@@ -294,3 +294,12 @@ def shared_columns(units: pd.DataFrame) -> list[str]:
         return names
     differs = units.groupby(RESPONSE_ID).nunique() > 1
     return [name for name in names if name not in differs or not differs[name].any()] + ["unit_id"]
+
+
+def _kind_columns(units: pd.DataFrame) -> list[str]:
+    """Return the columns to slice by, which differ within responses: the likeliest kind; `SIGN`."""
+    n_values = units.groupby(RESPONSE_ID).nunique()
+    varying = [col for col in (*_KINDS, SIGN) if col in n_values and (n_values[col] > 1).any()]
+    columns = [column for column in varying if units[column].nunique() <= MAX_VALUES]
+    kinds = [column for column in columns if column != SIGN]
+    return [*kinds[:1], *([SIGN] if SIGN in columns else [])]

@@ -4,11 +4,13 @@ of the labels in the file.
 The parts in order: what is known of the file while it is read (`RatingsInput`); `TABLE_STEPS`,
 which correct items and raters of all rows; corrections and checks of the labels of one rubric; the
 scales (`scales_of`, which runs the latter); and labels that are sets of options. What may be
-misspelled or a code for "no label" is reported, or corrected if declared.
+misspelled or a code for "no label" is reported, or corrected if declared. A label that looks like
+another one, its *main label*, is a *variant* of it.
 
-A label may be a set of options, read as a yes or no to each. Its cell is a list, as JSON or Python
-writes it, or options separated by a mark, the same in all cells; `none`, or an empty list, says
-that no option applies, and an empty cell that there is no label.
+A label is single, or a *set* of options, read as a yes or no to each. The cell of a set is a list,
+as JSON or Python writes it, or options separated by a mark, the same in all cells; `none`, or an
+empty list, says that no option applies, and an empty cell that there is no label. In names of
+variables, `options` are what the user declared, and `set_options` those that sets are made of.
 """
 
 from __future__ import annotations
@@ -55,8 +57,7 @@ from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import TRUTH, texts
 from evenhand.texts import number_of, table_of, written
 
-_WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")
-"""Words by which tables that others made are recognised."""
+_WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")  # of tables that others made
 
 
 def pattern_of(name: str) -> str:
@@ -69,37 +70,33 @@ MAX_LENGTH = 200  # characters of a label
 NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
 _PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
-_FEWEST_LABELS = 10
-"""A rater with fewer labels is too rare to show that a label of theirs alone is misspelled."""
+_FEWEST_LABELS = 10  # with fewer by a rater, a label of theirs alone need not be misspelled
 _SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspelled
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
 Scales = Mapping[str, Scale]  # scales by rubric
-Options = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
+SetOptions = Mapping[str, Sequence[str]]  # by rubric, the options of labels that are sets
 RatingsAndNotes = tuple[pd.DataFrame, list[str]]  # corrected ratings, and notes on the changes
 
 
 @dataclass(frozen=True)
 class RatingsInput:
-    """A ratings file or table while it is read: its name in messages (`source`), the options that
-    the user declared, and notes on how it was read. `items` is the column that names the items, ""
-    if each row is one. `permitted` are the labels of a known scale, () to take those in the file;
-    with `numbers` labels are numbers.
+    """A ratings file or table while it is read.
 
-    Messages name the place of a rating: in a wide table by its row number and column in `rows` and
-    `columns`, in a tool's export by its item in `units`, in a long table by its row, the index.
+    Messages name the place of a rating: in a wide table by `rows` and `columns`, in a tool's export
+    by its item, in a long table by its row, the index.
     """
 
-    source: str
-    options: ScaleOptions
-    rows: Sequence[int] | None = None
-    columns: Sequence[str] | None = None
-    units: Sequence[str] | None = None
-    permitted: Sequence[str] = ()
-    numbers: bool = False
-    items: str = ""
-    notes: Sequence[str] = ()
+    source: str  # the name of the file or table in messages
+    options: ScaleOptions  # that the user declared
+    rows: Sequence[int] | None = None  # of a wide table, by rating: the row number
+    columns: Sequence[str] | None = None  # the column likewise, if it is not the rater
+    units: Sequence[str] | None = None  # of a tool's export, by rating: the item
+    permitted: Sequence[str] = ()  # the labels of a known scale, () to take those in the file
+    numbers: bool = False  # labels are numbers
+    items: str = ""  # the column that names the items, "" if each row is one
+    notes: Sequence[str] = ()  # sentences on how the file was read
 
     def subject_of(self, label: str, ratings: pd.DataFrame) -> str:
         """Return the subject of a sentence on the first rating with a label: file, row, label."""
@@ -175,10 +172,8 @@ def _lookalike_names(
     """
     are_declared = column == "rater_id" and not options.inferred
     declared = options.kinds if are_declared else {}  # the user names each rater by one name
-    groups = [
-        [name for name in group if name not in declared]
-        for group in lookalikes(table[column].unique())
-    ]
+    similar = lookalikes(table[column].unique())
+    groups = [[name for name in group if name not in declared] for group in similar]
     groups = [group for group in groups if len(group) > 1]
     if not groups:
         return {}
@@ -272,11 +267,8 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
     permitted = {folded(label): label for label in reading.permitted}
     missing = {folded(word) for word in reading.options.missing}
     counts = _label_counts(ratings)
-    corrected = {
-        label: ""
-        for label in counts
-        if label in missing or (label not in permitted and label.casefold() in NO_LABEL)
-    }
+    words = {label for label in counts if label.casefold() in NO_LABEL and label not in permitted}
+    corrected = {label: "" for label in counts if label in missing or label in words}
     labels = ", ".join(f"{label} ({counts[label]:,})" for label in corrected)
     notes = [written("reading.no_label", labels=labels)] if corrected else []
     corrected |= {text: permitted[text] for text in counts if permitted.get(text, text) != text}
@@ -284,10 +276,10 @@ def read_missing(ratings: pd.DataFrame, reading: RatingsInput) -> RatingsAndNote
 
 
 def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFrame, int]:
-    """Replace labels that look like another one by that one, if `normalise` is declared; return the
-    ratings and the number of cells changed. Raises InputError naming the first label that looks
-    like another one, unless `normalise` is declared either way; that cannot be a label of any
-    scale; or that is not on the known scale.
+    """Replace variants by their main labels, if `normalise` is declared; return the ratings and the
+    number of cells changed. Raises InputError naming the first label that is a variant, unless
+    `normalise` is declared either way; that cannot be a label of any scale; or that is not on the
+    known scale.
     """
     options, permitted = reading.options, reading.permitted
     normalise, counts = options.normalise, _label_counts(ratings)
@@ -297,7 +289,7 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFr
     for label in unknown:
         fault = _label_fault(label)
         if not fault and label in variants and not normalise:
-            fault = _likeness_fault(label, variants[label], n_changed, reading)
+            fault = _variant_fault(label, variants[label], n_changed, reading)
         if not fault and label not in variants and permitted:
             fault = (
                 f"is not one of the declared categories ({', '.join(permitted)}); correct it, "
@@ -305,26 +297,26 @@ def join_labels(ratings: pd.DataFrame, reading: RatingsInput) -> tuple[pd.DataFr
             )
             rubric = str(ratings["rubric"].iloc[0])  # the same in all rows
             if rubric not in ("", options.rubric):
-                option = options.spelled("rubric", rubric)
-                fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {option}"
+                alone = options.spelled("rubric", rubric)
+                fault += f"; if rubric {rubric!r} has a scale of its own, analyse it with {alone}"
         if fault:
             raise InputError(f"{reading.subject_of(label, ratings)} {fault}")
     return _with_corrected(ratings, variants), n_changed
 
 
-def _likeness_fault(label: str, main_label: str, n_changed: int, reading: RatingsInput) -> str:
-    """Return the fault of a label that looks like `main_label`; `n_changed` cells would change."""
+def _variant_fault(label: str, main_label: str, n_changed: int, reading: RatingsInput) -> str:
+    """Return the fault of a variant of `main_label`; `n_changed` cells would change."""
     options = reading.options
-    likeness = f"says in another word what {main_label!r} says"
+    relation = f"says in another word what {main_label!r} says"
     if label.casefold() == main_label.casefold():
-        likeness = f"differs from {main_label!r} only by case"
-    elif _look(label) == _look(main_label):
-        likeness = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
+        relation = f"differs from {main_label!r} only by case"
+    elif _common_form(label) == _common_form(main_label):
+        relation = f"looks like {spelled_out(main_label)}, and is {spelled_out(label)}"
     alternative = f"{options.spelled('no-normalise')} keeps them apart"
     if reading.permitted:
         alternative = f"or declare it among {options.spelled('categories')}"
     return (
-        f"{likeness}; {options.spelled('normalise')} reads them as one "
+        f"{relation}; {options.spelled('normalise')} reads them as one "
         f"({number_of(n_changed, 'cell')} would change), {alternative}"
     )
 
@@ -450,14 +442,16 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
         return []
     gaps = [after - before for before, after in pairwise(values)]
     widest = max(gaps)
-    n_low = gaps.index(widest) + 1
-    low, high = ordered[:n_low], ordered[n_low:]
-    codes, scale_gaps = low, gaps[n_low:]
-    if len(high) <= len(low):
-        codes, scale_gaps = high, gaps[: n_low - 1]
-    # At least 3, and three times the gaps of the scale; one number alone shows no scale.
-    is_wide = widest >= max(3 * max(scale_gaps, default=widest), 3)
-    return codes if is_wide and 2 * widest >= values[-1] - values[0] and len(codes) <= 2 else []
+    n_below = gaps.index(widest) + 1
+    # The fewer numbers, the higher if equally many, may be codes, and the others are the scale.
+    codes, scale = ordered[n_below:], values[:n_below]
+    if n_below < len(ordered) - n_below:
+        codes, scale = ordered[:n_below], values[n_below:]
+    if len(scale) < 2 or len(codes) > 2:  # one number alone shows no scale
+        return []
+    widest_in_scale = max(after - before for before, after in pairwise(scale))
+    is_far = widest >= max(3 * widest_in_scale, 3) and 2 * widest >= values[-1] - values[0]
+    return codes if is_far else []
 
 
 def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
@@ -490,26 +484,26 @@ def _label_fault(label: str) -> str:
 def _variants(
     counts: Mapping[str, int], unknown: Sequence[str], permitted: Collection[str]
 ) -> dict[str, str]:
-    """Return the `unknown` labels that look like another one, with the label to replace each by:
-    the `permitted` one that it looks like, if this is the only one, or without permitted labels the
-    most frequent. If all labels are words for yes and no, the most frequent pair replaces them.
+    """Return the variants among the `unknown` labels, with the main label of each: the `permitted`
+    one that it looks like, if this is the only one, or without permitted labels the most frequent.
+    If all labels are words for yes and no, the most frequent pair of words has the main labels.
 
     >>> _variants({"yes": 9, "Yes": 1, "yes.": 4}, ["yes", "Yes", "yes."], ())
     {'Yes': 'yes', 'yes.': 'yes'}
     >>> _variants({"yes": 9, "no": 8, "TRUE": 1, "0": 2}, ["yes", "no", "TRUE", "0"], ())
     {'TRUE': 'yes', '0': 'no'}
     """
-    spellings_by_look: dict[str, Counter[str]] = defaultdict(Counter)
+    spellings_by_form: dict[str, Counter[str]] = defaultdict(Counter)
     for label in permitted or counts:
-        spellings_by_look[_look(label)][label] += counts.get(label, 0)
-    counts_by_look = Counter({_look(label): 0 for label in permitted})
+        spellings_by_form[_common_form(label)][label] += counts.get(label, 0)
+    counts_by_form = Counter({_common_form(label): 0 for label in permitted})
     for label, count in counts.items():
-        counts_by_look[_look(label)] += count
-    truth_words = _usual_truth_words(counts_by_look, [_look(label) for label in permitted])
+        counts_by_form[_common_form(label)] += count
+    truth_words = _usual_truth_words(counts_by_form, [_common_form(label) for label in permitted])
     variants = {}
     for label in unknown:
-        look = _look(label)
-        spellings = spellings_by_look.get(truth_words.get(look, look), Counter())
+        form = _common_form(label)
+        spellings = spellings_by_form.get(truth_words.get(form, form), Counter())
         if spellings and (len(spellings) == 1 or not permitted):  # permitted ones may look alike
             main_label = commonest(spellings, spellings)
             if main_label != label:
@@ -517,7 +511,7 @@ def _variants(
     return variants
 
 
-def _look(label: str) -> str:
+def _common_form(label: str) -> str:
     """Return what labels that look alike have in common: their number, or else their loose form."""
     return plain_number(label) or loose(label)
 
@@ -542,22 +536,20 @@ def _usual_truth_words(counts: Mapping[str, int], permitted: Collection[str]) ->
 
 @dataclass(frozen=True)
 class ScaledRatings:
-    """Ratings with corrected labels; by rubric the scales of single labels (`scales`) and the
-    options of labels that are sets (`options_of`); and notes on how the labels were read.
-    """
+    """Ratings with corrected labels, and how these were read."""
 
     ratings: pd.DataFrame
-    scales: Scales = field(default_factory=dict)
-    options_of: Options = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    scales: Scales = field(default_factory=dict)  # of rubrics with single labels
+    options_of: SetOptions = field(default_factory=dict)  # of the other rubrics
+    notes: Sequence[str] = ()  # sentences
 
 
 def scales_of(
     ratings: pd.DataFrame, reading: RatingsInput, sidecar: Sidecar, scales: Scales | None
 ) -> ScaledRatings:
-    """Return the ratings with corrected labels, and the scales or options of their rubrics. Labels
-    are sets of options if `several` is declared, or on a rubric that is known to be of sets: the
-    user's, or one in the sidecar. With `scales` those are used and the sidecar's are not.
+    """Return the ratings with corrected labels, and the scales or options of their rubrics. With
+    `several` all labels are sets; otherwise those on rubrics that the user's rubric or the sidecar
+    says to be of sets are, and the others are single. `scales`, if given, replace the sidecar's.
     """
     options = reading.options
     if options.several:
@@ -568,20 +560,19 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _declared_sets(ratings, {"": options.categories}, reading)
-    set_options: dict[str, Sequence[str]] = {}  # by rubric; the others have single labels
+        return _read_sets(ratings, {"": options.categories}, reading)  # of any rubric
+    set_options: dict[str, Sequence[str]] = {}
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
-    without_level: set[str] = set()
+    without_level: set[str] = set()  # rubrics whose scale in the sidecar has no declared level
     if scales is None:
         scales, stored = sidecar.known_scales(), sidecar.scales.items()
         without_level = {name for name, section in stored if section.level is None}
         set_options |= {name: section.categories for name, section in stored if section.several}
     is_set = ratings["rubric"].isin(list(set_options))
-    sets = None
-    if is_set.any():
-        sets = _declared_sets(ratings[is_set], set_options, reading)
+    sets = _read_sets(ratings[is_set], set_options, reading) if is_set.any() else None
+    if sets is not None:
         if is_set.all() or options.rubric in set_options:  # single labels are not asked for
             return sets
         ratings = ratings[~is_set]
@@ -607,8 +598,8 @@ def declared_scales(
     without_level: Collection[str] = (),
 ) -> ScaledRatings:
     """Return the rows of the rubrics that the options ask for, with corrected labels, and scales by
-    rubric. `stored_scales` are those of the file's sidecar, by rubric, some of them
-    `without_level`; options override them.
+    rubric. `stored_scales` are those of the file's sidecar, by rubric; options override them. The
+    sidecar does not say the level of those of the rubrics `without_level`.
     """
     options = reading.options
     if (options.rubric or "").endswith(".toml"):
@@ -631,7 +622,8 @@ def declared_scales(
         is_corrected = is_corrected or corrected is not rows
         n_joined += n_changed
         labels = set(corrected["label"].unique()) - {""}
-        scales[name], scale_notes = _scale(name, labels, scale, name not in without_level, reading)
+        may_order = scale is None or name in without_level
+        scales[name], scale_notes = _scale(name, labels, scale, may_order, reading)
         notes += [*label_notes, *scale_notes]
         corrected_tables.append(corrected)
     if options.normalise:
@@ -649,9 +641,12 @@ def _correct_labels(
     the known `scale`.
     """
     options = reading.options
-    are_numbers = options.level == "interval" if scale is None else scale.is_number
-    permitted = options.categories or (() if scale is None else scale.categories)
-    are_numbers = are_numbers and not options.categories
+    if options.categories:
+        permitted, are_numbers = options.categories, False
+    elif scale is not None:
+        permitted, are_numbers = scale.categories, scale.is_number
+    else:
+        permitted, are_numbers = (), options.level == "interval"
     rubric_reading = replace(reading, permitted=permitted, numbers=are_numbers)
     rows = shorten_numbers(rows, rubric_reading)
     rows, notes = read_missing(rows, rubric_reading)
@@ -691,13 +686,13 @@ def labels_of_rubrics(
     return ratings[has_result], notes
 
 
-def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
-    """Return the rubric named by the user's `option`, a shipped or installed one or a file. Without
-    an option, return the shipped rubric of the name in the file of ratings, if there is one:
-    installed rubrics may have common names that mean something else there.
+def _known_rubric(declared: str | None, name_in_file: str = "") -> Rubric | None:
+    """Return the rubric that the user `declared`, a shipped or installed one or a file. Without
+    one, return the shipped rubric of the name in the file of ratings, if there is one: installed
+    rubrics may have common names that mean something else there.
     """
-    names = named_rubrics() if option else shipped_rubrics()
-    name = option or column_name
+    names = named_rubrics() if declared else shipped_rubrics()
+    name = declared or name_in_file
     if name and (name.replace("_", "-") in names or name.endswith(".toml")):
         return load_rubric(name)
     return None
@@ -705,12 +700,12 @@ def _known_rubric(option: str | None, column_name: str = "") -> Rubric | None:
 
 def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -> pd.DataFrame:
     """Return the rows of the options' rubric, named if they were not, and of its other wordings."""
-    option = str(options.rubric)
-    rubric = _known_rubric(option)
-    name = option if rubric is None else rubric.name
+    declared = str(options.rubric)
+    rubric = _known_rubric(declared)
+    name = declared if rubric is None else rubric.name
     if (ratings["rubric"] == "").all():
         if rubric is None and not options.categories and name not in stored:
-            load_rubric(option)  # raises: there is no such rubric
+            load_rubric(declared)  # raises: there is no such rubric
         return ratings.assign(rubric=name)
     names = ratings["rubric"].str.replace("_", "-") if rubric else ratings["rubric"]
     wordings = {scale.name for scale in stored.values() if scale.variant_of == name}
@@ -721,22 +716,22 @@ def _rubric_rows(ratings: pd.DataFrame, options: ScaleOptions, stored: Scales) -
 
 
 def _scale(
-    name: str, labels: Collection[str], scale: Scale | None, has_level: bool, reading: RatingsInput
+    name: str, labels: Collection[str], scale: Scale | None, may_order: bool, reading: RatingsInput
 ) -> tuple[Scale, list[str]]:
     """Return the scale of a rubric, and notes on how it was read: of declared categories, else the
-    known `scale`, else of the `labels`. A known scale that `has_level` keeps its level, any other
-    is read as ordered if its categories are consecutive whole numbers.
+    known `scale`, else of the `labels`. Without a declared level, consecutive whole numbers are
+    read as ordered, on a known scale only if it `may_order` them, having no level of its own.
     """
     options = reading.options
     notes: list[str] = []
     if options.categories:  # a new scale, without the level of the known one
-        scale, has_level = Scale(name, options.categories), False
+        scale, may_order = Scale(name, options.categories), True
     elif scale is None:
-        scale, has_level = _scale_from_labels(name, labels, reading), False
+        scale = _scale_from_labels(name, labels, reading)
         notes = [] if scale.number else [_note_on(scale, options)]
     if options.level:
         scale = replace(scale, level=options.level)
-    elif not has_level and (ordered := ordered_scale(scale.categories)):
+    elif may_order and (ordered := ordered_scale(scale.categories)):
         scale = replace(scale, categories=ordered, level="ordinal")
         notes.insert(0, note_on_order(ordered, options, name))
     if (sides := options.sides) is not None:
@@ -815,11 +810,13 @@ _MOST_CELLS = 10_000  # different labels beyond which no sets are looked for: a 
 _MOST_TYPED = 200  # characters beyond which a command-line option is not proposed in a message
 
 
-def _declared_sets(ratings: pd.DataFrame, options: Options, reading: RatingsInput) -> ScaledRatings:
-    """Return ratings whose labels are sets of options, as JSON lists and with a rubric name, and
-    the options by rubric: the declared `options` (under "" for any other rubric), else those in the
-    labels. A note says how options are separated. Raises InputError naming the row of a cell that
-    is no set of options.
+def _read_sets(
+    ratings: pd.DataFrame, set_options: SetOptions, reading: RatingsInput
+) -> ScaledRatings:
+    """Return ratings whose labels are sets, as JSON lists and with a rubric name, and the options
+    by rubric: the declared `set_options` (under "" for any other rubric), else those in the labels.
+    A note says how options are separated. Raises InputError naming the row of a cell that is no
+    set of options.
     """
     ratings = ratings.assign(rubric=ratings["rubric"].where(ratings["rubric"] != "", UNNAMED))
     notes: list[str] = []
@@ -827,12 +824,12 @@ def _declared_sets(ratings: pd.DataFrame, options: Options, reading: RatingsInpu
     labels = ratings["label"].copy()
     for rubric, rows in ratings.groupby("rubric", sort=True):
         name = str(rubric)
-        permitted = options.get(name, options.get("", ()))
+        permitted = set_options.get(name, set_options.get("", ()))
         rows, missing_notes = read_missing(rows, replace(reading, permitted=permitted))
         notes += missing_notes
         cells = [str(label) for label in rows["label"].unique()]
-        sets, separators = _options_by_cell(cells, permitted, reading)
-        permitted = permitted or _options_named(sets)
+        sets, separators = _sets_by_cell(cells, permitted, reading)
+        permitted = permitted or _options_in_sets(sets)
         for cell, chosen in sets.items():
             if fault := _set_fault(chosen, permitted):
                 raise InputError(f"{reading.subject_of(cell, rows)} {fault}")
@@ -853,7 +850,7 @@ def _declared_sets(ratings: pd.DataFrame, options: Options, reading: RatingsInpu
     return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
 
 
-def _options_by_cell(
+def _sets_by_cell(
     cells: Sequence[str], permitted: Sequence[str], reading: RatingsInput
 ) -> tuple[dict[str, tuple[str, ...] | None], str]:
     """Return the options that each cell names, None if it is no set of options, and the marks that
@@ -863,7 +860,7 @@ def _options_by_cell(
     if separators is not None:
         return {cell: options_in(cell, separators) for cell in cells}, separators
     marked = [mark for mark in SEPARATORS if any(mark in cell for cell in cells)]
-    names = _options_named({cell: options_in(cell, SEPARATORS) for cell in cells})
+    names = _options_in_sets({cell: options_in(cell, SEPARATORS) for cell in cells})
     raise InputError(
         f"{reading.source}: it cannot be told whether {' or '.join(marked)} stands between "
         "options or within their names; write JSON lists, or declare the options, such as "
@@ -871,7 +868,7 @@ def _options_by_cell(
     )
 
 
-def _options_named(sets: Mapping[str, Sequence[str] | None]) -> list[str]:
+def _options_in_sets(sets: Mapping[str, Sequence[str] | None]) -> list[str]:
     """Return all options that cells name, sorted; `sets` are by cell, None for no set."""
     return sorted({option for chosen in sets.values() for option in chosen or ()})
 
@@ -905,7 +902,7 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
         marks = SEPARATORS if separators is None else separators
         sets = {cell: chosen for cell in cells if (chosen := options_in(cell, marks))}
         joined = _joined_in(sets)
-        names = _options_named(sets)
+        names = _options_in_sets(sets)
         if not joined or not 2 <= len(names) <= MOST_SEVERAL:
             continue
         declared = [options.spelled("categories", *names)] if separators is None else []
@@ -922,9 +919,9 @@ def refuse_sets(ratings: pd.DataFrame, stored_scales: Scales, reading: RatingsIn
 
 
 def _joined_in(sets: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the cells that are lists or join several options, if they look like sets: they are
-    lists, or occur in two orders, or their options are mostly labels themselves. `sets` are the
-    options by cell.
+    """Return the cells that are lists or join several options; [] unless these look like sets. For
+    that they are lists, or occur in two orders (a;b and b;a), or most of their options are labels
+    themselves (a;b, a and b). `sets` are the options by cell.
     """
     lists = {cell for cell in sets if _is_list(cell)}
     joined = {cell: chosen for cell, chosen in sets.items() if len(chosen) > 1 or cell in lists}
@@ -942,7 +939,7 @@ def _is_list(cell: str) -> bool:
     return cell.lstrip()[:1] in ("[", "{")
 
 
-def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
+def with_parts(dataset: Dataset, options_of: SetOptions) -> Dataset:
     """Return a dataset in which each rubric of `options_of`, whose labels are sets of these
     options, is replaced by a yes/no rubric for each option, "rubric/option" (a part). The parts
     have the rubric's facts, such as prices.
@@ -953,21 +950,21 @@ def with_parts(dataset: Dataset, options_of: Options) -> Dataset:
     tables = [ratings[~ratings["rubric"].isin(list(options_of))]]
     scales = {name: scale for name, scale in dataset.scales.items() if name not in options_of}
     prices, titles, origins = dict(facts.prices), dict(dataset.titles), {}
-    for name, options in options_of.items():
+    for name, set_options in options_of.items():
         rows = ratings[ratings["rubric"] == name]
         sets = {label: options_in(label) or () for label in rows["label"].unique()}
-        for option in options:
+        for option in set_options:
             part = f"{name}/{option}"
             origins[part] = name
             answers = {label: YES if option in chosen else NO for label, chosen in sets.items()}
             labels = rows["label"].map(answers | {"": ""})
-            answered = rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
-            tables.append(answered)
+            tables.append(
+                rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
+            )
             scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
-            by_rater = {rater: usd for (key, rater), usd in facts.prices.items() if key == name}
-            prices |= {(part, rater): usd for rater, usd in by_rater.items()}
+            prices |= {(part, who): usd for (key, who), usd in facts.prices.items() if key == name}
     facts = replace(sharing(facts, origins), prices=prices)
     return replace(dataset, ratings=pd.concat(tables), scales=scales, facts=facts, titles=titles)
 
