@@ -350,7 +350,7 @@ def analyse_reduced(
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)
-    results = []
+    scales, results = _scales_by_name(scales, settings), []
     for number, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({number} of {len(tables)})")

@@ -51,7 +51,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"across_rubrics": "holm", "margin": 0.05}])
+@pytest.mark.parametrize(
+    "more", [{}, {"across_rubrics": "holm", "margin": 0.05, "ordered": "quadratic"}]
+)
 def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(folder, engine, more):
     settings = SETTINGS | more
     whole, _ = analyse_file(folder / "whole.csv", replace(SCALE, settings=settings))
