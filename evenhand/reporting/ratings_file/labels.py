@@ -580,15 +580,19 @@ def scales_of(
     refuse_sets(ratings, scales, reading)
     singles = declared_scales(ratings, reading, scales, without_level)
     has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
-    with_probabilities = set(ratings.loc[has_probability, "rater_id"])
-    for grader in sorted(options.thresholds.keys() - with_probabilities):
-        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
-        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
+    check_thresholds(options, set(ratings.loc[has_probability, "rater_id"]))
     if sets is None:
         return singles
     ratings = pd.concat([singles.ratings, sets.ratings])
     notes = [*sets.notes, *singles.notes]
     return replace(singles, ratings=ratings, options_of=sets.options_of, notes=notes)
+
+
+def check_thresholds(options: ScaleOptions, with_probabilities: Collection[str]) -> None:
+    """Raise InputError for a declared threshold of a rater who is not among these."""
+    for grader in sorted(options.thresholds.keys() - {*with_probabilities}):
+        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
+        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
 
 
 def declared_scales(
