@@ -26,7 +26,7 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.labels import sharing
+from evenhand.reporting.ratings_file.labels import Scales, sharing
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import CRITERIA as CRITERIA_COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
@@ -53,6 +53,17 @@ def rubric_scored(rubric: str | None) -> str | None:
     (None, 'rating', 'rating')
     """
     return None if rubric in (None, CRITERIA, SCORE) else rubric.removesuffix(f"-{SCORE}")
+
+
+def without_scores(scales: Scales, *, are_named: bool) -> dict[str, Scale]:
+    """Return the scales of criteria among those of a dataset `with_scores`, by the rubrics of its
+    file; if none `are_named` there, that of criteria has no name.
+    """
+    own = {name: scales[name] for name in scales if rubric_scored(name) == name}
+    if CRITERIA in scales:
+        name = CRITERIA if are_named else ""
+        own[name] = replace(scales[CRITERIA], name=name)
+    return own
 
 
 def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -> pd.DataFrame:

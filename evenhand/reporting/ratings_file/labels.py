@@ -552,6 +552,7 @@ def scales_of(
     says to be of sets are, and the others are single. `scales`, if given, replace the sidecar's.
     """
     options = reading.options
+    set_options = options_of_parts(scales or {}, ratings["rubric"].unique())
     if options.several:
         for name in ("level", "affirmative", "sides"):
             if getattr(options, name):
@@ -560,8 +561,7 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _read_sets(ratings, {"": options.categories}, reading)  # of any rubric
-    set_options: dict[str, Sequence[str]] = {}
+        return _read_sets(ratings, {"": options.categories, **set_options}, reading)
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
@@ -576,7 +576,9 @@ def scales_of(
         if is_set.all() or options.rubric in set_options:  # single labels are not asked for
             return sets
         ratings = ratings[~is_set]
-        scales = {name: scale for name, scale in scales.items() if name not in set_options}
+        parts = options_of_parts(scales, set_options)
+        made = {f"{name or UNNAMED}/{key}" for name, keys in parts.items() for key in keys}
+        scales = {name: scales[name] for name in scales if name not in {*set_options, *made}}
     refuse_sets(ratings, scales, reading)
     singles = declared_scales(ratings, reading, scales, without_level)
     has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
@@ -648,7 +650,8 @@ def _correct_labels(
     if options.categories:
         permitted, are_numbers = options.categories, False
     elif scale is not None:
-        permitted, are_numbers = scale.categories, scale.is_number
+        permitted = () if scale.number else scale.categories
+        are_numbers = scale.is_number
     else:
         permitted, are_numbers = (), options.level == "interval"
     rubric_reading = replace(reading, permitted=permitted, numbers=are_numbers)
@@ -733,6 +736,7 @@ def _scale(
     elif scale is None:
         scale = _scale_from_labels(name, labels, reading)
         notes = [] if scale.number else [_note_on(scale, options)]
+    scale = scale.including(labels)
     if options.level:
         scale = replace(scale, level=options.level)
     elif may_order and (ordered := ordered_scale(scale.categories)):
@@ -852,6 +856,20 @@ def _read_sets(
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
             notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
     return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
+
+
+def options_of_parts(scales: Scales, rubrics: Collection[str]) -> dict[str, Sequence[str]]:
+    """Return the options of those of a file's rubrics whose parts, made of sets, have `scales`."""
+    parts = {
+        rubric: [
+            name.removeprefix(f"{rubric or UNNAMED}/")
+            for name in scales
+            if name.startswith(f"{rubric or UNNAMED}/")
+        ]
+        for rubric in rubrics
+        if rubric not in scales
+    }
+    return {rubric: keys for rubric, keys in parts.items() if keys}
 
 
 def _sets_by_cell(
