@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -91,14 +91,7 @@ def analyse_at_scale(
     progress = on_stage or (lambda _: None)
     name, connect = formats.source_name(str(source)), _connector(engine)
     has_sidecar = "://" not in str(source) and sidecar_path(Path(source)).is_file()
-    has_numbers = options.level == "interval" and not options.categories
-    given = {"units": units, "sidecar": has_sidecar, "numbers": has_numbers}
-    _refuse(name, {**vars(options), **changes, **given})
-    declared = {name: getattr(options, name) for name in ("categories", "affirmative", "sides")}
-    as_read: dict[str, Any] = {
-        name: tuple(map(folded, keys)) for name, keys in declared.items() if keys
-    }
-    options = replace(options, **as_read)
+    _refuse(name, {**vars(options), **changes, "units": units, "sidecar": has_sidecar})
     reading, pieces = _reading(str(source), name, options, str(changes.get("cluster", "pair")))
     with connect() as client:
         submit = partial(client.submit, pure=False)  # without hashing arguments to reuse results
@@ -178,7 +171,7 @@ class Reading:
     source: str  # its name in messages
     theirs: Mapping[str, str]  # the source's names of our columns, `{ours: theirs}`
     cluster: str = ""  # the column of clusters, "" if every unit is one
-    declared: frozenset[str] = frozenset()  # labels, even if they say "none"
+    declared: Mapping[str, str] = field(default_factory=dict)  # labels, by their `folded` form
     codes: frozenset[str] = frozenset()  # declared codes for "no label"
 
     @property
@@ -233,7 +226,8 @@ def _reading(
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
-    codes, declared = frozenset(map(folded, options.missing)), frozenset(options.categories)
+    codes = frozenset(map(folded, options.missing))
+    declared = {folded(label): label for label in options.categories}  # even if they say "none"
     reading = Reading(name, dict(options.columns), cluster_by, declared, codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
@@ -261,9 +255,8 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     _check_consistent(table, reading.source)
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
     labels.check_thresholds(options, facts.with_probabilities)
-    # Labels that this would correct, in rows of which it sees one each, are refused with their row.
-    without_shares = table.assign(probabilities="")
-    scaled = labels.declared_scales(without_shares, ratings_input, stored_scales={})
+    table = table.assign(probabilities="")  # which are looked for where numbers are shortened
+    scaled = labels.declared_scales(table, ratings_input, stored_scales={})
     found = {"weights": INCLUSION in facts.filled, "points": POINTS in facts.filled}
     has_numbers = any(scale.is_number for scale in scaled.scales.values())
     _refuse(reading.source, {**found, "numbers": has_numbers})
@@ -344,8 +337,8 @@ def _folded(table: pa.Table, reading: Reading) -> pa.Table:
         texts = [folded(text) for text in encoded.dictionary.to_pylist()]
         if name == "label":
             words = {text for text in texts if text.casefold() in labels.NO_LABEL}
-            missing = (words - reading.declared) | reading.codes
-            texts = ["" if text in missing else text for text in texts]
+            missing = (words - reading.declared.keys()) | reading.codes
+            texts = ["" if text in missing else reading.declared.get(text, text) for text in texts]
         table = table.set_column(position, name, pa.array(texts, pa.string()).take(encoded.indices))
     return table
 

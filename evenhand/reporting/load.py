@@ -44,18 +44,12 @@ from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
 from evenhand.reporting.ratings_file.criteria import (
     rubric_scored,
+    rubrics_of,
     shared_columns,
     with_scores,
-    without_scores,
 )
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
-from evenhand.reporting.ratings_file.labels import (
-    Scales,
-    options_of_parts,
-    pattern_of,
-    scales_of,
-    with_parts,
-)
+from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_hash
 from evenhand.rubrics.options import ordered_scale, span_of
 from evenhand.study.prompts.pairs import CRITERIA, RESPONSE_ID
@@ -440,17 +434,14 @@ def from_rows(
         raise InputError(faults[0])
     # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
-    has_criteria, are_named = {*CRITERIA} <= set(unit_table), bool((rubrics != "").any())
-    if scales is not None and are_named:
-        sources = {*scales, *options_of_parts(scales, rubrics.unique())}
-        sources |= {rubric_scored(name) or name for name in scales} if has_criteria else set()
-        ratings = ratings[rubrics.isin(sources)]
+    has_criteria = {*CRITERIA} <= set(unit_table)
+    if scales is not None:
+        names, scales = rubrics_of(scales, rubrics.unique(), has_criteria=has_criteria)
+        ratings = ratings[rubrics.isin(names)] if (rubrics != "").any() else ratings
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
     # The rubric of a score is not in the file: scores are computed in the end, from criteria.
-    if scales is not None and has_criteria:
-        scales = without_scores(scales, are_named=are_named)
     if has_criteria and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_scored(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)

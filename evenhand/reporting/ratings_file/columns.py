@@ -63,6 +63,7 @@ _WHICH_RATER = re.compile(rf"(?i:(^|[_\W])({pattern_of('which_rater')})(?=[_\W]|
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
+_spaced = partial(re.compile(r"(?<=[a-z])(?=[A-Z])").sub, " ")  # "humanScore" as "human Score"
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _YES_OR_NO = {word: usual for pair in TRUTH for word, usual in zip(pair, TRUTH[0], strict=True)}
 """Yes or no by each word that means the same, such as "true" or "f"."""
@@ -236,11 +237,6 @@ def kind_by_word(name: str) -> str:
     if is_human == is_model:
         return ""
     return "human" if is_human else "model"
-
-
-def _spaced(name: str) -> str:
-    """Return a name such as "humanScore" with a space between its words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 def is_fact(column: str) -> bool:

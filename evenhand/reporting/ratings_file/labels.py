@@ -552,7 +552,7 @@ def scales_of(
     says to be of sets are, and the others are single. `scales`, if given, replace the sidecar's.
     """
     options = reading.options
-    set_options = options_of_parts(scales or {}, ratings["rubric"].unique())
+    set_options = sets_in(scales or {}, ratings["rubric"].unique())
     if options.several:
         for name in ("level", "affirmative", "sides"):
             if getattr(options, name):
@@ -576,7 +576,7 @@ def scales_of(
         if is_set.all() or options.rubric in set_options:  # single labels are not asked for
             return sets
         ratings = ratings[~is_set]
-        parts = options_of_parts(scales, set_options)
+        parts = sets_in(scales, set_options)
         made = {f"{name or UNNAMED}/{key}" for name, keys in parts.items() for key in keys}
         scales = {name: scales[name] for name in scales if name not in {*set_options, *made}}
     refuse_sets(ratings, scales, reading)
@@ -858,18 +858,14 @@ def _read_sets(
     return ScaledRatings(ratings.assign(label=labels), options_of=options_of, notes=notes)
 
 
-def options_of_parts(scales: Scales, rubrics: Collection[str]) -> dict[str, Sequence[str]]:
+def sets_in(scales: Scales, rubrics: Collection[str]) -> dict[str, Sequence[str]]:
     """Return the options of those of a file's rubrics whose parts, made of sets, have `scales`."""
-    parts = {
-        rubric: [
-            name.removeprefix(f"{rubric or UNNAMED}/")
-            for name in scales
-            if name.startswith(f"{rubric or UNNAMED}/")
-        ]
-        for rubric in rubrics
-        if rubric not in scales
-    }
-    return {rubric: keys for rubric, keys in parts.items() if keys}
+    options: dict[str, Sequence[str]] = {}
+    for rubric in {*rubrics} - scales.keys():
+        stem = f"{rubric or UNNAMED}/"
+        if parts := [name for name in scales if name.startswith(stem)]:
+            options[rubric] = [part.removeprefix(stem) for part in parts]
+    return options
 
 
 def _sets_by_cell(
