@@ -142,8 +142,7 @@ def test_alpha_is_that_of_the_krippendorff_package(labels, level):
     found = a.krippendorff_alpha(labels, categories=FOUR, level=level)
     values = np.array([[np.nan if x is None else x for x in row] for row in labels], dtype=float).T
     several = [[x for x in row if x is not None] for row in labels]
-    used = {x for row in several if len(row) > 1 for x in row}
-    if len(used) < 2:
+    if len({x for row in several if len(row) > 1 for x in row}) < 2:
         assert math.isnan(found.estimate)
         assert found.reason in ("no_variation", "no_pairable_units")
         return

@@ -261,8 +261,7 @@ def rates_of(*rows):
     """A rubric's rates from rows (statistic, part of the sample, interval) of one subject."""
     table = ResultRows("R")
     for statistic, part, interval in rows:
-        where = WHO | {"subset": f"{part}|binary", "at": "s0"}
-        table.add(statistic, interval, (80, 40), **where)
+        table.add(statistic, interval, (80, 40), **WHO | {"subset": f"{part}|binary", "at": "s0"})
     source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
     return subjects._Quantity(RubricFigures(source, "R"), RATES)
 
@@ -468,8 +467,7 @@ def test_what_the_lead_sorted_is_summed_in_the_report(written):
     sure, hard = "provider:sure", "provider:hard"
     counts = {("R", sure, "grader_wrong"): 12, ("S", sure, "grader_wrong"): 7}
     counts |= {("R", sure, "rubric_unclear"): 3, ("R", hard, "grader_wrong"): 1}
-    facts = StudyFacts(sorted=counts)
-    found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=facts)
+    found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=StudyFacts(sorted=counts))
     rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])
     assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
     assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]

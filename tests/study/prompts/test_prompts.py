@@ -768,8 +768,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
 
 @pytest.mark.parametrize("more", [10, 60, 200])
 def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
-    rng = np.random.default_rng(1)
-    scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
+    scores = {f"p{n}": float(score) for n, score in enumerate(np.random.default_rng(1).random(400))}
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = sampling.chances_for(scores, before, more)
