@@ -148,10 +148,9 @@ def test_what_is_restored_is_the_study(any_database, labelled, tmp_path):
         ("move from", "copy_tables"),
         ("move to", ""),
         ("upgrade", "migrate"),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in (("backup", ""), ("move from", ""), ("move to", "copy_tables"))
-        ),
+        pytest.param("backup", "", marks=pytest.mark.thorough),
+        pytest.param("move from", "", marks=pytest.mark.thorough),
+        pytest.param("move to", "copy_tables", marks=pytest.mark.thorough),
     ],
 )
 def test_a_database_that_hangs_ends_all_in_a_sentence(what, at, old_study, tmp_path, hanging):

@@ -182,11 +182,9 @@ def found_on(name, ordered, items, fault, seed):
 @pytest.mark.parametrize(
     ("name", "ordered", "items", "low"),
     [
-        (NUMBERS, "quadratic", 60, 0.020),
-        (NUMBERS, "quadratic", 100, 0.020),
+        *((NUMBERS, "quadratic", items, 0.020) for items in (60, 100)),
+        *((ORDERED, "quadratic", items, 0.024) for items in (60, 100)),
         (NUMBERS, "linear", 60, 0.077),
-        (ORDERED, "quadratic", 60, 0.024),
-        (ORDERED, "quadratic", 100, 0.024),
         (ORDERED, "linear", 60, 0.078),
     ],
 )
