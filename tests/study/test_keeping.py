@@ -354,13 +354,10 @@ def restore_refused(file: Path, folder: Path, says: str) -> None:
     assert sorted(folder.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
-        "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
+    "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
+])  # fmt: skip
 def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     bad = forge(lambda files: files.update({name: b""}))
     restore_refused(bad, tmp_path / "new", "which no backup does")

@@ -189,27 +189,24 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
         assert found.estimate == pytest.approx(theirs, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("refused", "message"),
-    [
-        (lambda: a.observed_agreement([["a", "b"], ["c", "b"]], categories="ab"),
-         r"row 1, column 0 \(from 0\): 'c' is none of the"),
-        (lambda: a.fleiss_kappa([["a", "b"], ["a"]], categories="ab"), "must be a table"),
-        (lambda: a.fleiss_kappa([["a", "b"]], categories="aa"), "must all be different"),
-        (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 items"),
-        (lambda: a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval"),
-         "categories that are numbers"),
-        (lambda: a.fleiss_kappa([["a", "b"]] * 3, categories="ab", clusters=[1, 2]),
-         "a cluster for each of the 3 items"),
-        (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 items"),
-        (lambda: a.fleiss_kappa(np.array([[0, -1]]), categories=range(4)),
-         r"row 0, column 1 \(from 0\): -1 is none of the"),
-        (lambda: a.tune_threshold([0.1, 0.9], [True, True]), "both verdicts"),
-        (lambda: a.tune_threshold([0.1, 0.9, 0.5], [0, 1, np.nan]), "must be 0 or 1, none missing"),
-        (lambda: a.tune_threshold([0.1, 2.5], [0, 1]), "each between 0 and 1"),
-        (lambda: a.score_probabilities([0.1, 0.9], [0, None]), "must be 0 or 1, none missing"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("refused", "message"), [
+    (lambda: a.observed_agreement([["a", "b"], ["c", "b"]], categories="ab"),
+     r"row 1, column 0 \(from 0\): 'c' is none of the"),
+    (lambda: a.fleiss_kappa([["a", "b"], ["a"]], categories="ab"), "must be a table"),
+    (lambda: a.fleiss_kappa([["a", "b"]], categories="aa"), "must all be different"),
+    (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 items"),
+    (lambda: a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval"),
+     "categories that are numbers"),
+    (lambda: a.fleiss_kappa([["a", "b"]] * 3, categories="ab", clusters=[1, 2]),
+     "a cluster for each of the 3 items"),
+    (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 items"),
+    (lambda: a.fleiss_kappa(np.array([[0, -1]]), categories=range(4)),
+     r"row 0, column 1 \(from 0\): -1 is none of the"),
+    (lambda: a.tune_threshold([0.1, 0.9], [True, True]), "both verdicts"),
+    (lambda: a.tune_threshold([0.1, 0.9, 0.5], [0, 1, np.nan]), "must be 0 or 1, none missing"),
+    (lambda: a.tune_threshold([0.1, 2.5], [0, 1]), "each between 0 and 1"),
+    (lambda: a.score_probabilities([0.1, 0.9], [0, None]), "must be 0 or 1, none missing"),
+])  # fmt: skip
 def test_bad_input_is_refused_by_its_place(refused, message):
     with pytest.raises(InputError, match=message):
         refused()

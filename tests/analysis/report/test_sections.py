@@ -55,25 +55,22 @@ def _source(kind: str, reason: Note, tuned: tuple[float, float, float], gain: fl
     return Source(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason", "tuned", "gain", "says"),
-    [
-        ("tuned", Remark("wins_held_out"), (0.12, 0.08, 0.2), 0.25,
-         "use 0.12 [0.08, 0.2] instead of 0.5; on held-out items it gains +0.25 [+0.20, +0.30]."),
-        ("default", Remark("does_not_win_held_out"), (0.42, 0.3, 0.6), 0.01,
-         "keep 0.5. The best here is 0.42 [0.3, 0.6], but on held-out items it gains "
-         "+0.01 [-0.04, +0.06]."),
-        ("default", Remark("no_better_threshold"), (0.5, 0.4, 0.6), 0.0,
-         "keep 0.5; no other threshold is better."),
-        ("not_identifiable", Remark("interval_too_wide"), (0.3, 0.1, 0.99), 0.0,
-         "keep 0.5. No best threshold can be identified here: its interval spans over half "
-         "of the scale (0.3 [0.1, 0.99])."),
-        ("not_identifiable", (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
-         (0.3, 0.1, 0.4), 0.0,
-         "keep 0.5. No best threshold can be identified here: fewer than 30 clusters. "
-         "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "reason", "tuned", "gain", "says"), [
+    ("tuned", Remark("wins_held_out"), (0.12, 0.08, 0.2), 0.25,
+     "use 0.12 [0.08, 0.2] instead of 0.5; on held-out items it gains +0.25 [+0.20, +0.30]."),
+    ("default", Remark("does_not_win_held_out"), (0.42, 0.3, 0.6), 0.01,
+     "keep 0.5. The best here is 0.42 [0.3, 0.6], but on held-out items it gains "
+     "+0.01 [-0.04, +0.06]."),
+    ("default", Remark("no_better_threshold"), (0.5, 0.4, 0.6), 0.0,
+     "keep 0.5; no other threshold is better."),
+    ("not_identifiable", Remark("interval_too_wide"), (0.3, 0.1, 0.99), 0.0,
+     "keep 0.5. No best threshold can be identified here: its interval spans over half "
+     "of the scale (0.3 [0.1, 0.99])."),
+    ("not_identifiable", (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
+     (0.3, 0.1, 0.4), 0.0,
+     "keep 0.5. No best threshold can be identified here: fewer than 30 clusters. "
+     "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws."),
+])  # fmt: skip
 def test_the_sentence_of_each_answer(kind, reason, tuned, gain, says):
     blocks = list(section_of(_source(kind, reason, tuned, gain), "thresholds").every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))

@@ -42,17 +42,14 @@ def test_a_label_is_read_from_the_block_of_text() -> None:
         assert (outcome.probabilities, outcome.prob_method) == (None, "")
 
 
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (message("", stop_reason="refusal"), "refusal"),
-        (message('{"label": "C"}', stop_reason="refusal"), "refusal"),
-        (message("", stop_reason="max_tokens", thinking="Hm"), "truncated"),
-        (message("", stop_reason="model_context_window_exceeded"), "truncated"),
-        *((message(text), "unparseable") for text in ("I would rather not.", '{"label": "D"}',
-          '{"label": "A or B"}', "", "[1]", "null")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("reply", "reason"), [
+    (message("", stop_reason="refusal"), "refusal"),
+    (message('{"label": "C"}', stop_reason="refusal"), "refusal"),
+    (message("", stop_reason="max_tokens", thinking="Hm"), "truncated"),
+    (message("", stop_reason="model_context_window_exceeded"), "truncated"),
+    *((message(text), "unparseable") for text in ("I would rather not.", '{"label": "D"}',
+      '{"label": "A or B"}', "", "[1]", "null")),
+])  # fmt: skip
 def test_what_has_no_valid_label_is_unscored_with_the_reason(reply: Reply, reason: str) -> None:
     outcome = parse_reply(reply.body, PAIR)
     assert (outcome.label, outcome.unscored_reason) == ("", reason)

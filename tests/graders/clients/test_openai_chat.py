@@ -34,23 +34,20 @@ def test_the_request_asks_for_token_probabilities_and_limits_as_the_server_names
     assert "max_tokens" in build_request("m", PROMPT, Shape.for_server())
 
 
-@pytest.mark.parametrize(
-    ("start", "complaint", "sent"),
-    [
-        (Shape(),
-         "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
-         "Use 'max_tokens' instead.", {"max_tokens", "logprobs", "top_logprobs", "temperature"}),
-        (Shape.for_server(), "Use 'max_completion_tokens' instead of max_tokens",
-         {"max_completion_tokens", "logprobs", "top_logprobs", "temperature"}),
-        (Shape.for_server(), "'max_tokens' is too large: 4096. The maximum context length is 2048",
-         {"logprobs", "top_logprobs", "temperature"}),
-        (Shape.for_server(), "logprobs is not supported", {"max_tokens"}),
-        (Shape(), "You are not allowed to request logprobs from this model",
-         {"max_completion_tokens", "logprobs", "top_logprobs", "temperature", "reasoning_effort"}),
-        (Shape.for_server(), "Unsupported value: 'temperature' does not support 1",
-         {"max_tokens", "logprobs", "top_logprobs"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("start", "complaint", "sent"), [
+    (Shape(),
+     "Unsupported parameter: 'max_completion_tokens' is not supported with this model. "
+     "Use 'max_tokens' instead.", {"max_tokens", "logprobs", "top_logprobs", "temperature"}),
+    (Shape.for_server(), "Use 'max_completion_tokens' instead of max_tokens",
+     {"max_completion_tokens", "logprobs", "top_logprobs", "temperature"}),
+    (Shape.for_server(), "'max_tokens' is too large: 4096. The maximum context length is 2048",
+     {"logprobs", "top_logprobs", "temperature"}),
+    (Shape.for_server(), "logprobs is not supported", {"max_tokens"}),
+    (Shape(), "You are not allowed to request logprobs from this model",
+     {"max_completion_tokens", "logprobs", "top_logprobs", "temperature", "reasoning_effort"}),
+    (Shape.for_server(), "Unsupported value: 'temperature' does not support 1",
+     {"max_tokens", "logprobs", "top_logprobs"}),
+])  # fmt: skip
 def test_what_a_complaint_teaches(start: Shape, complaint: str, sent: set[str]) -> None:
     taught = adapt(start, complaint)
     assert taught is not None

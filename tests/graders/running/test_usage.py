@@ -78,25 +78,22 @@ def test_no_field_of_an_sdk_is_unknown_and_what_counts_is_counted(sdk, model, fi
         assert (tokens != money.Tokens()) == (role == COUNTED), path
 
 
-@pytest.mark.parametrize(
-    ("grader", "evidence", "usd"),
-    [
-        (PRICED, {"usage": {"input_tokens": 10**6, "output_tokens": 0}}, 5),
-        (PRICED, {"usage": {"cache_creation_input_tokens": 10**6}}, 6.25),
-        (PRICED, {"usage": {"cache_creation": {"ephemeral_5m_input_tokens": 10**6}}}, 6.25),
-        (PRICED, {"usage": {"cache_creation": {"ephemeral_1h_input_tokens": 10**6}}}, 10),
-        (PRICED, {"usage": {"cache_read_input_tokens": 10**6}}, 0.5),
-        (PRICED, {"usage": {"input_tokens": 10**6, "inference_geo": "us"}}, 5.5),
-        (PRICED, {"usage": {"input_tokens": 10**6, "speed": "fast"}}, 10),
-        # $4, and $5 written to a cache
-        ("openai:gpt-5.6-sol", {"usage": {"prompt_tokens": 100_000, "completion_tokens": 0,
-            "prompt_tokens_details": {"cache_write_tokens": 100_000}}}, 0.5),
-        ("openai:gpt-4o", {"usage": {"prompt_tokens": 10**6}, "service_tier": "priority"}, 4.25),
-        # thinking that stands in the total only, at $10
-        ("openai:gpt-4o",
-            {"usage": {"prompt_tokens": 0, "completion_tokens": 1, "total_tokens": 10**6}}, 10),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("grader", "evidence", "usd"), [
+    (PRICED, {"usage": {"input_tokens": 10**6, "output_tokens": 0}}, 5),
+    (PRICED, {"usage": {"cache_creation_input_tokens": 10**6}}, 6.25),
+    (PRICED, {"usage": {"cache_creation": {"ephemeral_5m_input_tokens": 10**6}}}, 6.25),
+    (PRICED, {"usage": {"cache_creation": {"ephemeral_1h_input_tokens": 10**6}}}, 10),
+    (PRICED, {"usage": {"cache_read_input_tokens": 10**6}}, 0.5),
+    (PRICED, {"usage": {"input_tokens": 10**6, "inference_geo": "us"}}, 5.5),
+    (PRICED, {"usage": {"input_tokens": 10**6, "speed": "fast"}}, 10),
+    # $4, and $5 written to a cache
+    ("openai:gpt-5.6-sol", {"usage": {"prompt_tokens": 100_000, "completion_tokens": 0,
+        "prompt_tokens_details": {"cache_write_tokens": 100_000}}}, 0.5),
+    ("openai:gpt-4o", {"usage": {"prompt_tokens": 10**6}, "service_tier": "priority"}, 4.25),
+    # thinking that stands in the total only, at $10
+    ("openai:gpt-4o",
+        {"usage": {"prompt_tokens": 0, "completion_tokens": 1, "total_tokens": 10**6}}, 10),
+])  # fmt: skip
 def test_each_kind_has_its_price(grader: str, evidence: dict[str, Any], usd: float) -> None:
     facts = money.usage_facts(evidence, money.Tariff.find(parse_spec(grader)))
     assert facts["cost_usd"] == pytest.approx(usd)

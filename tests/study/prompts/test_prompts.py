@@ -151,20 +151,17 @@ def test_items_may_be_clustered_by_a_column_that_is_called_proposition(tmp_path)
         assert (analysis.cluster, analysis.variants) == ("proposition", ())
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ({"q": ["x"]}, "none of the columns q is called response"),
-        ({"output": ["x"], "answer": ["y"]}, "'output' and 'answer' could both be the response"),
-        ({"output": ["x", " "]}, "f.csv, row 3: output is empty"),
-        ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
-        ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
-        ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
-        ({"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
-         "f.csv, row 3: messages: turn 1 has the role 'judge'"),
-        ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("rows", "told"), [
+    ({"q": ["x"]}, "none of the columns q is called response"),
+    ({"output": ["x"], "answer": ["y"]}, "'output' and 'answer' could both be the response"),
+    ({"output": ["x", " "]}, "f.csv, row 3: output is empty"),
+    ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
+    ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
+    ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
+    ({"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
+     "f.csv, row 3: messages: turn 1 has the role 'judge'"),
+    ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
+])  # fmt: skip
 def test_bad_rows_are_named(rows, told):
     refused("(?s).*" + told.replace("(", r"\("), made, rows)
 
