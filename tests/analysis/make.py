@@ -16,12 +16,17 @@ def ratings_of(labels, graders=("g",), positive=None):
     graders are people. `positive` are the probabilities by unit that some of them state.
     """
     rows = [
-        (f"u{n:05d}", rater, "model" if rater in graders else "human", label)
+        {
+            "unit_id": f"u{n:05d}",
+            "rater_id": rater,
+            "rater_kind": "model" if rater in graders else "human",
+            "label": label,
+        }
         for rater, given in labels.items()
         for n, label in enumerate(given)
         if label != "-"
     ]
-    table = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind", "label"])
+    table = pd.DataFrame(rows)
     if positive is not None:
         unit = table["unit_id"].str[1:].astype(int)
         table["p_positive"] = [

@@ -203,31 +203,41 @@ def test_what_was_found(place, sentence):
 
 
 OTHERWISE = {
-    "the other way round": (SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found",
-        "it leans to right rather than left, beyond what annotators' labels explain, by 0.20"),
-    "nothing found says how much could be there":
-        (SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found",
+    "the other way round": (
+        *(SIDE, Interval(-0.2, -0.25, -0.15), 0.002, "found"),
+        "it leans to right rather than left, beyond what annotators' labels explain, by 0.20",
+    ),
+    "nothing found says how much could be there": (
+        *(SIDE, Interval(0.02, -0.04, 0.08), 0.4, "nothing_found"),
         "g, side of the pair: no bias detected (any bias is at most 0.08, 95% CI; 400 items in "
-        "100 clusters)."),
-    "what could be there may be more than is tolerated":
-        (SIDE, Interval(0.02, -0.04, 0.3), 0.4, None,
-        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30"),
+        "100 clusters).",
+    ),
+    "what could be there may be more than is tolerated": (
+        *(SIDE, Interval(0.02, -0.04, 0.3), 0.4, None),
+        "the sample is too small to exclude one of 0.1 (any bias is at most 0.30",
+    ),
     # After correction the p is .2: not found, and the sentence does not say so either.
-    "an interval without zero is not enough":
-        (LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found", "any bias is at most 0.09"),
-    "noise that may explain a shift is named":
-        (("bias_length", "all|binary", "response_words"),
-        Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)), 0.7, "nothing_found",
+    "an interval without zero is not enough": (
+        *(LENGTH, Interval(0.05, 0.01, 0.09), 0.2, "nothing_found", "any bias is at most 0.09"),
+    ),
+    "noise that may explain a shift is named": (
+        ("bias_length", "all|binary", "response_words"),
+        Interval(0.1, -0.05, 0.15, (Remark("noise_may_explain", (-0.01,)),)),
+        *(0.7, "nothing_found"),
         "g, length: bias or noise, these labels do not say which. It is more often affirmative "
         "for each doubling of the response than annotators' labels explain, by +0.10 if all "
         "labels are equally noisy. If noise changes with the length as annotators' agreement does, "
-        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters)."),
-    "too few clusters": (SIDE, TOO_FEW, None, None,
-        "g, side of the pair: inconclusive (too few clusters for an interval)."),
-    "annotators agree by chance":
-        (SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None,
-        "inconclusive (annotators agree with one another no better than chance)."),
-}  # fmt: skip
+        "the shift is -0.01 (95% CI of both -0.05 to +0.15; 400 items in 100 clusters).",
+    ),
+    "too few clusters": (
+        *(SIDE, TOO_FEW, None, None),
+        "g, side of the pair: inconclusive (too few clusters for an interval).",
+    ),
+    "annotators agree by chance": (
+        *(SIDE, Interval(NAN, NAN, NAN, (Remark("people_agree_by_chance"),)), None, None),
+        "inconclusive (annotators agree with one another no better than chance).",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", OTHERWISE)

@@ -39,35 +39,45 @@ def shared(order, label, share=0.6):
 
 READINGS = {
     "both orders agree": (drawn("ab", "B") + drawn("ba", "B"), "B", None, ""),
-    "hard labels that differ between orders leave the unit unscored":
-        (drawn("ab", "A") + drawn("ba", "B"), "", np.nan, "order_disagreement"),
-    "one order without a label leaves the other standing":
-        ([*drawn("ab", "A"), {"order": "ba", "unscored_reason": "refused"}], "A", None, ""),
+    "hard labels that differ between orders leave the unit unscored": (
+        *(drawn("ab", "A") + drawn("ba", "B"), "", np.nan, "order_disagreement"),
+    ),
+    "one order without a label leaves the other standing": (
+        *([*drawn("ab", "A"), {"order": "ba", "unscored_reason": "refused"}], "A", None, ""),
+    ),
     # A against B, though B has 4 of 6.
-    "draws combine by majority within an order first":
-        (drawn("ab", "AAB") + drawn("ba", "BBB"), "", None, "order_disagreement"),
+    "draws combine by majority within an order first": (
+        *(drawn("ab", "AAB") + drawn("ba", "BBB"), "", None, "order_disagreement"),
+    ),
     "a majority of draws": (drawn("ab", "AAB"), "A", None, ""),
     "a tied majority is none": (drawn("ab", "ABAB"), "", None, "draw_tie"),
     # No category, but a verdict, and so not unscored.
-    "probabilities combine by mean and both orders weigh alike":
-        (drawn("ab", "CC", 0.8, 0.6) + drawn("ba", "A", 0.1), "", (0.7 + 0.1) / 2, ""),
+    "probabilities combine by mean and both orders weigh alike": (
+        *(drawn("ab", "CC", 0.8, 0.6) + drawn("ba", "A", 0.1), "", (0.7 + 0.1) / 2, ""),
+    ),
     # .35, .50, .15
-    "the most probable category of averaged distributions is the label":
-        ([*shared("ab", "A"), *shared("ba", "B", 0.8)], "B", 0.15, ""),
-    "a label alone in one order differs from the other's most probable one":
-        ([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
-    "a label alone in one order agrees with the other's":
-        ([*shared("ab", "C"), *drawn("ba", "C")], "C", np.nan, ""),
+    "the most probable category of averaged distributions is the label": (
+        *([*shared("ab", "A"), *shared("ba", "B", 0.8)], "B", 0.15, ""),
+    ),
+    "a label alone in one order differs from the other's most probable one": (
+        *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
+    ),
+    "a label alone in one order agrees with the other's": (
+        *([*shared("ab", "C"), *drawn("ba", "C")], "C", np.nan, ""),
+    ),
     # .6 / 3 for C
-    "draws of a label alone are certain among draws with probabilities":
-        ([*shared("ab", "C"), *drawn("ab", "CAA")[1:]], "A", 0.2, ""),
-    "the first reason is kept where nothing was scored":
-        ([{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],
-        "", None, "refused"),
+    "draws of a label alone are certain among draws with probabilities": (
+        *([*shared("ab", "C"), *drawn("ab", "CAA")[1:]], "A", 0.2, ""),
+    ),
+    "the first reason is kept where nothing was scored": (
+        [{"order": "ab", "unscored_reason": "refused"}, {"order": "ba", "unscored_reason": "x"}],
+        *("", None, "refused"),
+    ),
     "nothing at all": ([{}], "", None, "no_label"),
-    "a probability beside a reason does not count":
-        ([{"p_positive": 0.7, "unscored_reason": "unparseable"}], "", None, "unparseable"),
-}  # fmt: skip
+    "a probability beside a reason does not count": (
+        *([{"p_positive": 0.7, "unscored_reason": "unparseable"}], "", None, "unparseable"),
+    ),
+}
 
 
 @pytest.mark.parametrize(("rows", "label", "positive", "reason"), READINGS.values(), ids=READINGS)

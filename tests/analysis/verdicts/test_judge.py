@@ -37,14 +37,20 @@ def beside_people(rng, grader, n=400, people=3, **settings):
 
 
 OUTCOMES = {
-    "as good as annotators": ({"grader": 0.92}, "can_replace", "within the margin of 0.10",
-        ["g can replace an annotator on tone. It agrees", "% CI +", "400 items", "3 annotators"]),
+    "as good as annotators": (
+        *({"grader": 0.92}, "can_replace", "within the margin of 0.10"),
+        ["g can replace an annotator on tone. It agrees", "% CI +", "400 items", "3 annotators"],
+    ),
     "far below human agreement": ({"grader": 0.3}, "do_not_use", None, []),
-    "too few labels": ({"grader": 0.85, "n": 150, "margin": 0.1}, "inconclusive",
-        "label about {more_clusters} more items", ["Label about", "more items"]),
-    "one annotator": ({"grader": 0.9, "people": 1}, "inconclusive", "only one annotator labelled",
-        ["Only one annotator labelled"]),
-}  # fmt: skip
+    "too few labels": (
+        *({"grader": 0.85, "n": 150, "margin": 0.1}, "inconclusive"),
+        *("label about {more_clusters} more items", ["Label about", "more items"]),
+    ),
+    "one annotator": (
+        *({"grader": 0.9, "people": 1}, "inconclusive", "only one annotator labelled"),
+        ["Only one annotator labelled"],
+    ),
+}
 
 
 @pytest.mark.parametrize(("study", "code", "reason", "words"), OUTCOMES.values(), ids=OUTCOMES)
@@ -155,18 +161,24 @@ def test_people_must_agree_as_much_on_a_scale_as_on_two_categories(rng, ordered,
 
 
 PARTS = {
-    "a failing part fails": (1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),
+    "a failing part fails": (*(1000, 50, 50, {}, "only_with_correction", ["not for slice=rare"]),),
     # On the whole it lies within the margin by its estimate, and may or may not be below.
-    "labels are not promised to help who fails in a part":
-        (1000, 80, 80, {"margin": 0.08, "min_information": 1}, "inconclusive",
-        ["could be more than the margin below", "probably fail (falls short for slice=rare)"]),
-    "nothing is known of parts that nobody looked at":
-        (1000, 50, 50, {"slices": ()}, "can_replace", []),
-    "parts that are looked at and fine are named": (1000, 0, 400, {}, "can_replace",
-        ["holds in every part analysed (slice=rare, slice=usual)"]),
-    "a part that is too small is not known": (600, 12, 12, {}, "can_replace",
-        ["within the margin in slice=usual; too few labels to tell in 1 of 2"]),
-}  # fmt: skip
+    "labels are not promised to help who fails in a part": (
+        *(1000, 80, 80, {"margin": 0.08, "min_information": 1}, "inconclusive"),
+        ["could be more than the margin below", "probably fail (falls short for slice=rare)"],
+    ),
+    "nothing is known of parts that nobody looked at": (
+        *(1000, 50, 50, {"slices": ()}, "can_replace", []),
+    ),
+    "parts that are looked at and fine are named": (
+        *(1000, 0, 400, {}, "can_replace"),
+        ["holds in every part analysed (slice=rare, slice=usual)"],
+    ),
+    "a part that is too small is not known": (
+        *(600, 12, 12, {}, "can_replace"),
+        ["within the margin in slice=usual; too few labels to tell in 1 of 2"],
+    ),
+}
 
 
 @pytest.mark.parametrize("part", PARTS)

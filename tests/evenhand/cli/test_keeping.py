@@ -125,16 +125,26 @@ def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, mo
         "extend": [(["--pairs", "2"], [("settings",), ("sample", "", "pairs: 22")])],
         "calibrate": [(threshold, [("settings",), ("threshold", "refusal, prob", "0.2")])],
         "grade": [(lexical, [("grades", "baseline:lexical")])],
-        "audit injection": [([*lexical, "--units", "2"], [("grades", "baseline:lexical")]),
-            ([*lexical, "--units", "2", "--dry-run"], [])],
-        "import": [([tmp_path / "responses.csv"], [("import", "responses.csv", "responses: 2")]),
-            ([tmp_path / "ratings.csv"], [("import", "ratings.csv", "ratings: 1")])],
-        "export": [(["--out", tmp_path / "out.csv"], [("export", "out.csv, out.units.csv", "")]),
-            (["--out", tmp_path / "wide.csv", "--format", "wide"], [("export",)])],
-        "invite": [(["--for", "eve"], [("invite", "", "made: 1")]),
-            (["--for", "eve", "--revoke"], [("invite", "eve", "revoked: 1")])],
-        "account": [(["add", "ada", "--role", "lead"], [("account", "ada", "set: lead")]),
-            (["disable", "ada"], [("account", "ada", "ended")])],
+        "audit injection": [
+            ([*lexical, "--units", "2"], [("grades", "baseline:lexical")]),
+            ([*lexical, "--units", "2", "--dry-run"], []),
+        ],
+        "import": [
+            ([tmp_path / "responses.csv"], [("import", "responses.csv", "responses: 2")]),
+            ([tmp_path / "ratings.csv"], [("import", "ratings.csv", "ratings: 1")]),
+        ],
+        "export": [
+            (["--out", tmp_path / "out.csv"], [("export", "out.csv, out.units.csv", "")]),
+            (["--out", tmp_path / "wide.csv", "--format", "wide"], [("export",)]),
+        ],
+        "invite": [
+            (["--for", "eve"], [("invite", "", "made: 1")]),
+            (["--for", "eve", "--revoke"], [("invite", "eve", "revoked: 1")]),
+        ],
+        "account": [
+            (["add", "ada", "--role", "lead"], [("account", "ada", "set: lead")]),
+            (["disable", "ada"], [("account", "ada", "ended")]),
+        ],
         "session": [(["--times", tmp_path / "times.csv"], [("export", "times.csv", "")])],
         "lead": [([], [("link", "", "")])],
         "pause": [([], [("pause", "", "")]), (["--resume"], [("resume", "", "")])],
@@ -143,9 +153,13 @@ def test_every_verb_that_changes_or_takes_out_is_noted(folder, tmp_path, run, mo
         "adjudicate": [(["--out", tmp_path / "queue.csv"], [("export", "queue.csv", "")])],
         "report": [(["--out", tmp_path / "report"], [("export", "report.html", "")])],
         "baseline save": [(baseline, [("export", "prob.baseline", "")])],
-        "backup": [([tmp_path / "b.zip"], [("backup", "b.zip", "")]),
-            (["--to", tmp_path], [("backup",)])],
-        "rubric reword": [([wording, "--pairs", "4"], [("rewording", "refusal-2"), ("settings",)])],
+        "backup": [
+            ([tmp_path / "b.zip"], [("backup", "b.zip", "")]),
+            (["--to", tmp_path], [("backup",)]),
+        ],
+        "rubric reword": [
+            ([wording, "--pairs", "4"], [("rewording", "refusal-2"), ("settings",)])
+        ],
         "store copy": [(["--to", "moved.db"], [("store", "", "copied")])],
         "store upgrade": [([], [])],  # there is nothing to upgrade
     }  # fmt: skip

@@ -101,8 +101,14 @@ def scale_of(seen: Sequence[str], **declared: object) -> tuple[str, tuple[str, .
         ("125", "1 2 3 4 5"),  # two that nobody gave
         (("1.0", "2.0", "4.0"), "1 2 3 4"),
         (("-1", "0", "1"), "-1 0 1"),
-        *((seen, "") for seen in ("01", "3", "147", "123x", ("yes", "no"), ("0", "50", "100"))),
-        *((seen, "") for seen in (("0.5", "1", "1.5"), "١٢٣")),  # digits of another script
+        (("yes", "no"), ""),
+        ("01", ""),
+        ("3", ""),
+        (("0", "50", "100"), ""),
+        ("147", ""),
+        (("0.5", "1", "1.5"), ""),
+        ("123x", ""),
+        ("١٢٣", ""),  # digits of another script
     ],
 )
 def test_which_numbers_are_in_a_row(seen, expected):
