@@ -313,7 +313,6 @@ def _rubric_tasks(
 def _combined(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
-    """Combine the rubrics' analyses into one."""
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],

@@ -56,16 +56,11 @@ class BiasSettings(sections.Section):
         first, second = self.leanings or ("side a", "side b")  # the names of the two leanings
         return first, second
 
-    def sign_of(self, group: str) -> int:
-        """Return 1 for a group of the first leaning, -1 for the second, 0 for any other."""
-        for sign, groups in zip((1, -1), self.leanings.values(), strict=False):
-            if group in groups:
-                return sign
-        return 0
-
     def orientation(self, table: pd.DataFrame) -> pd.Series:
         """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
-        sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
+        first, second = self.leanings.values() or ((), ())
+        groups = (table[name] for name in GROUP_COLUMNS)
+        sign_a, sign_b = (group.isin(first) * 1 - group.isin(second) for group in groups)
         return sign_a.where(sign_a == -sign_b, 0)  # 0 unless the leanings are opposite
 
 

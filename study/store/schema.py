@@ -85,7 +85,6 @@ SHOWN = ("page_language", "shown_hash")
 
 
 def _label_table(name: str) -> Table:
-    """Return a table of people's labels."""
     return _log(
         name,
         Column("submit_id", String, nullable=False, unique=True),  # a resent one is ignored

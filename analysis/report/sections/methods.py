@@ -133,7 +133,6 @@ def _uncited(text: str) -> str:
 
 
 def _methods(source: src.Source) -> Iterator[str]:
-    """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for sentences_of in (_labels, _grading, _agreement, _decisions, _computed):
@@ -193,8 +192,7 @@ def _grading(source: src.Source) -> Iterator[str]:
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
-        origin = "declared" if used.origin == "declared" else "default"
-        key = "tuned" if used.tuning else origin
+        key = "tuned" if used.tuning else "declared" if used.origin == "declared" else "default"
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
         yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 
