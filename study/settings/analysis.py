@@ -8,16 +8,14 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError, nearest
+from evenhand.lazy import pd
 from evenhand.study.settings import sections
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")  # of units: the groups that a and b speak for
 
