@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
+from evenhand.lazy import tomlkit
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.options import (
     KEY,
@@ -160,8 +161,6 @@ _TABLES = ("blocks", "number", "options", "golden", "lexical", "translations")
 
 def dump_rubric(rubric: Rubric) -> str:
     """Return the text of a rubric's file, from which `parse_rubric` makes the same rubric."""
-    import tomlkit
-
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
@@ -179,8 +178,6 @@ def dump_rubric(rubric: Rubric) -> str:
 
 
 def _toml_item(value: Any) -> Any:
-    import tomlkit
-
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)  # stripped when it is read
     if isinstance(value, dict):
@@ -190,8 +187,6 @@ def _toml_item(value: Any) -> Any:
 
 def _exact_toml_string(text: str) -> Any:
     """Return a text in which white space counts; a multiline string keeps no carriage return."""
-    import tomlkit
-
     return tomlkit.string(text, multiline="\n" in text and "\r" not in text)
 
 
@@ -427,8 +422,6 @@ class Instructions(OwnWords):
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
         """Return instructions with the text of a file as `source`, with `remarks` as comments."""
-        import tomlkit
-
         document = tomlkit.document()
         for line in remarks:
             document.add(tomlkit.comment(" ".join(line.split())))

@@ -20,6 +20,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
 from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.report import blocks, charts
@@ -35,7 +37,6 @@ from evenhand.texts import ESCAPED, texts, visible, written
 
 if TYPE_CHECKING:
     import jinja2
-    from markupsafe import Markup
 
     from evenhand.analysis.all_rubrics import Analysis
 
@@ -292,8 +293,6 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
 
 def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
     """Render a page, which may load its own style sheet and scripts only, by their hashes."""
-    from markupsafe import Markup
-
     fields = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(render(template, **fields) for template in scripts))  # noqa: S704 - our own
     # Hashes for the page's Content-Security-Policy, which allows nothing else.
@@ -323,8 +322,6 @@ def _html() -> jinja2.Environment:
 
 def _draw(chart: Chart) -> Markup:
     """Draw a chart as safe markup; without a drawing library, describe it."""
-    from markupsafe import Markup
-
     if not charts.can_draw():
         return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
     return Markup(charts.inline_svg(dict(chart.spec), chart.alt))  # noqa: S704
