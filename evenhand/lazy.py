@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["httpx2", "np", "pa", "pc", "pd", "pq", "tomlkit"]
+__all__ = ["httpx2", "jinja2", "np", "pa", "pc", "pd", "pq", "regex", "tomlkit"]
 
 
 class _LazyModule(ModuleType):
@@ -18,13 +18,15 @@ class _LazyModule(ModuleType):
 
 if TYPE_CHECKING:
     import httpx2
+    import jinja2
     import numpy as np
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
+    import regex
     import tomlkit
 else:
     np, pd, pa = map(_LazyModule, ("numpy", "pandas", "pyarrow"))
     pc, pq = _LazyModule("pyarrow.compute"), _LazyModule("pyarrow.parquet")
-    httpx2, tomlkit = map(_LazyModule, ("httpx2", "tomlkit"))
+    httpx2, jinja2, regex, tomlkit = map(_LazyModule, ("httpx2", "jinja2", "regex", "tomlkit"))

@@ -17,13 +17,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
-from evenhand.lazy import tomlkit
+from evenhand.lazy import regex, tomlkit
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.options import (
     KEY,
@@ -47,11 +48,6 @@ from evenhand.rubrics.rendering import (
     prompt_of,
 )
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-    import regex
 
 
 @cache
@@ -618,8 +614,6 @@ def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
     `((a|aa)+)b` may take years over a short reply. Raises ValueError if invalid or too repetitive.
     """
-    import regex  # slow to load, and needed for such prompts alone
-
     n_copies = math.prod(max(1, int(count)) for count in _REPEAT_COUNT.findall(pattern))
     if n_copies > MOST_REPEATED:
         raise ValueError(f"its parts repeat {n_copies:,} times; at most {MOST_REPEATED:,}")

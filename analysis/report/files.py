@@ -32,12 +32,11 @@ from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
 from evenhand.analysis.verdicts.judge import limits_of, recommendations
+from evenhand.lazy import jinja2
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.texts import ESCAPED, texts, visible, written
 
 if TYPE_CHECKING:
-    import jinja2
-
     from evenhand.analysis.all_rubrics import Analysis
 
 
@@ -307,8 +306,6 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
 @cache
 def _html() -> jinja2.Environment:
     """Return the environment for HTML, which escapes all text."""
-    import jinja2
-
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined,
