@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import groupby, product
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -48,14 +48,12 @@ from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import Libraries, Verification
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.loading import own_prompt_raters
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.study.tables.formats import row_number
 from evenhand.study.tables.ratings import validate_ratings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Analysis", "AnalysisSettings", "DecisionSettings", "analyse"]
 
@@ -316,7 +314,6 @@ def _rubric_tasks(
 def _combined(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
-    """Combine the rubrics' analyses into one."""
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
@@ -859,8 +856,6 @@ def _add_wording_rows(view: RatedView) -> None:
     """Add the stability of raters under other wordings of this rubric, and the change in human
     agreement under wordings that annotators tried.
     """
-    import pandas as pd
-
     if not view.variants:
         return
     request, scale = view.request, view.labels.scale

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,14 +14,11 @@ from evenhand.analysis.labels.encoding import one_version
 from evenhand.analysis.request import StudyFacts
 from evenhand.analysis.results import BASELINES
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings, with_changes
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
-    import pandas as pd
-
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.labels.scale import Scale
     from evenhand.analysis.verification import Libraries

@@ -26,6 +26,7 @@ from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.types import Array, Codes, DataFrame, Integers, Mask
 from evenhand.analysis.writer import RatedView, RubricView
+from evenhand.lazy import pd
 from evenhand.study.settings.analysis import SEED, QualitySettings
 from evenhand.study.tables.ratings import validate_ratings
 
@@ -42,8 +43,6 @@ def add_rater_rows(view: RatedView) -> None:
     Agreement is the share of equal labels among pairs of labels, the rater's and another human's on
     one unit; for numbers, it is 1 minus their mean distance as a share of the scale.
     """
-    import pandas as pd
-
     labels, ratings = view.labels, view.ratings
     if len(labels.raters) > MAX_LISTED_RATERS:
         return
@@ -328,8 +327,6 @@ def rater_quality(
     >>> rater_quality(table, {"": Scale("", ("y", "n"))})[["rater_id", "flagged"]].values.tolist()
     [['ann', ''], ['ben', ''], ['cy', 'low_agreement']]
     """
-    import pandas as pd
-
     ratings = validate_ratings(ratings, "ratings")
     rubrics = list(rubric_labels(ratings, scales, units, cluster, rubric_hashes, excluded))
     last_codes = [int(labels.view.clusters.max(initial=-1)) for labels in rubrics]
@@ -378,8 +375,6 @@ def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
 
 def _activity_columns(ratings: DataFrame) -> dict[str, Any]:
     """Return the number of a person's answers and skips, and the working and idle minutes."""
-    import pandas as pd
-
     ratings = ratings.sort_values("created_at", kind="stable")
     stamps = pd.to_datetime(ratings["created_at"], utc=True, format="ISO8601", errors="coerce")
     pauses = stamps.diff().dt.total_seconds() - ratings["seconds"].fillna(0)

@@ -20,17 +20,7 @@ from evenhand.annotate_app.languages import ENGLISH, Language, Sentence, known_l
 from evenhand.rubrics import TextBlock
 from evenhand.rubrics.options import SEPARATOR
 from evenhand.rubrics.rendering import Turn
-from evenhand.study.desk.desk import (
-    CONFIDENCE_LEVELS,
-    DISPLAYS,
-    Answer,
-    Desk,
-    EarlierAnswer,
-    Flag,
-    Sheet,
-    Submission,
-    Task,
-)
+from evenhand.study.desk import desk as desks
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.tables.ratings import MOST_MARKS, read_marks, written_marks
 from evenhand.texts import written
@@ -75,7 +65,7 @@ class PanelConfig:
 
 
 def page_data(
-    desk: Desk,
+    desk: desks.Desk,
     rater: str,
     receipts: Mapping[str, str] = NO_RECEIPTS,
     look: Navigation | None = None,
@@ -128,7 +118,7 @@ def page_data(
     }
 
 
-def read_sent(sent: Any) -> list[Submission]:
+def read_sent(sent: Any) -> list[desks.Submission]:
     """Return the answers and flags in what a browser sent. Anything else is left out."""
     return [read for entry in _entries(sent) if (read := _submission(entry)) is not None]
 
@@ -170,7 +160,7 @@ def read_navigation(sent: Any) -> Navigation | None:
     return None
 
 
-def _submission(entry: Any) -> Submission | None:
+def _submission(entry: Any) -> desks.Submission | None:
     """Return an entry as a flag or an answer; None if it is neither, or out of bounds."""
     match entry:
         case {
@@ -179,7 +169,7 @@ def _submission(entry: Any) -> Submission | None:
             "flag": str(reason),
             "text": str(text),
         } if _are_ids([submit_id, task_id, reason]):
-            return Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
+            return desks.Flag(submit_id=submit_id, task_id=task_id, reason=reason, text=_note(text))
         case {
             "submit_id": str(submit_id),
             "task_id": str(task_id),
@@ -197,13 +187,13 @@ def _submission(entry: Any) -> Submission | None:
             and (not option_key or _are_ids(option_key.split(SEPARATOR)))
             and len(option_key) <= _LONGEST_LABEL
             and not isinstance(confidence, bool)
-            and confidence in (None, *CONFIDENCE_LEVELS)
+            and confidence in (None, *desks.CONFIDENCE_LEVELS)
             and (evidence := read_marks(entry.get("evidence", []))) is not None
-            and (display := entry.get("display", "")) in ("", *DISPLAYS)  # "": of an older page
+            and (display := entry.get("display", "")) in ("", *desks.DISPLAYS)  # "": older page
         ):
             language = entry.get("language")  # missing or unknown: the answer counts all the same
             is_known = isinstance(language, str) and language in known_languages()
-            return Answer(
+            return desks.Answer(
                 submit_id=submit_id,
                 task_id=task_id,
                 option_key=option_key,
@@ -229,7 +219,9 @@ def _note(text: str) -> str:
     return text.strip()[:_LONGEST_TEXT].encode("utf-8", "ignore").decode("utf-8").replace("\0", "")
 
 
-def _sheet(sheet: Sheet, reader: Language, display: str, *, is_earlier: bool) -> dict[str, Any]:
+def _sheet(
+    sheet: desks.Sheet, reader: Language, display: str, *, is_earlier: bool
+) -> dict[str, Any]:
     """Return an item for the panel: its questions, and once each text that any of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
     first = sheet.tasks[0].stored_answer  # one confidence and rationale for all questions
@@ -253,7 +245,7 @@ def _flag(reason: str, text: str, reader: Language) -> dict[str, Any]:
     return {"reason": reader.part("flag").get(reason, ""), "text": text[:_LONGEST_LINE]}
 
 
-def _question(task: Task, reader: Language) -> dict[str, Any]:
+def _question(task: desks.Task, reader: Language) -> dict[str, Any]:
     """Return a rubric with the rater's answer to it, for the panel."""
     texts = task.people_in(reader.code)
     rubric, evidence = task.rubric.in_language(reader.code), {}
@@ -287,14 +279,14 @@ def own_words(text: str) -> str:
     return "" if text in map(written, _FILLED_IN) else text
 
 
-def _given(task: Task) -> dict[str, str] | None:
+def _given(task: desks.Task) -> dict[str, str] | None:
     """Return the answer that the rater gave before: an option, or a reason to skip the question."""
     if task.stored_answer is None:
         return None
     return {"option": task.stored_answer.option_key, "skip": task.stored_answer.skip_reason}
 
 
-def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
+def _earlier(row: desks.EarlierAnswer, reader: Language) -> dict[str, Any]:
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)
@@ -376,7 +368,7 @@ def block_label(block: TextBlock, reader: Language) -> str:
     return block.label if block.declared else reader.say(f"block.{block.variable}")
 
 
-def drafts_name(desk: Desk, rater: str, practice: bool = False) -> str:
+def drafts_name(desk: desks.Desk, rater: str, practice: bool = False) -> str:
     """Return the name under which a browser keeps a rater's drafts and unsent answers of a study.
     Raters who began before 0.3.0 keep an older name, which can be guessed: answers may wait there.
     """

@@ -1,4 +1,4 @@
-"""numpy, pandas and pyarrow, imported on first use, since most commands need none of them."""
+"""Large libraries, imported on first use, since most commands need none of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["np", "pa", "pc", "pd", "pq"]
+__all__ = ["httpx2", "jinja2", "np", "pa", "pc", "pd", "pq", "regex", "tomlkit"]
 
 
 class _LazyModule(ModuleType):
@@ -17,11 +17,16 @@ class _LazyModule(ModuleType):
 
 
 if TYPE_CHECKING:
+    import httpx2
+    import jinja2
     import numpy as np
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
+    import regex
+    import tomlkit
 else:
     np, pd, pa = map(_LazyModule, ("numpy", "pandas", "pyarrow"))
     pc, pq = _LazyModule("pyarrow.compute"), _LazyModule("pyarrow.parquet")
+    httpx2, jinja2, regex, tomlkit = map(_LazyModule, ("httpx2", "jinja2", "regex", "tomlkit"))

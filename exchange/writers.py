@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
-from evenhand.lazy import pd
+from evenhand.lazy import jinja2, pd
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
 from evenhand.study.tables.ratings import instant_of
@@ -317,7 +317,6 @@ def hugging_face(material: Material) -> Output:
 
 def _card(material: Material) -> str:
     """Return the dataset card, with JSON texts and lists in its YAML header."""
-    import jinja2
 
     def flat(text: str) -> str:
         """Return a text on one line, without backticks, which would end its field."""

@@ -42,13 +42,13 @@ from evenhand.graders.options import GraderSettings, needs_effort_none, retireme
 from evenhand.graders.providers import filled_from_environment, key_from_environment
 from evenhand.graders.providers.forms import Question, form_of
 from evenhand.graders.replies import GraderFailure, Json, OrNone, Outcome, Rejected, Transient
+from evenhand.lazy import httpx2
 from evenhand.rubrics import PromptText, Rubric
 from evenhand.study.settings.study_toml import REFERENCE
 from evenhand.study.store.logs.replies import Chunk
 from evenhand.texts import table_of, written
 
 if TYPE_CHECKING:
-    import httpx2
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
     from openai._types import RequestOptions
@@ -169,8 +169,6 @@ class Grader:
         """Return the server's response. The request is posted as it was built, since the SDKs' own
         methods would copy it by its types, which takes a third of a request's time.
         """
-        import httpx2
-
         post: Any = self._client.post
         try:
             async with asyncio.timeout(self._timeout):
@@ -254,7 +252,6 @@ def http_client(client_class: type[httpx2.AsyncClient], scrubber: Scrubber) -> h
     that requests carry. Raises InputError if the environment names a SOCKS proxy.
     """
     import aiohttp
-    import httpx2
 
     if any(proxy.startswith("socks") for proxy in getproxies().values()):
         raise InputError(
@@ -1167,7 +1164,6 @@ class ClaudeBatches(_Batches):
     def __init__(
         self, client: AsyncAnthropic, spec: GraderSpec, scrubber: Scrubber, pause: Pause
     ) -> None:
-        import httpx2
         from anthropic import AnthropicError, NotFoundError
 
         super().__init__(spec, scrubber, NotFoundError, AnthropicError, httpx2.HTTPError)
@@ -1216,8 +1212,6 @@ class ClaudeBatches(_Batches):
         The SDK's own method would send the key to whichever host the reply names, and end at the
         first line that is not JSON.
         """
-        import httpx2
-
         path = f"/v1/messages/batches/{quote(batch_id, safe='')}/results"
         with self._failures(), suppress(self._gone):
             if (await self._batches.retrieve(batch_id)).archived_at:

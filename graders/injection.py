@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evenhand.errors import InputError
 from evenhand.graders import running
@@ -27,14 +26,12 @@ from evenhand.graders.options import GradingOptions, GradingTask, RequestLimits,
 from evenhand.graders.providers import Scrubber
 from evenhand.rubrics import Rubric
 from evenhand.rubrics.rendering import PROMPT_VERSION, TEXT_VARIABLES
+from evenhand.study import Study
 from evenhand.study.prompts.sampling import digest
 from evenhand.study.prompts.units import AttackedQuestion, parse_unit_id, variable_of
 from evenhand.study.store.logs.replies import Trial, finished_trials
 from evenhand.study.tables import ratings
 from evenhand.texts import table_of, written
-
-if TYPE_CHECKING:
-    from evenhand.study import Study
 
 # ---- the texts: attacks and two placebos --------------------------------------------------------
 

@@ -16,20 +16,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evenhand.errors import InputError
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
-from evenhand.rubrics import JudgePrompt, Rubric
+from evenhand.rubrics import Instructions, JudgePrompt, Rubric
 from evenhand.rubrics.loading import OWN_PROMPT
+from evenhand.study import Study
 from evenhand.study.lead.disagreements import held_out_units
 from evenhand.study.prompts.units import Question
 from evenhand.study.store.grades import tried_rater
 from evenhand.texts import table_of, written
-
-if TYPE_CHECKING:
-    from evenhand.rubrics import Instructions
-    from evenhand.study import Study
 
 BOTH_ORDERS = ("ab", "ba")
 """Orders of sides in which a pair is shown by default: many graders favour what they read first."""

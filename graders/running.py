@@ -1201,8 +1201,7 @@ class BatchRun(GraderRun):
             facts |= {"error": str(failure), "status": failure.status}
             grades = self._job.records_of_failure(draws, unscored_reason_for(failure), facts)
             return [replace(grade, **asked) for grade in grades]
-        rubric_of_label = rubric if accepted_draws else None
-        outcomes = self._grader.read(result.body, rubric_of_label, len(draws))
+        outcomes = self._grader.read(result.body, rubric if accepted_draws else None, len(draws))
         if not accepted_draws:
             outcomes = [replace(outcome, unscored_reason="rubric_changed") for outcome in outcomes]
         facts |= money.usage_facts(outcomes[0].evidence, self._tariff)

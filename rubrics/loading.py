@@ -17,12 +17,14 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
 from evenhand.errors import InputError
+from evenhand.lazy import regex, tomlkit
 from evenhand.rubrics.model import PromptTemplate, Rubric
 from evenhand.rubrics.options import (
     KEY,
@@ -46,11 +48,6 @@ from evenhand.rubrics.rendering import (
     prompt_of,
 )
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-    import regex
 
 
 @cache
@@ -160,8 +157,6 @@ _TABLES = ("blocks", "number", "options", "golden", "lexical", "translations")
 
 def dump_rubric(rubric: Rubric) -> str:
     """Return the text of a rubric's file, from which `parse_rubric` makes the same rubric."""
-    import tomlkit
-
     document = tomlkit.document()
     fields: dict[str, Any] = rubric.model_dump(mode="json", exclude_defaults=True)
     prompt = fields.pop("prompt", None)
@@ -179,8 +174,6 @@ def dump_rubric(rubric: Rubric) -> str:
 
 
 def _toml_item(value: Any) -> Any:
-    import tomlkit
-
     if isinstance(value, str) and "\n" in value:
         return tomlkit.string(value + "\n", multiline=True)  # stripped when it is read
     if isinstance(value, dict):
@@ -190,8 +183,6 @@ def _toml_item(value: Any) -> Any:
 
 def _exact_toml_string(text: str) -> Any:
     """Return a text in which white space counts; a multiline string keeps no carriage return."""
-    import tomlkit
-
     return tomlkit.string(text, multiline="\n" in text and "\r" not in text)
 
 
@@ -427,8 +418,6 @@ class Instructions(OwnWords):
         cls, instructions: str = "", examples: Sequence[Example] = (), remarks: Sequence[str] = ()
     ) -> Instructions:
         """Return instructions with the text of a file as `source`, with `remarks` as comments."""
-        import tomlkit
-
         document = tomlkit.document()
         for line in remarks:
             document.add(tomlkit.comment(" ".join(line.split())))
@@ -625,8 +614,6 @@ def _compile_with_timeout(pattern: str) -> regex.Pattern[str]:
     """Compile a pattern with `regex`, whose searches take a timeout: with `re` a pattern such as
     `((a|aa)+)b` may take years over a short reply. Raises ValueError if invalid or too repetitive.
     """
-    import regex  # slow to load, and needed for such prompts alone
-
     n_copies = math.prod(max(1, int(count)) for count in _REPEAT_COUNT.findall(pattern))
     if n_copies > MOST_REPEATED:
         raise ValueError(f"its parts repeat {n_copies:,} times; at most {MOST_REPEATED:,}")

@@ -599,24 +599,20 @@ def upgrade_store(folder: Path) -> Upgraded:
     with closing(store):
         with store.only_user():  # raises InputError if the study is open elsewhere
             pass
-        before, after = store.schema_version(), int(SCHEMA_VERSION)
-        if before == after:
-            store.check_schema()
-            workspace.study_secret(store)  # makes one if there is none, as before 0.3.0
-            _secure_folder(folder)
-            return Upgraded(before, after, None)
-        new_folder(folder / BACKUPS)
-        moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
-        backup_of(store, folder, file)
-        with store.only_user() as connection:
-            old_tables = reflected_tables(connection)
-            n_rows = _row_counts(connection, old_tables)
-            migrate(connection, before)
-            if _row_counts(connection, old_tables) != n_rows:
-                raise InputError("the upgrade would have lost rows; nothing was changed")
+        before, after, file = store.schema_version(), int(SCHEMA_VERSION), None
+        if before != after:
+            new_folder(folder / BACKUPS)
+            moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+            file = folder / BACKUPS / f"schema-{before}-{moment}.zip"
+            backup_of(store, folder, file)
+            with store.only_user() as connection:
+                old_tables = reflected_tables(connection)
+                n_rows = _row_counts(connection, old_tables)
+                migrate(connection, before)
+                if _row_counts(connection, old_tables) != n_rows:
+                    raise InputError("the upgrade would have lost rows; nothing was changed")
         store.check_schema()
-        workspace.study_secret(store)  # makes one if there is none
+        workspace.study_secret(store)  # makes one if there is none, as before 0.3.0
     _secure_folder(folder)
     return Upgraded(before, after, file)
 
@@ -628,7 +624,6 @@ def _secure_folder(folder: Path) -> None:
 
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
-    """Return the number of rows of each table, by name."""
     return {
         name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for name, table in tables.tables.items()

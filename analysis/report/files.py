@@ -20,6 +20,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from markupsafe import Markup
+
 from evenhand.analysis.bias.audit import BOUND
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Part, ReportSection, Table
@@ -29,13 +31,11 @@ from evenhand.analysis.report.source import Figure, ReportContext, RubricFigures
 from evenhand.analysis.results import RESULTS_COLUMNS
 from evenhand.analysis.statistics import join_notes, text_of
 from evenhand.analysis.verdicts.judge import limits_of, recommendations
+from evenhand.lazy import jinja2
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.texts import ESCAPED, texts, visible, written
 
 if TYPE_CHECKING:
-    import jinja2
-    from markupsafe import Markup
-
     from evenhand.analysis.all_rubrics import Analysis
 
 
@@ -288,8 +288,6 @@ def _json(source: Source, sections: list[ReportSection], rows: list[dict[str, An
 
 def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: object) -> str:
     """Render a page, which may load its own style sheet and scripts only, by their hashes."""
-    from markupsafe import Markup
-
     fields = {"colours": charts.ROLES, "synthetic": context.synthetic}
     script = Markup("\n".join(render(template, **fields) for template in scripts))  # noqa: S704 - our own
     # Hashes for the page's Content-Security-Policy, which allows nothing else.
@@ -304,8 +302,6 @@ def _page(name: str, scripts: Sequence[str], context: ReportContext, **content: 
 @cache
 def _html() -> jinja2.Environment:
     """Return the environment for HTML, which escapes all text."""
-    import jinja2
-
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined,
@@ -319,8 +315,6 @@ def _html() -> jinja2.Environment:
 
 def _draw(chart: Chart) -> Markup:
     """Draw a chart as safe markup; without a drawing library, describe it."""
-    from markupsafe import Markup
-
     if not charts.can_draw():
         return Markup("<p>{} {}</p>").format(written("lean.no_charts"), chart.alt)
     return Markup(charts.inline_svg(dict(chart.spec), chart.alt))  # noqa: S704

@@ -283,8 +283,7 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
     titles = ", ".join(rubric.title or rubric.question for rubric in study.labelled_rubrics())
     text = reader.say("session.invitation", titles=titles)
     if minutes := parts.latest(study, progress.annotator_minutes):
-        rounded_up = 5 * math.ceil(minutes / 5)
-        time = f"{minutes / 60:.0f} h" if minutes >= 5 * 60 else f"{rounded_up} min"
+        time = f"{minutes / 60:.0f} h" if minutes >= 300 else f"{5 * math.ceil(minutes / 5)} min"
         text += " " + reader.say("session.takes", time=time)
     text += "\n{link}"  # which the component fills in for each link
     show(block(text, "quote", "Text to send"))

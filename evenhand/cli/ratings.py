@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from evenhand import graders, rubrics
 from evenhand.cli import main
 from evenhand.cli.terminal import console, print_lines, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
@@ -20,20 +21,16 @@ from evenhand.reporting.noting import note, note_edits
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    from evenhand import graders
     from evenhand.study import Study
 
 
 def grading_options(arguments: Namespace) -> graders.GradingOptions:
     """Return the grading options that several commands have: the rubrics, and how to ask."""
-    from evenhand.graders import GradingOptions
-    from evenhand.rubrics import read_own_words
-
-    prompt = read_own_words(arguments.prompt) if arguments.prompt else None
+    prompt = rubrics.read_own_words(arguments.prompt) if arguments.prompt else None
     # These three keep their defaults (None): options of their names mean something else.
     defaults = {"orders": None, "shard": None, "units": None}
     values = {"rubrics": arguments.rubric, "prompt": prompt, **defaults}
-    return main.call_with(GradingOptions, arguments, **values)
+    return main.call_with(graders.GradingOptions, arguments, **values)
 
 
 def _check_batch(arguments: Namespace) -> None:
@@ -47,9 +44,7 @@ def _check_batch(arguments: Namespace) -> None:
 
 def request_limits(arguments: Namespace) -> graders.RequestLimits:
     """Return the limits of a run, from the options on speed and budget."""
-    from evenhand.graders import RequestLimits
-
-    return main.call_with(RequestLimits, arguments)
+    return main.call_with(graders.RequestLimits, arguments)
 
 
 def run_annotate(arguments: Namespace) -> int:
@@ -155,37 +150,36 @@ def prepare_serving(folder: Path, url: str, address: str, path: str) -> bytes:
 
 def run_grade(arguments: Namespace) -> int:
     """Have models label the study's items, or with `--dry-run` forecast the cost."""
-    from evenhand.graders import WHOLE, Shard, forecast, grade
     from evenhand.reporting.suggestions import compare_texts
-    from evenhand.rubrics import load_rubric
 
     _check_batch(arguments)
-    shard = Shard.parse(arguments.shard) if arguments.shard else WHOLE
+    shard = graders.Shard.parse(arguments.shard) if arguments.shard else graders.WHOLE
     options = grading_options(arguments)
     new_text = None
     if arguments.rubric_file:
         reason = "does not go with --rubric-file, which tries one text on held-out pairs of the "
         main.refuse(arguments, ["--rubric", "--scope", "--batch"], f"{reason}sample")
-        new_text = load_rubric(arguments.rubric_file)
+        new_text = rubrics.load_rubric(arguments.rubric_file)
     orders = ("ab", "ba") if arguments.orders == "both" else ("ab",)
     options = replace(options, orders=orders, text=new_text, shard=shard)
     with main.study_of(arguments) as study:
         for sentence in study.edited_rubrics():
             warn("terminal.note", note=sentence)
         if arguments.dry_run:
-            print_forecast(forecast(study, arguments.grader, options, batch=arguments.batch))
+            forecasts = graders.forecast(study, arguments.grader, options, batch=arguments.batch)
+            print_forecast(forecasts)
             return main.DONE
         with progress_bar("grading") as progress:
             values = {"graders": arguments.grader, "options": options, "progress": progress}
             limits = request_limits(arguments)
-            summary = main.call_with(grade, arguments, study=study, limits=limits, **values)
-        graders = [grader.rater_id for grader in summary.graders]
+            summary = main.call_with(graders.grade, arguments, study=study, limits=limits, **values)
+        rater_ids = [grader.rater_id for grader in summary.graders]
         for grader in summary.graders:
             note(study, "grades", grader.rater_id, f"new: {grader.scored}")
         print_run(summary)
-        print_coverage(study, graders)
+        print_coverage(study, rater_ids)
         if new_text is not None:
-            for rater_id in graders:
+            for rater_id in rater_ids:
                 print_lines(compare_texts(study, new_text, rater_id).sentences)
     code = print_end("grade", summary)
     if new_text is None:
@@ -195,17 +189,15 @@ def run_grade(arguments: Namespace) -> int:
 
 def run_respond(arguments: Namespace) -> int:
     """Ask a model for its responses to the study's prompts."""
-    from evenhand.graders import RunSummary, respond
-
     system = _system_prompt(arguments.system) if arguments.system else ""
     with main.study_of(arguments) as study, progress_bar("responding") as progress:
         values = {"study": study, "limits": request_limits(arguments), "progress": progress}
-        summary = main.call_with(respond, arguments, system=system, **values)
+        summary = main.call_with(graders.respond, arguments, system=system, **values)
         run = summary.run
         note(study, "responses", run.rater_id, f"new: {summary.added}")
     console().print(summary.line)
     stopped = [written("grade.respond_stopped", why=run.stopped)] if run.stopped else []
-    return print_end("respond", RunSummary((run,), summary.over_budget), stopped)
+    return print_end("respond", graders.RunSummary((run,), summary.over_budget), stopped)
 
 
 def _system_prompt(file: Path) -> str:
@@ -323,9 +315,9 @@ def print_forecast(forecasts: Sequence[graders.GraderForecast], steps: Sequence[
     columns = ["step", "model"] if steps else ["grader"]
     columns += ["known before", "to ask", "cost at least", "expected", "cost at most"]
     print_table(columns, rows)
-    for basis, graders in graders_by_basis.items():
+    for basis, raters in graders_by_basis.items():
         if basis:
-            console().print(f"{', '.join(graders)}: {basis}")
+            console().print(f"{', '.join(raters)}: {basis}")
     for forecast in forecasts:
         if forecast.sample:
             console().print(f"\n{written('grade.first_prompt', grader=forecast.rater_id)}\n")

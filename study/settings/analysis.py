@@ -8,16 +8,14 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from evenhand.errors import InputError, nearest
+from evenhand.lazy import pd
 from evenhand.study.settings import sections
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 GROUP_COLUMNS = ("prompt_a_group", "prompt_b_group")  # of units: the groups that a and b speak for
 
@@ -56,16 +54,11 @@ class BiasSettings(sections.Section):
         first, second = self.leanings or ("side a", "side b")  # the names of the two leanings
         return first, second
 
-    def sign_of(self, group: str) -> int:
-        """Return 1 for a group of the first leaning, -1 for the second, 0 for any other."""
-        for sign, groups in zip((1, -1), self.leanings.values(), strict=False):
-            if group in groups:
-                return sign
-        return 0
-
     def orientation(self, table: pd.DataFrame) -> pd.Series:
         """Return 1 for rows with the first leaning on side a, -1 on side b, 0 otherwise."""
-        sign_a, sign_b = (table[name].map(self.sign_of) for name in GROUP_COLUMNS)
+        first, second = self.leanings.values() or ((), ())
+        groups = (table[name] for name in GROUP_COLUMNS)
+        sign_a, sign_b = (group.isin(first) * 1 - group.isin(second) for group in groups)
         return sign_a.where(sign_a == -sign_b, 0)  # 0 unless the leanings are opposite
 
 

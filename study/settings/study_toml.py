@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from evenhand.errors import InputError
+from evenhand.lazy import tomlkit
 from evenhand.study.prompts.sampling import DEFAULT_STRATA
 from evenhand.study.settings import sections
 from evenhand.study.settings.analysis import AnalysisSettings, DecisionSettings, QualitySettings
@@ -434,8 +435,6 @@ def read_model_settings(path: Path) -> ModelSettings:
 
 def new_config_text(config: StudyConfig) -> str:
     """Return a commented study.toml for a new study."""
-    import tomlkit
-
     values = config.model_dump(mode="json")
     document = tomlkit.document()
     for key in ("name", "seed", "store"):
@@ -475,8 +474,6 @@ def with_values(text: str, changes: Changes) -> str:
     a section from one within it ("thresholds.NAME"); "" stands for the keys before any section. A
     missing section is added at the end. None removes a key or a whole section.
     """
-    import tomlkit
-
     document = tomlkit.parse(text)
     for section, values in changes.items():
         if values is None:
@@ -494,8 +491,6 @@ def with_values(text: str, changes: Changes) -> str:
 
 def without_hosts(text: str, heading: str) -> tuple[str, list[str]]:
     """Return the text with sections that name hosts as comments below a heading; their names."""
-    import tomlkit
-
     values = tomllib.loads(text)
     host_sections = {key: values[key] for key in ("providers", "oidc") if values.get(key)}
     if not host_sections:
@@ -514,8 +509,6 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
     """Return the text of a TOML file in which the list of tables at `key` ("background.questions")
     has this entry at an index; one after the last is new, None removes the entry.
     """
-    import tomlkit
-
     document = tomlkit.parse(text)
     table: Any = document
     *path, name = key.split(".")
@@ -543,8 +536,6 @@ def with_entry(text: str, key: str, index: int, entry: Mapping[str, Any] | None)
 
 def _set_values(table: Any, values: Mapping[str, Any]) -> None:
     """Set keys of a table, or remove them (None); a key that has that value stays as written."""
-    import tomlkit
-
     for key, value in values.items():
         if value is None:
             table.pop(key, None)

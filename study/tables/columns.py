@@ -9,6 +9,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -121,8 +122,6 @@ def likely_columns(
     >>> likely_columns(["Item", "topic", "rateri_d"], ["unit_id", "rater_id", "label"])
     {'unit_id': 'Item', 'rater_id': 'rateri_d'}
     """
-    from difflib import get_close_matches
-
     unused = {_plain(name): name for name in columns if "," not in name}  # commas separate names
     likely: dict[str, str] = {}
     for ours in missing:

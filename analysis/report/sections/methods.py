@@ -192,8 +192,7 @@ def _grading(source: src.Source) -> Iterator[str]:
     for grader, models in source.context.answered.items():
         yield _uncited(written("methods_text.answered", grader=grader, models=listed([*models])))
     for used in source.analysis.thresholds:
-        origin = "declared" if used.origin == "declared" else "default"
-        key = "tuned" if used.tuning else origin
+        key = "tuned" if used.tuning else "declared" if used.origin == "declared" else "default"
         about = {"grader": used.grader, "threshold": used.threshold, "tuned": used.provenance}
         yield _on_rubric(source, used.rubric, written(f"methods_text.threshold_{key}", **about))
 

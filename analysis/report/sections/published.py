@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.bias.audit import family_of
 from evenhand.analysis.report import blocks
 from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Cell, ReportSection, Row, Table
+from evenhand.analysis.report.source import Replication
 from evenhand.analysis.statistics import entry_for
+from evenhand.study.settings.analysis import PublishedFigure
 from evenhand.texts import DASH, written
 
-if TYPE_CHECKING:
-    from evenhand.analysis.report.source import Replication
-    from evenhand.study.settings.analysis import PublishedFigure
-
 _REPEATED = "repeat"  # the `at` of stability over repeated answers to one prompt
-Match = tuple["PublishedFigure", src.Figure | None]
+Match = tuple[PublishedFigure, src.Figure | None]
 """A published figure and one of the study's own; None where the study has none yet."""
 
 
