@@ -289,6 +289,7 @@ OUTSIDE = {
     "published": 'published = "../../outside.toml"',
     "published, absolute": 'published = "OUTSIDE"',
     "a link": 'published = "link.toml"',
+    "a rubric": "",
     "store": 'store = "../outside.db"',
     "store as an address": 'store = "sqlite:///OUTSIDE"',
     "training": '[training]\nfile = "../../outside.toml"',
@@ -300,13 +301,13 @@ OUTSIDE = {
 def test_no_setting_names_a_file_outside_the_folder(way, folder, tmp_path, run, stranger):
     outside = tmp_path / "outside.toml"
     outside.write_text('mark = "OUTSIDE0MARK"\n', "utf-8")
-    (folder / "link.toml").symlink_to(outside)
+    (folder / ("link.toml" if OUTSIDE[way] else "rubrics/link.toml")).symlink_to(outside)
     text = OUTSIDE[way].replace('"OUTSIDE', f'"{outside}').replace("///OUTSIDE", f"///{outside}")
     file = folder / "study.toml"
     settings = file.read_text("utf-8")
     if "store" in text:
         settings = settings.replace('store = "study.db"\n', "")
-    file.write_text(f"{settings}\n{text}" if text[0] == "[" else f"{text}\n{settings}", "utf-8")
+    file.write_text(f"{settings}\n{text}" if text[:1] == "[" else f"{text}\n{settings}", "utf-8")
     said = run.refused("report", folder)
     assert "which is not in the study's folder" in said
     assert "OUTSIDE0MARK" not in said
