@@ -39,6 +39,7 @@ def serve(
         arguments = command([folders], port, public_host, path)
     else:
         arguments = command(folders, port, public_host)
+    os.chdir(_APP.parent)  # Streamlit obeys the settings in a working directory's `.streamlit`
     sys.stdout.flush()
     sys.stderr.flush()
     # The cookies of a single sign-on hold all that the organisation's provider sends on a user. If

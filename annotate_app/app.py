@@ -51,8 +51,7 @@ def main() -> None:
         add_study(folder, options.path)
     app = make_app(options.path)
     config.set_option("server.baseUrlPath", options.path or "")
-    if options.public_host:
-        config.set_option("browser.serverAddress", options.public_host)
+    config.set_option("browser.serverAddress", options.public_host or "localhost")
     uvicorn.run(
         app, host=host, port=options.port, ws="websockets-sansio", ws_max_size=MOST_BYTES,
         # A page finds out within seconds that a process hangs, sooner than nginx gives up on it.

@@ -25,13 +25,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from shutil import disk_usage
 from typing import Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
-from pydantic import Field, ValidationError
+from pydantic import Field
 from sqlalchemy.schema import CreateColumn
 
 from evenhand import __version__
@@ -320,17 +320,22 @@ def _verify(file: Path, contents: Contents) -> None:
 
 def backup_of(store: Database, folder: Path, file: Path) -> Contents:
     """Write a backup of a study, whose store is open, and verify it. Return what it holds."""
-    file = file.absolute()
-    _check_target(file, folder.resolve())
+    file, home = file.absolute(), folder.resolve()
+    _check_target(file, home)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as temporary:
         snapshot, archive_file = Path(temporary) / STORE, Path(temporary) / file.name
         files = _study_files(folder)  # before the snapshot; its settings must be the same after it
         take_snapshot(store, snapshot)
         if any(name.endswith(".toml") for name, _ in files.items() ^ _study_files(folder).items()):
             raise InputError("the study's settings were changed meanwhile; run this again")
-        if unfit := [name for name in files if name in (LIST, STORE) or not _is_fit(name)]:
+        odd_names = {name for name in files if name in (LIST, STORE) or not _is_fit(name)}
+        # Links out of the folder could name files of the operator's, in a study from somebody else.
+        # The settings stay, as every command follows a link to them.
+        links = {name for name in files if not (folder / name).resolve().is_relative_to(home)}
+        if unfit := sorted(odd_names | links - {study_toml.FILE_NAME}):
             files = {name: content for name, content in files.items() if name not in unfit}
-            _log.warning("Note: the backup leaves out %s; give them other names", listed(unfit))
+            advice = "give them other names, and put files in the place of links out of the folder"
+            _log.warning("Note: the backup leaves out %s; %s", listed(unfit), advice)
         contents, tables = read_snapshot(snapshot)
         entries = {
             name: Entry(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
@@ -430,6 +435,8 @@ LIST = "backup.json"
 STORE = "study.db"
 """The store's name in a backup, whatever it was kept in; so no database's password gets there."""
 FORMAT = 1
+# What `zipfile` raises for damaged archives, and for versions and compressions that it lacks.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _MAX_FILES = 10_000
 _MAX_LIST_BYTES = 4_000_000
@@ -471,24 +478,29 @@ def unpack(path: Path, folder: Path) -> Listing:
             raise InputError(f"the backup needs {n_bytes:,} bytes; the disk has fewer free")
         for name, entry in listing.files.items():
             target = folder / name
-            new_folder(target.parent)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with os.fdopen(os.open(target, flags, FILE), "wb") as file:
-                _read_member(archive, name, entry, file.write)
-                file.flush()
-                os.fsync(file.fileno())
+            try:
+                new_folder(target.parent)
+                with os.fdopen(os.open(target, flags, FILE), "wb") as file:
+                    _read_member(archive, name, entry, file.write)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:  # such as a file where another file's folder would be
+                reason = str(error.strerror).lower()
+                raise InputError(f"{name} of the backup cannot be unpacked: {reason}") from None
     return listing
 
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, Listing]]:
     """Open an archive and its checked list."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except zipfile.BadZipFile:
-        raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
-    with archive:
-        yield archive, _read_list(archive)
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except (*_UNREADABLE, OSError):  # such as a position before the file's beginning
+            raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
+        with archive:
+            yield archive, _read_list(archive)
 
 
 def _read_list(archive: zipfile.ZipFile) -> Listing:
@@ -501,9 +513,14 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
         raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
     if archive.getinfo(LIST).file_size > _MAX_LIST_BYTES or len(names) > _MAX_FILES:
         raise InputError(f"{archive.filename} is larger than any backup; it is not read")
+    for name, member in zip(names, members, strict=True):
+        mode = member.external_attr >> 16  # on Unix; 0: none
+        is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
+        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
+            raise InputError(f"the archive holds {name!r}, which no backup does; refused")
     try:
         listing = Listing.model_validate_json(archive.read(LIST))
-    except (ValidationError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+    except (*_UNREADABLE, OSError):
         raise InputError(
             f"{archive.filename} is damaged, or a newer evenhand made it: its {LIST} is not read"
         ) from None
@@ -511,23 +528,19 @@ def _read_list(archive: zipfile.ZipFile) -> Listing:
         raise InputError(f"a newer evenhand made {archive.filename}; update this one")
     if sorted(names) != sorted([LIST, *listing.files]):
         raise InputError(f"{archive.filename} holds other files than its list says")
-    for name, member in zip(names, members, strict=True):
-        mode = member.external_attr >> 16  # on Unix; 0: none
-        is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
-        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
-            raise InputError(f"the archive holds {name!r}, which no backup does; refused")
-        entry = listing.files.get(name)
-        if entry is not None and entry.bytes != member.file_size:
+    for name, entry in listing.files.items():
+        if entry.bytes != archive.getinfo(name).file_size:
             raise InputError(f"{name} has another size in the archive than in its list")
     return listing
 
 
 def _is_fit(name: str) -> bool:
     """Return True if an archive may hold a file of this name: a plain one, inside the folder, and
-    not that of a log next to the store, which would be played into it when it is opened.
+    neither hidden, as other programs' settings are, nor that of a log next to the store, which
+    would be played into it when it is opened.
     """
-    path = PurePosixPath(name)
-    is_inside = not path.is_absolute() and ".." not in path.parts and str(path) == name
+    is_visible = all(part[:1] not in ("", ".") for part in name.split("/"))
+    is_inside = is_visible and not Path(name).drive  # on Windows a drive leads elsewhere
     # Of all spaces, such as those in names of screenshots, only the usual one is printable.
     is_plain = all(sign.isprintable() or unicodedata.category(sign) == "Zs" for sign in name)
     return is_inside and is_plain and "\\" not in name and not name.startswith(f"{STORE}-")
@@ -544,7 +557,7 @@ def _read_member(
                 size += len(chunk)
                 digest.update(chunk)
                 write(chunk)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+    except _UNREADABLE:
         raise InputError(f"the backup is damaged: {name} cannot be read") from None
     if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
         raise InputError(f"the backup is damaged: {name} is not as it was when it was made")

@@ -32,6 +32,7 @@ from evenhand.study.store.schema import meta
 from evenhand.study.store.store import Store
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.files import atomic_write, new_folder, tighten
+from evenhand.study.trust import inside
 from evenhand.texts import written
 
 _log = logging.getLogger(__name__)
@@ -295,7 +296,7 @@ def study_rubrics(folder: Path) -> dict[str, Rubric]:
     """Return the study's rubrics by name. Raises InputError where one is bad or none exists."""
     rubrics = {}
     for file in sorted((folder / RUBRICS_FOLDER).glob("*.toml")):
-        rubric = load_rubric(file)
+        rubric = load_rubric(inside(folder, f"{RUBRICS_FOLDER}/{file.name}", "rubrics"))
         if rubric.name != file.stem:
             raise InputError(
                 f"{file.name} holds the rubric {rubric.name!r}; file and rubric must bear one name"

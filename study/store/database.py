@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, unquote
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -443,13 +443,17 @@ def check_url(url: str) -> None:
     _, is_address, after_scheme = url.partition("://")
     authority, *after_authority = re.split(r"[/?#]", after_scheme, maxsplit=1)
     login, _, hosts = authority.rpartition("@")
-    is_unambiguous = "@" not in "".join([login, *after_authority])
+    # For libpq an address, and so perhaps its password, ends at the character NUL.
+    is_unambiguous = "@" not in "".join([login, *after_authority]) and "\0" not in unquote(url)
     if not (is_address and is_unambiguous and all(map(_HOST.fullmatch, hosts.split(",")))):
         raise InputError(_FORM)
 
 
-_PASSWORD_VARIABLES = ("PGPASSWORD", "PGSERVICE")  # of libpq, for an address without a password
-_SECRET_PARAMETERS = {"service", "passfile", "sslkey", "gssdelegation"}
+# Where libpq finds the password of an address without one; the files are Unix's and Windows's. It
+# looks up the host's name in them, but sends the password to the `hostaddr` of the address.
+_PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE", "PGSERVICE")
+_PASSWORD_FILES = ("~/.pgpass", r"%APPDATA%\postgresql\pgpass.conf")
+_SECRET_PARAMETERS = {"service", "passfile", "sslkey", "sslkeylogfile", "gssdelegation"}
 """Parameters of an address that make libpq send secrets from outside the study's folder."""
 
 
@@ -464,15 +468,25 @@ def check_store(location: str, folder: Path) -> None:
     if is_address and kind.startswith("sqlite"):  # a file anywhere
         raise InputError(written("trust.outside", file="study.toml", key="store", name=location))
     if is_address:
+        # As the driver gets it: a variable may be empty, and then so is the password.
+        after_scheme = _VARIABLE.sub(
+            lambda match: quote(os.environ.get(match[1], ""), safe=""), after_scheme
+        )
         login = re.split(r"[/?#]", after_scheme, maxsplit=1)[0].rpartition("@")[0]
         parameters = parse_qs(after_scheme.partition("?")[2])
         if not (login.partition(":")[2] or "password" in parameters):
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
+            secrets_sent += [name for name in _PASSWORD_FILES if _is_there(name)]
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())
     elif not secrets_sent:  # a file's name; with ${NAME} alone it may be an address
         inside(folder, location, "store")
     for name in secrets_sent:
         check_variable(folder / "study.toml", "store", name, location)
+
+
+def _is_there(file: str) -> bool:
+    """Return True if a file exists; without a home, or such a variable, its name stays as it is."""
+    return Path(os.path.expandvars(os.path.expanduser(file))).exists()  # noqa: PTH111
 
 
 def resolved(location: str) -> str:

@@ -221,6 +221,9 @@ def test_command_names_script_and_study_in_full(tmp_path, monkeypatch):
     assert words[:3] == [sys.executable, "-P", str(FOLDER / "app.py")]
     assert words[3:] == [str(tmp_path / "my study"), "--port=8599", "--public-host=", "--path=/a"]
     assert "--path" not in " ".join(command(["a", "b"], 8599))  # each has its folder's name
+    monkeypatch.setattr("os.execve", lambda *_: None)
+    annotate_app.serve("my study", 8599)
+    assert Path.cwd() == FOLDER  # where no settings of Streamlit's are but the app's own
 
 
 WRITERS = {

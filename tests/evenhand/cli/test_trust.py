@@ -123,11 +123,8 @@ def test_no_verb_sends_a_secret_to_a_strangers_database(folder, stranger, run) -
 
 LAB = '[providers.lab]\nbase_url = "http://127.0.0.1:PORT/v1"\n'
 OPENAI = LAB.replace(".lab", ".openai")
-CLAUDE = LAB.replace(".lab", ".anthropic")
 SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "store's user": ('store = "postgresql://${MY_KEY}@127.0.0.1:PORT/x"', "", "store", "MY_KEY"),
-    "store's database": ('store = "postgresql://u:p@127.0.0.1:PORT/${MY_KEY}"', "", "store",
-        "MY_KEY"),
     "password as a parameter": ('store = "postgresql://u@127.0.0.1:PORT/x?password=${MY_KEY}"', "",
         "store", "MY_KEY"),
     "evenhand's own password": ('store = "postgresql://u:${EVENHAND_PASSWORD}@127.0.0.1:PORT/x"',
@@ -136,8 +133,6 @@ SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "key_env": (LAB + 'key_env = "MY_KEY"', "lab:m", "[providers.lab] key_env", "MY_KEY"),
     "a provider's key elsewhere": (OPENAI + 'key_env = "OPENAI_API_KEY"', "openai:m",
         "[providers.openai] key_env", "OPENAI_API_KEY"),
-    "Claude's key elsewhere": (CLAUDE + 'key_env = "ANTHROPIC_API_KEY"', "anthropic:m",
-        "[providers.anthropic] key_env", "ANTHROPIC_API_KEY"),
     "a header": (OPENAI + '[providers.openai.headers]\nx = "a ${AWS_SECRET_ACCESS_KEY}"',
         "openai:m", "[providers.openai] headers.x", "AWS_SECRET_ACCESS_KEY"),
     "a path": (LAB.replace("v1", "${MY_KEY}"), "lab:m", "[providers.lab] base_url", "MY_KEY"),
@@ -287,8 +282,8 @@ def test_nothing_of_a_backup_is_sent_anywhere(text, folder, stranger, tmp_path, 
 
 OUTSIDE = {
     "published": 'published = "../../outside.toml"',
-    "published, absolute": 'published = "OUTSIDE"',
     "a link": 'published = "link.toml"',
+    "a rubric": "",
     "store": 'store = "../outside.db"',
     "store as an address": 'store = "sqlite:///OUTSIDE"',
     "training": '[training]\nfile = "../../outside.toml"',
@@ -300,13 +295,13 @@ OUTSIDE = {
 def test_no_setting_names_a_file_outside_the_folder(way, folder, tmp_path, run, stranger):
     outside = tmp_path / "outside.toml"
     outside.write_text('mark = "OUTSIDE0MARK"\n', "utf-8")
-    (folder / "link.toml").symlink_to(outside)
+    (folder / ("link.toml" if OUTSIDE[way] else "rubrics/link.toml")).symlink_to(outside)
     text = OUTSIDE[way].replace('"OUTSIDE', f'"{outside}').replace("///OUTSIDE", f"///{outside}")
     file = folder / "study.toml"
     settings = file.read_text("utf-8")
     if "store" in text:
         settings = settings.replace('store = "study.db"\n', "")
-    file.write_text(f"{settings}\n{text}" if text[0] == "[" else f"{text}\n{settings}", "utf-8")
+    file.write_text(f"{settings}\n{text}" if text[:1] == "[" else f"{text}\n{settings}", "utf-8")
     said = run.refused("report", folder)
     assert "which is not in the study's folder" in said
     assert "OUTSIDE0MARK" not in said

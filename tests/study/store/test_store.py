@@ -66,7 +66,6 @@ ADDRESSES = [
     f"postgresql://lead:s3cret%zz@{PORT}/db",
     "postgresql://host/db?application_name=lead:s3cret@tail9",  # a driver takes host for the host
     "postgresql://[",
-    "postgresql://:::",
     "://",
     "foo://lead:s3cret@tail9",
     "mysql://lead:s3cret@tail9@h/db",
@@ -165,13 +164,20 @@ def test_a_store_that_is_not_there_is_made_where_it_is_asked_for_alone(folder):
         ("postgresql://ann:${WORD}@db/x", "WORD"),
         ("${WORD}", "WORD"),
         ("postgresql://ann@db/x", "PGPASSWORD"),
+        ("postgresql://ann@db/x?hostaddr=127.0.0.1", "PGPASSFILE"),
+        ("postgresql://ann:${EVENHAND_EMPTY}@db/x", "~/.pgpass"),
         ("postgresql://ann:word@db/x?passfile=f", "passfile"),
         ("../elsewhere.db", "not in the study's folder"),
         ("sqlite:////tmp/elsewhere.db", "not in the study's folder"),
     ],
 )
 def test_a_secret_goes_only_where_the_operator_says(folder, monkeypatch, location, sent):
-    monkeypatch.setenv("PGPASSWORD", "secret")
+    given = {sent if sent[:2] == "PG" else "PGPASSWORD": "secret", "EVENHAND_WORD": "secret"}
+    if sent == "~/.pgpass":
+        (folder / ".pgpass").touch()
+        given = {"HOME": str(folder)}
+    for name, setting in (given | {"EVENHAND_EMPTY": ""}).items():
+        monkeypatch.setenv(name, setting)
     if not sent:
         return check_store(location, folder)
     refused(sent, check_store, location, folder)
@@ -190,6 +196,7 @@ def test_who_makes_a_store_has_said_where(folder, monkeypatch):
     with pytest.raises(StoreAway):
         Database.connect(f"postgresql://ann@{PORT}/made", folder, **made).schema_version()
     check_store(f"postgresql://ann@{PORT}/made", folder)
+    refused("cannot be read", Database.connect, f"postgresql://ann:%00@{PORT}/x", folder, **made)
 
 
 def test_an_address_takes_its_variables_from_the_environment(monkeypatch):
