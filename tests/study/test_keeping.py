@@ -369,6 +369,7 @@ def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     ("listed", "says"),
     [
         (lambda it: it["files"].pop("study.toml"), "holds other files than its list"),
+        (lambda it: it["files"].update(more={"bytes": 0, "sha256": ""}), "other files"),
         (lambda it: it["files"]["study.db"].update(sha256="0" * 64), "is not as it was"),
         (lambda it: it["tables"].update(labels=15), "other rows than its list"),
         (lambda it: it.update(format=2), "a newer evenhand made"),

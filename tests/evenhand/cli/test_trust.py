@@ -123,8 +123,11 @@ def test_no_verb_sends_a_secret_to_a_strangers_database(folder, stranger, run) -
 
 LAB = '[providers.lab]\nbase_url = "http://127.0.0.1:PORT/v1"\n'
 OPENAI = LAB.replace(".lab", ".openai")
+CLAUDE = LAB.replace(".lab", ".anthropic")
 SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "store's user": ('store = "postgresql://${MY_KEY}@127.0.0.1:PORT/x"', "", "store", "MY_KEY"),
+    "store's database": ('store = "postgresql://u:p@127.0.0.1:PORT/${MY_KEY}"', "", "store",
+        "MY_KEY"),
     "password as a parameter": ('store = "postgresql://u@127.0.0.1:PORT/x?password=${MY_KEY}"', "",
         "store", "MY_KEY"),
     "evenhand's own password": ('store = "postgresql://u:${EVENHAND_PASSWORD}@127.0.0.1:PORT/x"',
@@ -133,6 +136,8 @@ SENT = {  # declaration, grader ("": the store), key and variable in the refusal
     "key_env": (LAB + 'key_env = "MY_KEY"', "lab:m", "[providers.lab] key_env", "MY_KEY"),
     "a provider's key elsewhere": (OPENAI + 'key_env = "OPENAI_API_KEY"', "openai:m",
         "[providers.openai] key_env", "OPENAI_API_KEY"),
+    "Claude's key elsewhere": (CLAUDE + 'key_env = "ANTHROPIC_API_KEY"', "anthropic:m",
+        "[providers.anthropic] key_env", "ANTHROPIC_API_KEY"),
     "a header": (OPENAI + '[providers.openai.headers]\nx = "a ${AWS_SECRET_ACCESS_KEY}"',
         "openai:m", "[providers.openai] headers.x", "AWS_SECRET_ACCESS_KEY"),
     "a path": (LAB.replace("v1", "${MY_KEY}"), "lab:m", "[providers.lab] base_url", "MY_KEY"),
@@ -282,6 +287,7 @@ def test_nothing_of_a_backup_is_sent_anywhere(text, folder, stranger, tmp_path, 
 
 OUTSIDE = {
     "published": 'published = "../../outside.toml"',
+    "published, absolute": 'published = "OUTSIDE"',
     "a link": 'published = "link.toml"',
     "a rubric": "",
     "store": 'store = "../outside.db"',

@@ -66,6 +66,7 @@ ADDRESSES = [
     f"postgresql://lead:s3cret%zz@{PORT}/db",
     "postgresql://host/db?application_name=lead:s3cret@tail9",  # a driver takes host for the host
     "postgresql://[",
+    "postgresql://:::",
     "://",
     "foo://lead:s3cret@tail9",
     "mysql://lead:s3cret@tail9@h/db",
