@@ -25,7 +25,7 @@ from xml.sax.saxutils import quoteattr
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
+from evenhand.study.tables.formats import csv_bytes, parquet_bytes
 from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
 
@@ -513,7 +513,6 @@ def wide(material: Material) -> Output:
     table = units.merge(table, on="unit_id", how="right")
     table = table[[*keys, *(name for name in table if name not in keys)]]  # keys first
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
-    table.columns = pd.Index([guarded(str(name)) for name in table])
     lost = lost_note(material, "A wide table", carried=())
     return Output({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
 

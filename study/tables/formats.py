@@ -197,6 +197,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     frame = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
+    frame = frame.set_axis([guarded(str(name)) for name in frame], axis=1)
     # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
     return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
@@ -597,7 +598,8 @@ _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet
 class Piece:
     """A part of the ratings that is read by itself: a file, or some row `groups` of a Parquet file,
     at a path of a file system of fsspec. `columns` are those to be read, by our names,
-    `first` is the index of its first row, and `rows` its approximate number of rows.
+    `first` is the index of its first row, and `rows` its approximate number of rows. `header` are
+    the names of a CSV's columns without the apostrophes of guarded ones.
     """
 
     system: Any
@@ -607,6 +609,7 @@ class Piece:
     groups: tuple[int, ...] = ()
     first: int = 0
     rows: int = 0
+    header: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -683,7 +686,8 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
             if parquet:
                 names = parquet.schema_arrow.names
             elif piece.kind == "CSV":
-                names = _csv_reader(file).schema.names
+                names = unguarded_frame(pd.Index(_csv_reader(file).schema.names))
+                piece = replace(piece, header=tuple(names))
             else:  # any line may have any column
                 names = [theirs.get(column, column) for column in columns]
         except (pa.ArrowException, OSError) as error:
@@ -708,13 +712,17 @@ def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
             groups, first, rows = [], first + rows, 0
 
 
-def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
-    """Return pyarrow's reader of a CSV, for these columns as text or, without names, for all."""
+def _csv_reader(file: Any, names: Sequence[str] = (), header: Sequence[str] = ()) -> Any:
+    """Return pyarrow's reader of a CSV, for these columns as text or, without names, for all. The
+    `header` replaces that of the file.
+    """
     from pyarrow import csv
 
     return csv.open_csv(
         file,
-        read_options=csv.ReadOptions(block_size=_BLOCK),
+        read_options=csv.ReadOptions(
+            block_size=_BLOCK, column_names=header, skip_rows_after_names=1 if header else 0
+        ),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=names
@@ -728,7 +736,7 @@ _IndexedTables = Iterator[tuple[Sequence[int], "pa.Table"]]  # rows' indices, an
 def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows without the apostrophes of guarded cells."""
     first = piece.first
-    for batch in _csv_reader(file, names):
+    for batch in _csv_reader(file, names, piece.header):
         table = pa.Table.from_batches([batch])
         if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
             frame = unguarded_frame(table.to_pandas())
