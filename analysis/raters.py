@@ -371,8 +371,8 @@ def _drift(compared: Sequence[AgainstOthers], resamples: Resamples) -> Array:
     """Return the change of relative agreement from the first half to the second, (rows,)."""
     sums = np.zeros((resamples.n_types, 4))  # (clusters, drift features)
     for comparison in compared:
-        sums += resamples.cluster_sums(comparison.clusters, comparison.drift_features())
-    late, n_late, early, n_early = resamples.totals(sums).T  # each (rows,)
+        sums += resamples.sums_by_type(comparison.clusters, comparison.drift_features())
+    late, n_late, early, n_early = resamples.to_rows(sums).T  # each (rows,)
     return ratio(late, n_late) - ratio(early, n_early)
 
 

@@ -69,8 +69,8 @@ class Request:
 
     `people` are the ids of humans by "column=value", such as "party=left". If `why` is True, the
     variance of labels is split into components. `n_rubrics` does not count rubrics that are a
-    wording of another. `publics` are, by name, the columns of annotators whose values explain their
-    labels: those with the same value, such as one party, agree more.
+    wording of another. `explaining` are, by name, the columns of annotators whose values explain
+    their labels: those with the same value, such as one party, agree more.
     """
 
     units: pd.DataFrame | None
@@ -81,7 +81,7 @@ class Request:
     people: Mapping[str, frozenset[str]] = field(default_factory=dict)
     why: bool = False
     n_rubrics: int = 1
-    publics: Mapping[str, RaterColumn] = field(default_factory=dict)
+    explaining: Mapping[str, RaterColumn] = field(default_factory=dict)
     _cached: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

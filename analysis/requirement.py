@@ -248,18 +248,18 @@ _MAX_PILOT_GROWTH = 100
 
 @dataclass(frozen=True)
 class Pilot:
-    """A grader's difference from the humans' kappa, as estimated in a pilot. `of_clusters` is the
-    variance of the difference over the pilot's `clusters`, `of_people` the variance over its
-    `people`, NaN for fewer than three. `alpha` is the one-sided level of the next interim analysis.
+    """A grader's difference from the humans' kappa, as estimated in a pilot, and its variances over
+    the pilot's `clusters` and over its `people` (NaN for fewer than three). `alpha` is the
+    one-sided level of the next interim analysis.
     """
 
     rubric: str
     grader: str
     difference: float
     margin: float
-    of_clusters: float
+    cluster_variance: float
     clusters: int
-    of_people: float
+    people_variance: float
     people: int
     alpha: float
 
@@ -270,19 +270,20 @@ class Pilot:
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
-        >>> sample = {"of_clusters": 0.0016, "clusters": 100, "of_people": 0.0004, "people": 4}
-        >>> pilot = Pilot("", "grader", difference=0.0, margin=0.1, alpha=0.025, **sample)
+        >>> sample = {"cluster_variance": 0.0016, "clusters": 100, "people": 4, "alpha": 0.025}
+        >>> pilot = Pilot("", "", difference=0.0, margin=0.1, people_variance=0.0004, **sample)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
         [0.86, 0.72, 0.8]
         """
-        of_clusters = self.of_clusters * self.clusters / clusters
-        of_people = self.of_people * self.people / people if people else 0.0
-        variance = of_clusters + of_people
+        cluster_variance = self.cluster_variance * self.clusters / clusters
+        people_variance = self.people_variance * self.people / people if people else 0.0
+        variance = cluster_variance + people_variance
         if not variance > 0 or not self.alpha > 0:
             return 0.0
         df = clusters - 1.0
-        if people and of_people:  # Welch-Satterthwaite
-            df = variance**2 / (of_clusters**2 / (clusters - 1) + of_people**2 / (people - 1))
+        if people and people_variance:  # Welch-Satterthwaite
+            squares = cluster_variance**2 / (clusters - 1) + people_variance**2 / (people - 1)
+            df = variance**2 / squares
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
         return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 

@@ -195,7 +195,7 @@ class ResultRows:
             ordered = None if coded.level == "nominal" else coded.ordered
             self.chance[view] = Chance(counts / counts.sum(), ordered, values)
             has_minority = (included & (coded.codes != counts.argmax())).any(axis=1)
-            self.minority_clusters[view] = resamples.mass_of(coded.clusters, has_minority)
+            self.minority_clusters[view] = resamples.mass_with(coded.clusters, has_minority)
 
     def get(
         self, statistic: str, rater_a: str, rater_b: str = "", subset: str = "all", at: str = ""

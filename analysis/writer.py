@@ -83,9 +83,9 @@ class Writer:
         """Return the sums of features (units,) or (units, k) in every resample, (rows, columns)."""
         return self.resamples.sums(self.clusters, *features)
 
-    def by_cluster(self, features: Numbers) -> Array:
+    def sums_by_cluster(self, features: Numbers) -> Array:
         """Return the weighted sums of features (units, k) over each cluster, (clusters, k)."""
-        return self.resamples.by_cluster(self.clusters, features)
+        return self.resamples.sums_by_cluster(self.clusters, features)
 
     def share(self, part: Numbers, whole: Mask) -> Array:
         """Return the mean of `part` (units,) over the units of the mask `whole`, (rows,)."""

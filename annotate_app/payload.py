@@ -295,7 +295,6 @@ def _given(task: Task) -> dict[str, str] | None:
 
 
 def _earlier(row: EarlierAnswer, reader: Language) -> dict[str, Any]:
-    """Return a row of the list of earlier answers."""
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)

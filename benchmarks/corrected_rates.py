@@ -130,7 +130,7 @@ def replicates(
     reference = np.where(labelled, people, np.nan)[kept].astype(float)
     features = rate_features(reference.ravel(), grader[kept].ravel().astype(float))
     drawn = Resamples(times, resamples, rng)
-    sums = drawn.totals(features.reshape(len(kept), SUBJECTS, -1))
+    sums = drawn.to_rows(features.reshape(len(kept), SUBJECTS, -1))
     own, pooled = RateSums(*sums[:, 0].T), RateSums(*sums.sum(axis=1).T)
     weight, errors = own.ppi_weight, (pooled.sensitivity, pooled.specificity)
     known = np.full(len(sums), own.grader_rate_rest[0])
@@ -179,7 +179,7 @@ def lumpy_intervals(
     features = np.column_stack([sizes, cases, graded, both, sizes, graded]).astype(float)
     features[labelled:, :4] = features[:labelled, 4:] = 0.0
     drawn = Resamples(np.ones(len(sizes)), resamples, rng)
-    sums = RateSums(*drawn.totals(features).T)
+    sums = RateSums(*drawn.to_rows(features).T)
     weight = sums.ppi_weight
     known = int(sizes[:labelled].sum()), labelled
     reach = ppi_reach(features, float(weight[0]))
@@ -218,7 +218,7 @@ def score_intervals(
     people[labelled:] = np.nan
     features = rate_features(people.ravel(), grader.ravel()).reshape(*people.shape, -1)
     drawn = Resamples(np.ones(len(people)), resamples, rng)
-    sums = RateSums(*np.moveaxis(drawn.totals(features), -1, 0))._replace(ddof=1.0)
+    sums = RateSums(*np.moveaxis(drawn.to_rows(features), -1, 0))._replace(ddof=1.0)
     means = sums.ppi(sums.ppi_weight)
     reach = MEANS.reach(math.inf)
     given = drawn.interval(means[:, 1], labelled), means[1:, 1], len(people)

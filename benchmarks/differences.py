@@ -95,7 +95,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Cell, C
         reference = np.where(known, people, np.nan)
         features = rate_features(reference.ravel(), grader.ravel().astype(float))
         drawn = Resamples(np.ones(len(people)), resamples, rng)
-        sums = drawn.totals(features.reshape(*people.shape, -1))
+        sums = drawn.to_rows(features.reshape(*people.shape, -1))
         rates = RateSums(*np.moveaxis(sums, -1, 0))
         labelled = np.full(cell.subjects, cell.labelled)
         found = all_differences(rates.ppi(rates.ppi_weight), labelled)

@@ -153,7 +153,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         features = rate_features(people[..., 0].ravel(), grader[..., 0].ravel())
         own = np.zeros((clusters, cell.subjects, parts, features.shape[1]))
         own[np.arange(clusters), :, part_of] = features.reshape(clusters, cell.subjects, -1)
-        sums = RateSums(*np.moveaxis(drawn.totals(own), -1, 0))
+        sums = RateSums(*np.moveaxis(drawn.to_rows(own), -1, 0))
         weight = sums.ppi_weight
         rates = sums.ppi(weight)
         for part in range(parts):
@@ -171,7 +171,7 @@ def run_cell(cell: Cell, runs: range, resamples: int, seed: int) -> dict[Key, Co
         apart = rate_features(
             (people[..., 0] - people[..., 1]).ravel(), (grader[..., 0] - grader[..., 1]).ravel()
         )
-        paired = drawn.totals(apart.reshape(clusters, cell.subjects, -1))
+        paired = drawn.to_rows(apart.reshape(clusters, cell.subjects, -1))
         of_sides = RateSums(*np.moveaxis(paired, -1, 0))
         sides, people_only = of_sides.ppi(of_sides.ppi_weight), of_sides.reference_rate
         of_all = np.full(cell.subjects, n_labelled)

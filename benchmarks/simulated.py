@@ -81,6 +81,7 @@ class Study:
             reasons=tuple(Counter[str]() for _ in range(people + graders)),
             clusters=clusters,
             n_clusters=int(clusters.max()) + 1,
+            times_in_rest=np.zeros(n),
             subjects=(),
             subject=none,
             pairs=(),
@@ -118,7 +119,7 @@ def _may_pass(labels: LabelMatrix) -> bool:
     folded, frequency = labels.folded()
     shared = Resamples(frequency, 0, np.random.default_rng(0))
     held = (folded.codes[:, list(folded.humans)] >= 0).any(axis=1)
-    comparator = Comparator(shared.left_out(folded.clusters[held]), MARGIN)
+    comparator = Comparator(shared.jackknife_of(folded.clusters[held]), MARGIN)
     for reading in grader_views(folded):
         found = comparator.compare(reading, 0.0)
         if found is None or math.isnan(found.difference):

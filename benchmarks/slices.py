@@ -26,8 +26,8 @@ from evenhand.analysis.labels.matrix import Coded, UnitColumn
 from evenhand.analysis.people.slices import (
     add_group_performance_rows,
     add_slice_difference_rows,
+    explaining_columns,
     members_of,
-    publics_of,
 )
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
@@ -182,7 +182,7 @@ def found_on(cell: Sides, run: int, seed: int) -> tuple[bool, bool, bool]:
     was said to follow a side of those that were named.
     """
     coded, raters = sided(cell, np.random.default_rng([seed, run]))
-    named = publics_of(coded, raters, LEVEL, run)
+    named = explaining_columns(coded, raters, LEVEL, run)
     drawn = np.random.default_rng(run)
     out = View.of(ResultRows(""), coded, Resamples(np.ones(60, dtype=np.int64), 400, drawn))
     audit = AuditRows(out)

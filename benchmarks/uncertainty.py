@@ -159,6 +159,7 @@ def judged(
         pair=none,
         side=none,
         weight=weight,
+        times_in_rest=np.zeros(len(none)),
     )
     labels, frequency = labels.folded()
     rows, view = ResultRows(SCALE.name), labels.on_categories()

@@ -166,7 +166,6 @@ def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
 def _chunks(
     connection: sa.Connection, table: sa.Table, on_rows: OnRows
 ) -> Iterator[Sequence[sa.Row[Any]]]:
-    """Yield a table's rows in chunks."""
     options = {"stream_results": True, "yield_per": _ROWS_PER_CHUNK}
     for rows in connection.execute(sa.select(table), execution_options=options).partitions():
         on_rows()

@@ -402,7 +402,7 @@ class _Pair:
             return _no_pairable_units()
         n_clusters = int(self.frequency @ self.tables.any((1, 2)))
         resamples = self.bootstrap.draw(self.frequency)
-        result = resamples.interval(statistic(resamples.totals(self.tables)), n_clusters)
+        result = resamples.interval(statistic(resamples.to_rows(self.tables)), n_clusters)
         shares = (table.sum(axis=0) + table.sum(axis=1)) / (2.0 * n)  # of both raters' labels
         result = widened(result, n_clusters, "coefficient", 1.0 - shares @ weights @ shares)
         return Agreement(**vars(result), n=n, n_clusters=n_clusters)

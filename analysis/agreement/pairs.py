@@ -176,7 +176,7 @@ def pair_tables(coded: Coded, pairs: Pairs, resamples: Resamples) -> Array:
         cluster_tables[:, :, chunk] = measurement.cluster_tables(
             coded.clusters, first, second, resamples.mass, None
         )
-    return _as_tables(measurement.shape, resamples.totals(cluster_tables))
+    return _as_tables(measurement.shape, resamples.to_rows(cluster_tables))
 
 
 def _as_tables(shape: tuple[int, ...], cells: Numbers) -> Array:
@@ -568,7 +568,7 @@ def means_of(
     measurement, pooled = measurement_of(overlap.coded), bool(overlap.pooled)
     means = {name: MeanOverTables(len(resamples), pooled=pooled) for name in statistics}
     for cluster_tables in chunks:
-        tables = _as_tables(measurement.shape, resamples.totals(cluster_tables))
+        tables = _as_tables(measurement.shape, resamples.to_rows(cluster_tables))
         # The scale of weights is still in both: statistics and their mean are the same with it.
         sizes = measurement.square_tables(tables).sum((-2, -1))
         for name, statistic in statistics.items():

@@ -15,7 +15,7 @@ first look advised. The second look includes the labels of the first, so the err
 correlated, and each look may spend more than half of the error (Pocock 1977; Lan & DeMets 1983), if
 the second look has at most four times as many labels. A tenth of the error is reserved for further
 looks, each of which may spend half of the remainder. A study that declares its looks shares the
-whole error evenly among them, at equal steps, and has no further looks.
+whole error evenly among them, each with at most four times the labels of the last, and has no more.
 
 *Score bounds* (`lower_bound`) test whether the data could come from a grader at the margin: just as
 far below human agreement as is tolerated. An interval about an estimate ignores errors that have
@@ -50,14 +50,10 @@ ALPHA = 0.025
 """Probability with which a one-sided bound may miss."""
 _DRAWS, _SEED = 400_000, 20231206
 """Number and seed of the simulated normal variables of `level_together`."""
-LOOKS = 2
-"""Number of looks at equal levels if a study declares none."""
-_GROWTH = 4.0
-"""Largest ratio of the labels at the second look to those at the first."""
-_RESERVE = 0.1
-"""Share of the error that is reserved for looks beyond the default ones."""
-PSEUDO = 0.5
-"""Total weight, in clusters, of the labels that were not observed."""
+LOOKS = 2  # number of looks at equal levels if a study declares none
+_GROWTH = 4.0  # largest ratio of the labels at a look to those at the last one
+_RESERVE = 0.1  # share of the error that is reserved for looks beyond the default ones
+PSEUDO = 0.5  # total weight, in clusters, of the labels that were not observed
 _CONTINUITY = 0.15
 """Continuity correction of a quantile, as a share of the skewness. If errors are few and of one
 kind, a quantile between two whole numbers of errors is exceeded too often. Half an error, a share
@@ -200,7 +196,7 @@ def level_of_look(look: int, declared: int = 0, alpha: float = ALPHA) -> float:
     >>> [round(level_of_look(look), 4) for look in (1, 2, 3, 4)]
     [0.0123, 0.0123, 0.0013, 0.0006]
     >>> [round(level_of_look(look, declared=2), 3) for look in (1, 2, 3)]
-    [0.015, 0.015, 0.0]
+    [0.014, 0.014, 0.0]
     """
     return _level(look, declared, alpha, _nested_level)
 
@@ -215,26 +211,24 @@ def level_of_reading(reading: int, declared: int = 0) -> float:
     >>> [level_of_reading(reading, declared=2) for reading in (1, 2, 3)]
     [0.0125, 0.0125, 0.0]
     """
-    return _level(reading, declared, ALPHA, lambda sizes, alpha: alpha / len(sizes))
+    return _level(reading, declared, ALPHA, lambda readings, alpha: alpha / readings)
 
 
-def _level(look: int, declared: int, alpha: float, split: Callable[[Array, float], float]) -> float:
-    """Return a look's level; `split(sizes, error)` is the level of looks that share an error."""
+def _level(look: int, declared: int, alpha: float, split: Callable[[int, float], float]) -> float:
+    """Return a look's level; `split(looks, error)` is the level of looks that share an error."""
     if not look or 0 < declared < look:
         return 0.0
     if declared:
-        return split(np.arange(1.0, declared + 1.0), alpha)
+        return split(declared, alpha)
     if look <= LOOKS:
-        return split(np.array([1.0, _GROWTH]), alpha * (1.0 - _RESERVE))
+        return split(LOOKS, alpha * (1.0 - _RESERVE))
     return float(alpha * _RESERVE * 0.5 ** (look - LOOKS))  # half of what is left at each look
 
 
-def _nested_level(sizes: Array, alpha: float) -> float:
-    """Return the level of each of several looks at samples of these sizes, each in the next."""
-    if len(sizes) == 1:
-        return alpha
-    ratio = sizes[:, None] / sizes[None, :]  # correlations are sqrt(smaller size / larger size)
-    return level_together(np.sqrt(np.minimum(ratio, 1.0 / ratio)), alpha)
+def _nested_level(looks: int, alpha: float) -> float:
+    """Return the level of each of several looks, each with the labels of the last among its own."""
+    steps = np.abs(np.subtract.outer(np.arange(looks), np.arange(looks)))
+    return level_together(_GROWTH ** (-steps / 2.0), alpha)  # sqrt(smaller size / larger size)
 
 
 class Statistic(Protocol):

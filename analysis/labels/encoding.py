@@ -396,6 +396,7 @@ def encode(
     codes[cells], assigned[cells] = readings.code, True
     facts = matrix.UnitFacts(readings.units, units)
     clusters = facts.clusters(cluster)
+    weight, times_in_rest = facts.weights(clusters), facts.numbers(matrix.TIMES_IN_REST)
     subject, pair, side = (facts.column(name) for name in ("subject", "cluster_id", "side"))
     raters = tuple(readings.raters[rater] for rater in order)
     kinds = tuple(readings.kinds[rater] for rater in order)
@@ -420,23 +421,10 @@ def encode(
         methods=tuple(readings.methods[rater] for rater in order),
         draws=tuple(readings.draws[rater] for rater in order),
         copies=matrix.copies_among(codes, kinds),
-        weight=facts.weights(clusters),
-        distributions=_distributions(readings, column, len(readings.units)),
+        weight=weight,
+        times_in_rest=np.nan_to_num(times_in_rest) * (weight is not None),
         withheld=_withheld_mask(readings, order, scale),
     )
-
-
-def _distributions(readings: Readings, column: Codes, n_units: int) -> dict[int, Array]:
-    """Return the probabilities of all categories, (units, q), NaN if missing, by the column of each
-    rater with probabilities; `column` is the rater's column of each reading.
-    """
-    has_shares = ~np.isnan(readings.probabilities[:, 0])
-    distributions = {}
-    for rater in np.unique(column[has_shares]).tolist():
-        rows = has_shares & (column == rater)
-        distributions[rater] = np.full((n_units, readings.probabilities.shape[1]), np.nan)
-        distributions[rater][readings.unit[rows]] = readings.probabilities[rows]
-    return distributions
 
 
 def _reason_counts(readings: Readings, column: Codes, n_raters: int) -> tuple[Counter[str], ...]:
@@ -758,6 +746,7 @@ def pattern_matrix(reduced: Reduced, scale: Scale) -> PatternMatrix:
         reasons=reduced.reasons,
         clusters=np.arange(n),
         n_clusters=n,
+        times_in_rest=np.zeros(n),
         subjects=(),
         subject=no_codes,
         pairs=(),

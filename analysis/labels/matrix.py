@@ -12,14 +12,16 @@ label where no other human has it. Two humans with identical labels are reported
 *Weights.* Units are weighted if pairs had unequal probabilities p of being selected for humans. A
 unit that humans or adjudicators labelled represents 1 / p units (Horvitz & Thompson 1952); every
 estimate is a ratio of such sums (Hajek 1971). A unit that only graders labelled was not selected,
-with probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units.
+with probability 1 - p, and represents 1 / (1 - p). Each of the two parts represents all units. As
+units that are nearly always selected are hardly ever in the second part, it has all of them, those
+that people labelled, too, and each represents itself (`LabelMatrix.times_in_rest`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from typing import Any
@@ -33,7 +35,7 @@ from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
 
-WEIGHT = "sampling_weight"  # units column that `with_weights` adds
+WEIGHT, TIMES_IN_REST = "sampling_weight", "times_in_rest"  # columns that `with_weights` adds
 _MIN_CHANCE = 0.05  # lowest probability of not being selected: a unit represents at most 20 units
 MAX_VALUES = 50  # most values of a column to slice by: with more, a column identifies units
 MOST_SIDES = 12  # most values of a column of annotators that may explain their labels
@@ -59,7 +61,7 @@ def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> D
     `inclusion_probability`; unchanged without this column.
 
     Weights are 1 on average over the clusters (`UnitFacts.clusters`) that humans or adjudicators
-    labelled, and over the others. Raises InputError unless rated units have 0 < probability <= 1.
+    labelled, and over the rest. Raises InputError unless rated units have 0 < probability <= 1.
 
     >>> import pandas as pd
     >>> units = pd.DataFrame({"unit_id": ["u1", "u2"], "inclusion_probability": [0.2, 0.6]})
@@ -90,13 +92,18 @@ def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> D
     people_units = ratings.loc[ratings["rater_kind"] != "model", "unit_id"]
     people_clusters = clusters.reindex(people_units).dropna()
     labelled = clusters.isin(people_clusters).to_numpy()  # all units of these clusters
-    weight = 1.0 / np.where(labelled, chance, np.maximum(1.0 - chance, _MIN_CHANCE))
+    is_certain = 1.0 - chance < _MIN_CHANCE
+    weight, rest_weight = 1.0 / chance, 1.0 / np.where(is_certain, 1.0, 1.0 - chance)
     # Divide by each part's mean over clusters: the first rated unit represents its cluster.
     is_first_of_cluster = ~clusters.where(rated).duplicated().to_numpy() & rated
-    for part in (labelled, ~labelled):
+    for values, part in ((weight, labelled), (rest_weight, ~labelled | is_certain)):
         if (part & is_first_of_cluster).any():
-            weight[part] /= weight[part & is_first_of_cluster].mean()
-    return units.assign(**{WEIGHT: units["unit_id"].map(pd.Series(weight, table.index))})
+            values /= values[part & is_first_of_cluster].mean()
+    is_in_both = labelled & is_certain & (rated & ~labelled).any()
+    times_in_rest = np.where(is_in_both, rest_weight / weight, 0.0)
+    columns = {WEIGHT: np.where(labelled, weight, rest_weight), TIMES_IN_REST: times_in_rest}
+    by_unit = pd.DataFrame(columns, table.index).reindex(units["unit_id"])
+    return units.assign(**{name: by_unit[name].to_numpy() for name in columns})
 
 
 def effective_size(weight: Array) -> float:
@@ -458,6 +465,7 @@ class LabelMatrix:
     clusters: Codes  # of resampling
     n_clusters: int
     weight: Array | None = None  # sampling weights, (clusters,); None if all are equal
+    times_in_rest: Array  # how often a labelled unit is in the second part, too (see *Weights*)
     subjects: tuple[str, ...]
     subject: Codes  # whose response the unit is
     pairs: tuple[str, ...]
@@ -472,8 +480,6 @@ class LabelMatrix:
     assigned: Mask  # units assigned to each rater
     withheld: Mask | None = None  # labels of graders that do not count (see `Scale`); None for none
     counted: Mask | None = None  # labels that agreement is computed from; None for all
-    # Probabilities of all categories, (units, q), NaN if unknown, by column of raters with any.
-    distributions: Mapping[int, Array] = field(default_factory=dict)
     # By rater, (raters,).
     raters: tuple[str, ...]
     kinds: tuple[str, ...]  # those of `KIND_ORDER`, or "left out" for a human not counted
@@ -703,7 +709,7 @@ class LabelMatrix:
     def of_units(self, units: Codes) -> LabelMatrix:
         """Return the labels of the units at these positions, in the same clusters."""
         names = ["clusters", "subject", "pair", "side", "codes", "positive", "confidence"]
-        names += ["thresholds", "assigned", "withheld", "counted"]
+        names += ["times_in_rest", "thresholds", "assigned", "withheld", "counted"]
         arrays = ((name, getattr(self, name)) for name in names)
         parts: dict[str, Any] = {name: array[units] for name, array in arrays if array is not None}
         slices = tuple(replace(column, codes=column.codes[units]) for column in self.slices)
@@ -754,7 +760,7 @@ def favour_signs(categories: tuple[str, ...], favours: Mapping[str, str]) -> Arr
 
 @dataclass(frozen=True)
 class RaterColumn:
-    """A column that explains the annotators' labels (see `analysis.people.slices.publics_of`)."""
+    """A column that explains the annotators' labels (see `slices.explaining_columns`)."""
 
     p: float  # of the hypothesis that labels are unrelated to the column
     within: float  # mean kappa of annotators with the same value

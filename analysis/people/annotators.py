@@ -173,7 +173,7 @@ def selection_p(
     units = _Units(n_labels.astype(float), resamples.frequency[coded.clusters].astype(float))
     scores = np.stack(list(_scores(coded, codes, units)), axis=1)  # (units, tests)
     # Sums over each distinct cluster, (distinct, tests), and the number of clusters equal to it.
-    sums, n_clusters = resamples.distinct_clusters(resamples.cluster_sums(coded.clusters, scores))
+    sums, n_clusters = resamples.distinct_clusters(resamples.sums_by_type(coded.clusters, scores))
     standard_error = np.sqrt(n_clusters @ sums**2)  # of the sum over all clusters
     sums = (sums / np.where(standard_error > 1e-9, standard_error, np.inf)).astype(np.float32)
     observed = np.abs(n_clusters @ sums).max()
@@ -660,7 +660,7 @@ def add_gross_error_rows(view: View) -> None:
         distance = np.abs(values[codes] - values[coded.codes[unit, grader].astype(np.intp)])
         nearest = np.full(len(units), np.inf)  # distance of the nearest person's label
         np.minimum.at(nearest, unit, distance)
-        sums = view.by_cluster(np.column_stack([units & (nearest > threshold + 1e-9), units]))
+        sums = view.sums_by_cluster(np.column_stack([units & (nearest > threshold + 1e-9), units]))
         share = Interval(*share_bounds(sums[:, 0], sums[:, 1], ALPHA))
         view.add(GROSS, share, units, a="humans", b=coded.raters[grader], at=f"{threshold:g}")
 

@@ -285,7 +285,7 @@ def _add_mcnemar(view: View, first: int, second: int, majority: Codes) -> None:
     only_first = compared & matches & ~other_matches
     only_second = compared & other_matches & ~matches
     wins = (only_first * 1.0 - only_second)[:, None]  # 1 for the first, -1 for the second
-    wins_by_cluster = resamples.each_cluster(resamples.cluster_sums(coded.clusters, wins))
+    wins_by_cluster = resamples.to_clusters(resamples.sums_by_type(coded.clusters, wins))
     (n_first, _), (n_second, _) = view.count(only_first), view.count(only_second)  # units
     matched = f"with the humans' majority only the first {n_first}, only the second {n_second}"
     a, b, note = coded.raters[first], coded.raters[second], join_notes(matched, view.as_sampled)
@@ -309,7 +309,7 @@ def add_leniency_rows(view: View) -> None:
         if shared.any():
             grades = coded.codes[:, [grader]] == np.arange(coded.q)
             differences = (counts - grades * counts.sum(axis=1, keepdims=True)) * shared[:, None]
-            test = significance.clustered_homogeneity(view.by_cluster(differences))
+            test = significance.clustered_homogeneity(view.sums_by_cluster(differences))
             tests.append((name, coded.raters[grader], shared, test.p))
     corrected = significance.holm([p for *_, p in tests])
     for (name, grader_name, shared, p), adjusted in zip(tests, corrected, strict=True):
@@ -352,7 +352,7 @@ def add_majority_rows(view: View, *, reference: bool = False) -> None:
             rate = Interval.undefined("no_labels")
             if view.count(units)[0]:
                 part_and_whole = np.column_stack([units & (grades == code), units])
-                rate = Interval(*share_bounds(*view.by_cluster(part_and_whole).T))
+                rate = Interval(*share_bounds(*view.sums_by_cluster(part_and_whole).T))
             view.add(name, rate, units, a=compared_with, b=coded.raters[grader], note=note)
 
 

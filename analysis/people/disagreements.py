@@ -57,8 +57,8 @@ def add_coverage_rows(view: RubricView) -> None:
     for rater, name in enumerate(labels.raters):
         assigned = labels.assigned_to(rater)
         scored = labels.scored[:, rater] & assigned
-        sums = resamples.cluster_sums(labels.clusters, np.column_stack([scored, assigned]))
-        share = Interval(*share_bounds(*resamples.each_cluster(sums).T))
+        sums = resamples.sums_by_type(labels.clusters, np.column_stack([scored, assigned]))
+        share = Interval(*share_bounds(*resamples.to_clusters(sums).T))
         if not assigned.any():
             share = Interval.undefined("no_labels")
         elif view.count(assigned)[1] < MIN_CLUSTERS:

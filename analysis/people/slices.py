@@ -6,7 +6,7 @@ column, with the difference from the other units; for each subgroup of humans; a
 clusters. A *group* is a slice with balanced accuracy against the majority of humans (Tables 4 and
 12 of Feng, Park, Liu & Tsvetkov 2023), and its difference from the other groups.
 
-*Columns that explain labels* (`publics_of`). Annotators may form publics, which read items
+*Columns that explain labels* (`explaining_columns`). Annotators may form publics, which read items
 differently, so that kappa among all annotators is low although the rubric is clear. The *sides* of
 a column of a table of annotators are the annotators with each of its values. The column explains
 labels if labels of two sides are further apart than labels of one side:
@@ -257,7 +257,7 @@ def add_other_cluster_rows(view: RatedView) -> None:
 
 
 # ---- Columns of annotators that explain their labels ---------------------------------------------
-def publics_of(
+def explaining_columns(
     coded: Coded, raters: DataFrame | None, level: float, seed: int
 ) -> dict[str, RaterColumn]:
     """Return the columns of a table of raters that explain the humans' labels, by name.
@@ -424,7 +424,7 @@ def add_side_kappa_rows(view: RubricView) -> None:
     kappa, as if all sides had labelled the same items.
     """
     units = view.coded.labelled[:, view.coded.members("human")].sum(axis=1) > 1
-    for name, column in view.request.publics.items():
+    for name, column in view.request.explaining.items():
         note = Remark("sides_differ", (column.p,))
         for at, kappa in (("within", column.within), ("across", column.across)):
             view.add(SIDE_KAPPA, kappa, units, a="humans", at=f"{name}={at}", note=note)

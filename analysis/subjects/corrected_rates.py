@@ -147,15 +147,17 @@ LABELLED, REST = RateSums._fields.index("n_labelled"), RateSums._fields.index("n
 """Columns of `rate_features` that are 1 for labelled units, and for the rest."""
 
 
-def rate_features(reference: Array, grades: Array) -> Array:
+def rate_features(reference: Array, grades: Array, times_in_rest: Array | float = 0.0) -> Array:
     """Return the features of each unit that `RateSums` sums, (units, 7), in the order of its
     fields, from reference and grades (units,), NaN for none. Units without a grade have only zeros.
+    `times_in_rest` (units,), if positive, is how often a unit is in the rest, labelled or not.
     """
     is_labelled = ~np.isnan(reference) & ~np.isnan(grades)
-    is_rest = np.isnan(reference) & ~np.isnan(grades)
+    rest = np.where(times_in_rest > 0, times_in_rest, np.isnan(reference)) * ~np.isnan(grades)
     people, grades = np.nan_to_num(reference), np.nan_to_num(grades)
     both = [is_labelled, is_labelled * people, is_labelled * grades, is_labelled * people * grades]
-    return np.column_stack([*both, is_rest, is_rest * grades, grades * (1.0 - grades)])
+    nonbinary = grades * (1.0 - grades) * (is_labelled + rest)
+    return np.column_stack([*both, rest, rest * grades, nonbinary])
 
 
 def _optimal_weight(covariance: Array, variance: Array, n_rest: Array) -> Array:
@@ -404,7 +406,7 @@ def _resampled_interval(
     sums: Array = np.column_stack(columns).astype(float)
     patterns, times = np.unique(sums, axis=0, return_counts=True)
     resamples = (bootstrap or Bootstrap()).draw(times)
-    replicates = rate(RateSums.of(resamples.totals(patterns)))
+    replicates = rate(RateSums.of(resamples.to_rows(patterns)))
     n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
     labelled = SampleSize(int(n_labelled), int(n_clusters))
     interval = resamples.interval(replicates, labelled.clusters)
@@ -431,6 +433,7 @@ class Scores(NamedTuple):
     measure: subject_scores.Measure  # names of the statistics of means over units
     people: Array  # people's mean, (units,)
     grades: dict[str, Array]  # of every grader by name, (units,)
+    times_in_rest: Array  # those of `LabelMatrix`, (units,)
 
     @classmethod
     def of(cls, view: RubricView, humans: Sequence[int] | None = None) -> Scores:
@@ -450,7 +453,8 @@ class Scores(NamedTuple):
             by_people = scores[:, annotators]
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
         graders = [model for model in labels.models if np.isfinite(scores[:, model]).any()]
-        return cls(measure, people, {labels.raters[model]: scores[:, model] for model in graders})
+        grades = {labels.raters[model]: scores[:, model] for model in graders}
+        return cls(measure, people, grades, labels.times_in_rest)
 
 
 @dataclass(frozen=True)
@@ -527,7 +531,7 @@ class _CorrectedRates:
         self._add = partial(out.add, reason="no_variation", **about)
         self.is_graded, self.is_labelled = ~np.isnan(grades), ~np.isnan(self.reference)
         self.is_compared = self.is_graded & self.is_labelled
-        self.features = rate_features(self.reference, grades)
+        self.features = rate_features(self.reference, grades, scores.times_in_rest)
         self.sums = self._sums(groups.codes, len(groups.names))
         self.weight = self.sums.ppi_weight
         self.rates = self.sums.ppi(self.weight)
@@ -652,10 +656,10 @@ class _CorrectedRates:
         masks = [is_member for group, _, is_member in self.groups if group in defined]
         n_compared = [self.out.count(self.is_compared & mask).clusters for mask in masks]
         # A subject has an answer in a cluster even where its grade is missing.
-        n_answers = self.out.resamples.cluster_sums(self.out.clusters, np.column_stack(masks))
+        n_answers = self.out.resamples.sums_by_type(self.out.clusters, np.column_stack(masks))
         subject_scores.add_difference_rows(
             self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
-            labelled=np.array(n_compared), answered=self.out.resamples.each_cluster(n_answers) > 0,
+            labelled=np.array(n_compared), answered=self.out.resamples.to_clusters(n_answers) > 0,
         )  # fmt: skip
 
 
@@ -665,7 +669,7 @@ def cell_sums(features: Array, codes: Codes, n_codes: int, out: Writer) -> Array
     cell, size = out.clusters[has_code] * n_codes + codes[has_code], n_types * n_codes
     sums = [np.bincount(cell, weights=column[has_code], minlength=size) for column in features.T]
     by_type = np.stack(sums, axis=1).reshape(n_types, n_codes, len(sums))
-    return np.moveaxis(out.resamples.totals(by_type), -1, 0)
+    return np.moveaxis(out.resamples.to_rows(by_type), -1, 0)
 
 
 def joint_strata(columns: Sequence[UnitColumn], n_units: int) -> Codes:
@@ -706,7 +710,7 @@ def _stratified_reach(out: Writer, features: Array, strata: Codes, weight: float
     n_strata = int(strata.max()) + 1
     in_stratum = strata[:, None] == np.arange(n_strata)
     by_stratum = in_stratum[:, :, None] * features[:, None, :]  # (units, strata, 7)
-    sums = out.by_cluster(by_stratum.reshape(len(strata), -1))
+    sums = out.sums_by_cluster(by_stratum.reshape(len(strata), -1))
     return ppi_reach(sums.reshape(len(sums), n_strata, -1), weight)
 
 
@@ -730,7 +734,8 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
         resamples = view.resamples.only(clusters_in_part)
         out = Writer(view.rows, resamples, clusters, view.coded.part(part))
         grades = {grader: values[chosen] for grader, values in scores.grades.items()}
-        part_scores = scores._replace(people=scores.people[chosen], grades=grades)
+        times_in_rest = scores.times_in_rest[chosen]
+        part_scores = Scores(scores.measure, scores.people[chosen], grades, times_in_rest)
         part_groups = replace(groups, codes=groups.codes[chosen])
         _add_people_rows(out, part_scores, part_groups)
         for grader in grades:
@@ -819,7 +824,8 @@ def add_share_rows(view: RubricView) -> None:
     for grader in labels.models:
         graded = labels.codes[:, grader] >= 0
         classes = zip(people.T, indicators[:, grader].T, strict=True)
-        features = np.stack([rate_features(*class_labels) for class_labels in classes], axis=1)
+        by_class = [rate_features(*each, labels.times_in_rest) for each in classes]
+        features = np.stack(by_class, axis=1)
         for part, chosen in parts:
             out, about = view.on(part), About(a="humans", b=labels.raters[grader])
             _add_shares(out, view.coded.categories, features, graded & chosen, strata, about)
@@ -871,7 +877,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     first, second = np.where(a_is_first, a, b), np.where(a_is_first, b, a)
     subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
     out = view.on(subset, labels.clusters[first])  # its units are pairs
-    groups, (measure, people, by_grader) = _Groups.of(labels), Scores.of(view)
+    groups, (measure, people, by_grader, times_in_rest) = _Groups.of(labels), Scores.of(view)
     people_difference, subject = people[first] - people[second], groups.codes[first]  # (pairs,)
     for grader, scores in by_grader.items():
         grader_difference = scores[first] - scores[second]
@@ -879,7 +885,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         is_labelled = is_graded & ~np.isnan(people_difference)
         pairs_of = [is_graded & (subject == k) for k in range(len(groups.names))]
         samples = [out.count(is_labelled & pairs) for pairs in pairs_of]
-        features = rate_features(people_difference, grader_difference)
+        features = rate_features(people_difference, grader_difference, times_in_rest[first])
         n_clusters = np.array([sample.clusters for sample in samples])
         data, is_rate = (out, features, subject, n_clusters), measure.is_rate
         differences = _paired_differences(*data, 0.05 / request.n_rubrics, is_rate=is_rate)

@@ -225,7 +225,7 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
 
 
 def _add_corrected_win_rates(
-    out: Writer, compared: ComparedSubjects, grader: str, people: Array, graded: Array
+    out: RatedView, compared: ComparedSubjects, grader: str, people: Array, graded: Array
 ) -> None:
     """Add `win_rate_ppi` by subject: people's win rate on all units that the grader compared, by
     prediction-powered inference (PPI++, see `corrected_rates`).
@@ -235,8 +235,9 @@ def _add_corrected_win_rates(
         return
     # A unit counts twice: for the subject on side a, and for that on side b.
     subjects = np.concatenate([compared.a[scored], compared.b[scored]])
-    both_sides = (np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded))
-    features = corrected_rates.rate_features(*both_sides)  # the summands of `RateSums`, by unit
+    by_side = [np.concatenate([s[scored], 1.0 - s[scored]]) for s in (people, graded)]
+    by_side.append(np.tile(out.labels.times_in_rest[scored], 2))
+    features = corrected_rates.rate_features(*by_side)  # the summands of `RateSums`, by unit
     out_twice = out.on(out.subset, clusters=np.tile(out.clusters[scored], 2))
     cells = corrected_rates.cell_sums(features, subjects, len(compared.subjects), out_twice)
     sums = corrected_rates.RateSums(*cells)  # each (rows, subjects)
@@ -250,7 +251,8 @@ def _add_corrected_win_rates(
             reason = "no_unlabelled_units" if labelled.units else "no_pairable_units"
             out.add("win_rate_ppi", np.nan, counts, reason=reason, **about)
             continue
-        cluster_sums = out_twice.by_cluster(np.where((subjects == subject)[:, None], features, 0.0))
+        subject_features = np.where((subjects == subject)[:, None], features, 0.0)
+        cluster_sums = out_twice.sums_by_cluster(subject_features)
         reach = corrected_rates.ppi_reach(cluster_sums, float(weight[0, subject]))  # see `Reach`
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"

@@ -6,6 +6,11 @@
 3. `ScoreBounds` bound these kappas, from a `Support`: the clusters as observed, and the same
    clusters with other labels that the grader could have given (`analysis.bootstrap.bounds`).
 
+A grader has a *table* of labels with each person, people one with each other. Some people share a
+*pooled* table, as they labelled few units; others have *individual* ones (see `Overlap`). All that
+kappa depends on are a table's *sums*, (2 + 2q): its size, the summed distance of both raters'
+labels, and each rater's numbers of the q labels (`bounds.table_sums`).
+
 Clusters are left out one at a time (jackknife). Arrays of (rows,) have the value in all data first,
 then the values without each cluster.
 """
@@ -62,20 +67,21 @@ class GraderView:
 def grader_views(labels: LabelMatrix) -> Iterator[GraderView]:
     """Yield the views of every grader's labels that verdicts use:
 
-    `at`        labels                                  of a grader with
-    ""          categories                              categories, or a rubric without binary label
-    ""          binary, at its threshold                only probabilities
-    `UNTUNED`   binary, at the threshold before tuning  only probabilities, and a tuned threshold
-    `HELD_OUT`  binary, at held-out thresholds          probabilities that can be tuned
+    `at`       part  labels                                  of a grader with
+    ""         yes   categories                              categories, or no binary labels at all
+    ""         yes   binary, at its threshold                only probabilities, and no tuning
+    ""         no    binary, at held-out thresholds          only probabilities, and tuning
+    `UNTUNED`  yes   binary, at the threshold before tuning  only probabilities, and tuning
+    `HELD_OUT` yes   binary, at held-out thresholds          probabilities that can be tuned
 
-    Each takes a part of the error rate, but one: with a tuned threshold, binary labels at "" are at
-    held-out thresholds already. `HELD_OUT` repeats these labels, and takes their part. `UNTUNED`
-    keeps the part that it had before tuning: a comparison that was made still counts as one.
+    A comparison that takes a *part* of the error rate leaves less of it to the others. `HELD_OUT`
+    repeats the binary labels at "" after tuning, and takes the part for both. `UNTUNED` keeps the
+    part that it had before tuning: a comparison that was made still counts as one.
     """
     binary = labels.on_binary() if labels.has_binary else None
     categories = labels.on_categories()
     tunable = tuning.probability_graders(labels) if binary is not None else []
-    majority = tuning.human_majority(labels).verdicts  # the *verdicts* of `tuning`: binary labels
+    majority = tuning.human_majority(labels).verdicts  # binary labels, not verdicts on graders
     for grader in labels.models:
         name = labels.raters[grader]
         is_tuned = name in labels.scale.tunings
@@ -128,20 +134,17 @@ def _furthest_labels(coded: Coded, people: Sequence[int], units: Mask, weights: 
     values = np.asarray(coded.values)
     if coded.level == "nominal":
         candidates, distance = np.arange(coded.q), 1.0 - np.eye(coded.q)
-    else:
+    else:  # the ends of the scale
         candidates = np.array([values.argmin(), values.argmax()])
         distance = np.abs(values[candidates][:, None] - values)
-    # Each candidate's distance from the unit's labels, and from all units': (units, candidates).
-    from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T
-    totals = np.zeros(coded.q)  # weight of each label over all units
+    # The summed distance of each candidate from the labels of a unit and of all, by candidate.
+    from_unit = label_counts(coded.only(units, coded.subset), people) @ distance.T  # (units, ...)
+    label_weights = np.zeros(coded.q)  # over all units
     for codes in coded.codes[:, people].astype(np.intp).T:
-        totals += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
-    from_all_units = np.broadcast_to(distance @ totals, from_unit.shape)
-    # Each unit's candidates by `from_unit`; of equal ones, the nearest to all units comes last.
-    return np.asarray(candidates[np.lexsort((-from_all_units, from_unit))[:, -1]])
-
-
-_MIN_SPREAD = 1e-9  # standard deviations below this are rounding errors
+        label_weights += np.bincount(codes[codes >= 0], weights[codes >= 0], coded.q)
+    from_all = np.broadcast_to(distance @ label_weights, from_unit.shape)
+    ascending = np.lexsort((-from_all, from_unit))  # by `from_unit`, then the nearest to all last
+    return np.asarray(candidates[ascending[:, -1]])
 
 
 @dataclass(frozen=True)
@@ -154,9 +157,7 @@ class Support:
     that a grader could have given: errors that have not occurred yet.
     """
 
-    sums: Array
-    """What each point adds to each person's table with a grader, (points, tables, 2 + 2q): its
-    size, the summed distance of labels, both raters' counts of q labels (`bounds.table_sums`)."""
+    sums: Array  # of each point in people's tables with a grader, (points, tables, 2 + 2q)
     weights: Array  # of the points, (points,)
     distance: Array  # of two labels, (q, q)
     row_without: Codes  # jackknife row, from 0, that leaves out each observed point, (observed,)
@@ -168,33 +169,35 @@ class Support:
         coded, clusters_per_point = overlap.coded, jackknife.clusters_in_row
         weight = np.ones(jackknife.n_types) if jackknife.weight is None else jackknife.weight
 
-        def table_sums(codes: Codes) -> Array:
-            """Return the sums (rows, tables, 2 + 2q) of a grader's tables by point left out."""
-            return jackknife.omitted_sums(overlap.sums_with_rater(codes) * weight[:, None, None])
+        def sums_of(codes: Codes) -> Array:
+            """Return the sums of what each row leaves out, (jackknife rows, tables, 2 + 2q)."""
+            return jackknife.to_left_out(overlap.sums_with_rater(codes) * weight[:, None, None])
 
         graders_codes = [coded.codes[:, grader].astype(np.intp) for grader in graders]
-        graders_sums = [table_sums(codes) for codes in graders_codes]
-        observed = np.concatenate(graders_sums, axis=1)
-        row_without = np.flatnonzero(observed.any(axis=(1, 2)))  # points without labels are none
+        graders_sums = [sums_of(codes) for codes in graders_codes]
+        in_rows = np.concatenate(graders_sums, axis=1)
+        row_without = np.flatnonzero(in_rows.any(axis=(1, 2)))  # points without labels are none
+        observed = in_rows[row_without]
         unobserved = []
         step = max(round((coded.q - 1) / 10), 1) if coded.is_number else 1  # a tenth of the numbers
         counts = label_counts(coded, overlap.raters)
         for label in unseen_labels(counts, ordered=coded.level != "nominal", step=step):
-            for changed, codes in enumerate(graders_codes):  # one grader's labels become `label`
+            for position, codes in enumerate(graders_codes):  # the grader whose labels change
                 sums = [*graders_sums]
-                sums[changed] = table_sums(np.where(codes >= 0, label, -1))
+                sums[position] = sums_of(np.where(codes >= 0, label, -1))
+                change = np.concatenate(sums, axis=1)[row_without] - observed
                 # In a point that is a group, only one of its clusters changes.
-                change = (np.concatenate(sums, axis=1) - observed) / clusters_per_point
-                unobserved.append((observed + change)[row_without])
+                unobserved.append(observed + change / clusters_per_point)
         n_observed, n_unobserved = len(row_without), len(row_without) * len(unobserved)
-        # Column 0 is a table's size. Units, and so clusters, count once for each grader.
+        # Sum 0 is a table's size. Units, and so clusters, count once for each grader.
         n_clusters = max(len(graders) * clusters_per_point * n_observed, 1.0)
-        units_per_cluster = max(observed[..., 0].sum() / n_clusters, 1.0)
-        # With m units in a cluster, half a cluster weighs `PSEUDO`, half a unit `PSEUDO` / m. All
-        # unobserved points together weigh the geometric mean of these, `PSEUDO` / sqrt(m).
+        units_per_cluster = max(in_rows[..., 0].sum() / n_clusters, 1.0)
+        # All unobserved points together weigh less than half a cluster (`PSEUDO`), which supposes
+        # equal labels in a cluster, and more than half a unit, which supposes independent ones, by
+        # the same factor: with m units in a cluster `PSEUDO` / sqrt(m).
         pseudo_weight = bounds.PSEUDO / math.sqrt(units_per_cluster) / max(n_unobserved, 1)
         weights = np.concatenate([np.ones(n_observed), np.full(n_unobserved, pseudo_weight)])
-        points = np.concatenate([observed[row_without], *unobserved])
+        points = np.concatenate([observed, *unobserved])
         return cls(points, weights, measurement_of(coded).distances, row_without, len(graders))
 
     def score_bounds(
@@ -206,21 +209,21 @@ class Support:
         """
         n_observed, n_points = len(self.row_without), len(self.weights)
         rows = np.concatenate([[0], 1 + self.row_without])  # row 0 has all data
-        # `Kappas` adds the weighted mean of `linear`, a value of each point: here the estimate of
-        # `subtracted` plus the point's influence on it, negated. Other labels of the grader change
-        # neither, so that points with such labels repeat the values of the observed points.
+        # A value of each point, of which `Kappas` adds the weighted mean: the negated sum of the
+        # estimate of `subtracted` and the point's influence on it. The grader's labels change
+        # neither, so that each repetition of the observed points has the same values.
         linear = np.zeros(n_points)
         if subtracted is not None and n_observed:
             by_point = subtracted[0] + bounds.influence(subtracted[rows])
             linear -= np.tile(by_point, n_points // n_observed)
         statistic = bounds.Kappas(self.sums, self.distance, linear, self.weights, self.n_graders)
         # Standard errors are computed from the points' influence, a linear approximation. If the
-        # jackknife varies more than that does in the data, they are stretched.
-        in_data = np.where(np.arange(n_points) < n_observed, 1.0 / max(n_observed, 1), 0.0)
-        spread = float(np.sqrt((in_data * statistic.at(in_data)[1] ** 2).sum()))
+        # jackknife's `values` deviate more than that does in the data, they are stretched.
+        data = np.where(np.arange(n_points) < n_observed, 1.0 / max(n_observed, 1), 0.0)  # weights
+        deviation = float(np.sqrt((data * statistic.at(data)[1] ** 2).sum()))  # of the influence
         stretch = 1.0
-        if n_observed > 1 and spread > _MIN_SPREAD:
-            stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / spread, 1.0)
+        if n_observed > 1 and deviation > 1e-9:  # else rounding errors
+            stretch = max(float(bounds.influence(values[rows]).std(ddof=1)) / deviation, 1.0)
         sample = bounds.Sample(np.array(values[0]), n_observed, effective, np.array(stretch))
         return ScoreBounds(statistic, sample)
 
@@ -300,32 +303,32 @@ class Comparison:
     """A grader compared with people on one label view; influences are (clusters,).
 
     With grader-human kappa k, human-human kappa K and a margin that is the share s of K, the
-    *tested quantity* is k - (1 - s) K, so that the error of K in the margin counts, too. It is the
-    difference k - K if the margin is a fixed number (s = 0). Tests of the difference use it:
-    `tested_influence` and `tested_bounds` are those of the tested quantity.
+    *tested quantity* is k - (1 - s) K = (k - K) + s K, so that the error of K in the margin counts,
+    too. It is the difference k - K if the margin is a fixed number (s = 0). Where the difference is
+    exactly -`margin`, the tested quantity is s K - `margin`, the `null` of the tests.
     """
 
     view: GraderView
-    counts: tuple[int, int]  # numbers of the units compared and of their clusters
     units: Mask  # (units,), the units compared
+    counts: tuple[int, int]  # numbers of these units and of their clusters
     sample: ClusterCounts  # clusters: all, effective, and with a minority label
+    kappas: Array  # k, (rows,)
+    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
+    best_baseline_kappa: float
+    people_kappa: float  # K
+    people_influence: Array  # of K
     difference: float  # k - K
-    tested_influence: Array  # of the tested quantity
+    people_variance: float  # of the difference, over people; NaN for under three, or not requested
     margin: float  # how far the difference may lie below 0
     margin_share: float  # s; 0 for a fixed margin
+    tested_influence: Array  # of the tested quantity
     tested_bounds: ScoreBounds  # of the tested quantity
-    kappas: Array  # k, (rows,)
-    best_baseline_kappa: float
-    kappa_bounds: ScoreBounds  # of k, and so of its lead over the better baseline
     n_people: int
-    people_kappa: float  # K
+    is_pooled: bool  # some people share a table
     clusters_differing: int  # clusters with a unit on which people differ
     clusters_alike: int  # other clusters with a unit that two people labelled
-    people_influence: Array  # of K
-    people_variance: float  # of the difference, over people; NaN for under three, or not requested
     chance_agreement: float  # of two raters with people's shares of the labels
     is_constant: bool  # the grader gave one label only
-    is_pooled: bool  # some people share a table
 
     @property
     def baseline_difference(self) -> float:
@@ -334,9 +337,9 @@ class Comparison:
 
     @property
     def null(self) -> float:
-        """Value of the tested quantity, k - K + s K, if k - K is -`margin`: s K - `margin`."""
-        tested_quantity = float(self.tested_bounds.sample.estimate)
-        return tested_quantity - self.difference - self.margin  # the first two differ by s K
+        """Value of the tested quantity if the difference is -`margin`: s K - `margin`."""
+        share_of_kappa = float(self.tested_bounds.sample.estimate) - self.difference  # s K
+        return share_of_kappa - self.margin
 
     @cached_property
     def chance_within(self) -> float:
@@ -380,45 +383,53 @@ class Comparator:
         subtracted = (1.0 - margin_share) * people_kappas
         tested_quantity = kappas - subtracted
 
+        # People's labels
         overlap = Overlap.of(coded, jackknife, coded.humans_not_copied(grader), units)
         counts_by_label = label_counts(coded, overlap.raters)  # of people, (units, q)
+        n_differ, n_alike = _differing_clusters(coded, jackknife, units, counts_by_label)
         unit_weights = jackknife.mass[coded.clusters].astype(float) * overlap.units
-        label_totals = unit_weights @ counts_by_label
-        label_shares = label_totals / max(label_totals.sum(), 1.0)
-        has_two = units & (counts_by_label.sum(axis=1) > 1)
-        # From the number of clusters in which people differ, `evidence._people_kappa` derives a
-        # least value of their kappa, as if all differences were equally large. On an ordered scale
-        # they are not: all clusters then count as differing, which makes that value so low (that of
-        # no agreement) that it has no effect.
-        differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
-        n_differ = jackknife.count(coded.clusters, differs)[1]
-        n_alike = jackknife.count(coded.clusters, has_two)[1] - n_differ
+        label_weights = unit_weights @ counts_by_label
+        label_shares = label_weights / max(label_weights.sum(), 1.0)
 
-        # The weight of each cluster: the number of its units times its sampling weight.
-        sizes = jackknife.by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
-        minority = _minority_clusters(overlap, jackknife, sizes, int(label_totals.argmax()))
+        # Numbers of clusters, each of which weighs its number of units times its sampling weight
+        sizes = jackknife.sums_by_cluster(coded.clusters, units[:, None].astype(float))[:, 0]
+        minority = _minority_clusters(overlap, jackknife, sizes, int(label_weights.argmax()))
         effective = effective_size(sizes) if sizes.any() else 0.0
         counts = jackknife.count(coded.clusters, units)
 
+        # Bounds
         support = Support.of(overlap, jackknife, [grader])
         codes = coded.codes[:, grader].astype(np.intp)
         variance = _variance_over_people(overlap, jackknife, codes) if over_people else math.nan
         return Comparison(
-            view=view, counts=counts, units=units,
+            view=view, units=units, counts=counts,
             sample=ClusterCounts(counts[1], effective, minority),
-            difference=float(kappas[0]) - people_kappa,
-            tested_influence=bounds.influence(tested_quantity),
+            kappas=kappas, kappa_bounds=support.score_bounds(kappas, effective),
+            best_baseline_kappa=best_baseline_kappa,
+            people_kappa=people_kappa, people_influence=bounds.influence(people_kappas),
+            difference=float(kappas[0]) - people_kappa, people_variance=variance,
             margin=margin_share * people_kappa if margin_share else self.margin,
-            margin_share=margin_share,
+            margin_share=margin_share, tested_influence=bounds.influence(tested_quantity),
             tested_bounds=support.score_bounds(tested_quantity, effective, subtracted),
-            kappas=kappas, best_baseline_kappa=best_baseline_kappa,
-            kappa_bounds=support.score_bounds(kappas, effective),
-            n_people=len(overlap.raters), people_kappa=people_kappa,
+            n_people=len(overlap.raters), is_pooled=grader_mean.pooled,
             clusters_differing=n_differ, clusters_alike=n_alike,
-            people_influence=bounds.influence(people_kappas), people_variance=variance,
             chance_agreement=float((label_shares**2).sum()),
-            is_constant=len(np.unique(codes[units])) < 2, is_pooled=grader_mean.pooled,
+            is_constant=len(np.unique(codes[units])) < 2,
         )  # fmt: skip
+
+
+def _differing_clusters(
+    coded: Coded, jackknife: Resamples, units: Mask, counts_by_label: Array
+) -> tuple[int, int]:
+    """Return the number of clusters with a unit on which people differ, and that of other clusters
+    with two people's labels of a unit, from people's `counts_by_label` (units, q). On an ordered
+    scale all count as differing. `evidence._people_kappa` takes differences as equally large, which
+    they are not there; the least value of people's kappa that it derives then has no effect.
+    """
+    has_two = units & (counts_by_label.sum(axis=1) > 1)
+    differs = has_two & (((counts_by_label > 0).sum(axis=1) > 1) | (coded.level != "nominal"))
+    n_differ = jackknife.count(coded.clusters, differs)[1]
+    return n_differ, jackknife.count(coded.clusters, has_two)[1] - n_differ
 
 
 def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) -> float:
@@ -432,7 +443,7 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         return math.nan
 
     def total_sums(overlap: Overlap, codes: Codes, weights: Array) -> tuple[Array, Array]:
-        """Return sums over clusters of the tables with the grader, and of those among people."""
+        """Return sums over clusters, (tables, 2 + 2q), with the grader, and among people."""
         by_cluster = overlap.sums_with_rater(codes), overlap.sums_among()
         return np.tensordot(weights, by_cluster[0], 1), np.tensordot(weights, by_cluster[1], 1)
 
@@ -444,11 +455,11 @@ def _variance_over_people(overlap: Overlap, jackknife: Resamples, codes: Codes) 
         sums = with_grader[stay_with_grader], among[stay_among]
         differences.append(_kappa_minus_peoples(*sums, distance))
     unit_weights = cluster_weights[overlap.coded.clusters]
-    for rater in overlap.pooled:
-        units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, rater])
-        part = overlap.on_units(units)
+    for person in overlap.pooled:
+        units = np.flatnonzero(overlap.units & overlap.coded.labelled[:, person])
+        part = overlap.on_units(units)  # no other units change, so add the change in these
         before = total_sums(part, codes[units], unit_weights[units])
-        after = total_sums(part.without(rater), codes[units], unit_weights[units])
+        after = total_sums(part.without(person), codes[units], unit_weights[units])
         sums = with_grader + after[0] - before[0], among + after[1] - before[1]
         differences.append(_kappa_minus_peoples(*sums, distance))
     defined = np.array([difference for difference in differences if math.isfinite(difference)])
@@ -469,16 +480,15 @@ def _minority_clusters(overlap: Overlap, jackknife: Resamples, sizes: Array, lab
     frequent one (the code `label`), as a mean over people. Those who share a table count as one
     person, who gives such a label where most of them do. `sizes` (clusters,) are cluster weights.
     """
-    coded = overlap.coded
+    coded, n_individual = overlap.coded, len(overlap.individual)
     codes = np.where(overlap.units[:, None], coded.codes[:, list(overlap.raters)], -1)
-    labelled = codes >= 0
-    in_minority = labelled & (codes != label)
-    n_individual = len(overlap.individual)
+    is_labelled = codes >= 0  # (units, people): first `individual`, then `pooled`
+    in_minority = is_labelled & (codes != label)
     masks = list(in_minority[:, :n_individual].T)  # of units, by person
     if overlap.pooled:
         n_minority = in_minority[:, n_individual:].sum(axis=1)
-        masks.append(2 * n_minority > labelled[:, n_individual:].sum(axis=1))
-    by_cluster = jackknife.cluster_sums(coded.clusters, np.array(masks, dtype=float).T)
-    minority_sizes = [sizes[mask] for mask in jackknife.each_cluster(by_cluster).T > 0]
+        masks.append(2 * n_minority > is_labelled[:, n_individual:].sum(axis=1))
+    n_units = jackknife.sums_by_type(coded.clusters, np.array(masks, dtype=float).T)
+    minority_sizes = [sizes[mask] for mask in jackknife.to_clusters(n_units).T > 0]
     by_person = [effective_size(person) if person.any() else 0.0 for person in minority_sizes]
     return float(np.mean(by_person)) if by_person else 0.0

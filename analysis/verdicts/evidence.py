@@ -424,7 +424,7 @@ def add_deciding_rows(
         return
     # Clusters without a person's label have no information about people, and are not counted.
     labelled = np.flatnonzero((labels.codes[:, list(labels.humans)] >= 0).any(axis=1))
-    jackknife = resamples.left_out(labels.clusters[labelled])
+    jackknife = resamples.jackknife_of(labels.clusters[labelled])
     comparator = Comparator(jackknife, margin, rule.margin_share)
     views, comparisons = list(grader_views(labels)), []
     for view in views:
@@ -646,8 +646,8 @@ def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
         share = over_people.from_people  # of people's variance in the sum of both; NaN if unknown
         pilots_of_graders.append(Pilot(
             rubric=rubric, grader=grader, difference=row["estimate"], margin=deciding.margin,
-            of_clusters=cluster_variance, clusters=row["n_clusters"],
-            of_people=cluster_variance * share / (1.0 - share), people=over_people.people,
+            cluster_variance=cluster_variance, clusters=row["n_clusters"],
+            people_variance=cluster_variance * share / (1.0 - share), people=over_people.people,
             alpha=deciding.next_alpha,
         ))  # fmt: skip
     return pilots_of_graders

@@ -266,7 +266,7 @@ def add_reference_rows(view: RubricView, rule: DecisionSettings, look: int, erro
     labels = view.labels.with_reference(rule.reference)  # which is their only human
     if not labels.humans or not labels.scored[:, labels.humans[0]].any():
         return
-    jackknife = view.resamples.left_out(labels.clusters[labels.scored[:, labels.humans[0]]])
+    jackknife = view.resamples.jackknife_of(labels.clusters[labels.scored[:, labels.humans[0]]])
     comparator, comparisons = Comparator(jackknife, margin=0.0, min_people=1), []
     for grader_view in grader_views(labels):
         comparison = comparator.compare(grader_view)
@@ -317,7 +317,7 @@ def _add_comparison_rows(
             share = Interval.undefined("no_labels" if level.alpha else "no_level")
             if by_reference.any() and level.alpha:
                 masks = np.column_stack([by_both, by_reference])
-                n_both, n_reference = jackknife.by_cluster(binary.clusters, masks).T
+                n_both, n_reference = jackknife.sums_by_cluster(binary.clusters, masks).T
                 share = Interval(*share_bounds(n_both, n_reference, level.alpha))
             share = share.as_deciding(replace(level, bar=bar))
             counts = jackknife.count(binary.clusters, by_reference)

@@ -125,7 +125,7 @@ def drift_rows(
     scored = labels.scored[:, before]
     masks = np.column_stack([labels.scored[:, after] & scored, scored])
     data = Resamples(frequency)  # no draws
-    n_both, n_before = data.by_cluster(labels.clusters, masks).T
+    n_both, n_before = data.sums_by_cluster(labels.clusters, masks).T
     answered = Interval(*share_bounds(n_both, n_before, LEVEL)).as_deciding(_AT_LEVEL)
     key = {"rater_a": versions.before, "rater_b": versions.after, "subset": "all"}
     counts = data.count(labels.clusters, scored)
@@ -168,7 +168,8 @@ class VersionComparison:
         codes[~coded.labelled[:, list(columns)].all(axis=1)] = -1
         coded = replace(coded, codes=codes, copies=())  # no human is left out as copied
         with_human = coded.labelled_by_any(coded.members("human"))
-        jackknife = Resamples(frequency, weight=labels.weight).left_out(coded.clusters[with_human])
+        data = Resamples(frequency, weight=labels.weight)  # no draws
+        jackknife = data.jackknife_of(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
         views = (comparison.GraderView(coded, column) for column in columns)
         before, after = map(comparator.compare, views)

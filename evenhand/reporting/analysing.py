@@ -77,7 +77,7 @@ def analyse_study(
     processes if there is one. With `look`, new labels count as an interim analysis; without it they
     get no verdict. Raises InputError if nothing is labelled yet.
     """
-    dataset = with_scores(from_study(study, look=look).changed(**changes))
+    dataset = with_scores(from_study(study, look=look, **changes))
     if dataset.ratings.empty:
         raise InputError(
             "the study has no labels and no grades yet; collect some with `evenhand annotate` "

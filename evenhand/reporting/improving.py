@@ -323,7 +323,10 @@ class Trial:
             if cluster := self.cluster_of_unit.get(unit):
                 self.units_by_cluster.setdefault(cluster, []).append(unit)
         # The graders to compare. Candidates with the old grader's rater id are left out.
-        self.old = self._old_grader()
+        old, origin = options.grader, written("improve.old")
+        self.old = Candidate(old, origin, old, self._grading, is_imported=True)  # as it is stored
+        if self.asked_grader == old:
+            self.old = self._candidate(old, self._grading, origin)
         self._candidates_of_options = self._read_candidates() if with_candidates else []
         self.candidates = self._candidates_of_options  # those of the options, then proposed ones
 
@@ -360,13 +363,6 @@ class Trial:
             figures = {"have": len(strata), "needed": needed}
             raise InputError(written("improve.too_few", rubric=rubric, **figures))
         return versions.split_clusters(strata, stored, seed=self.study.config.seed, rubric=rubric)
-
-    def _old_grader(self) -> Candidate:
-        """Return the old grader, under the rater id of its stored labels."""
-        old, origin = self._options.grader, written("improve.old")
-        if self.asked_grader == old:
-            return self._candidate(old, self._grading, origin)
-        return Candidate(old, origin, old, self._grading, is_imported=True)
 
     def _read_candidates(self) -> list[Candidate]:
         """Return the candidates of the options: the prompts in a folder, then other graders."""
@@ -533,7 +529,7 @@ class Trial:
         """
         ratings, units = self._counted_ratings(), self.units_in(clusters)
         is_rater = (ratings["rater_kind"] != "model") | (ratings["rater_id"] == rater_id)
-        hashes = label_hashes(self.study, self._initial_ratings)
+        hashes = label_hashes(self._dataset)
         look = look_numbers(self.study.store, hashes, record=True).get(self.rubric.name, 1)
         looks = {self.rubric.name: max(look, reading)}
         attacked = attacked_table(self.study.store, self.study.accepted_hashes())

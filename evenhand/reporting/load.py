@@ -42,7 +42,12 @@ from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
-from evenhand.reporting.ratings_file.criteria import rubric_scored, shared_columns, with_scores
+from evenhand.reporting.ratings_file.criteria import (
+    rubric_scored,
+    rubrics_of,
+    shared_columns,
+    with_scores,
+)
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_hash
@@ -88,7 +93,7 @@ def load(
     from evenhand.study import open_study
 
     with open_study(source) as study:
-        dataset = with_scores(from_study(study).changed(**options.settings))
+        dataset = with_scores(from_study(study, **options.settings))
         return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
 
 
@@ -122,10 +127,10 @@ def is_file(source: Source | str) -> bool:
 
 
 def from_study(
-    study: Study, *, look: bool = False, tried: str = "", whole: bool = False
+    study: Study, *, look: bool = False, tried: str = "", whole: bool = False, **changes: Any
 ) -> Dataset:
-    """Load a study: the ratings of annotators and graders. A rubric that asks for several options
-    becomes a rubric for each option, unless `whole`.
+    """Load a study: the ratings of annotators and graders, with `changes` of its settings. A rubric
+    that asks for several options becomes a rubric for each option, unless `whole`.
 
     With `look`, new labels count as an interim analysis; without it they get no verdict. Grades
     under a rubric's text that was only tried are left out, except those of the rater id `tried`,
@@ -146,14 +151,14 @@ def from_study(
         settings=config.analysis.model_copy(update={"rater_slices": tuple(rater_slices)}),
         decision=config.decision,
         seed=config.seed,
-        facts=_study_facts(study, ratings, look=look),
         title=config.name,
         titles={name: config.names.get(name, rubric.title) for name, rubric in rubrics.items()},
         names={name: rubric.kind.names for name, rubric in rubrics.items() if rubric.kind.listed},
         names_by_id=config.names,
         notes=tuple(notes),
         synthetic=config.synthetic,
-    )
+    ).changed(**changes)
+    dataset = replace(dataset, facts=_study_facts(study, dataset, look=look))
     withheld = withheld_grades(study, dataset)
     scales = {
         name: replace(scale, withheld=withheld.get(name, {}))
@@ -166,8 +171,8 @@ def from_study(
     return with_parts(dataset, {rubric.name: rubric.categories for rubric in set_rubrics})
 
 
-def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFacts:
-    """Return the facts about a study's ratings; `look` is as in `from_study`."""
+def _study_facts(study: Study, dataset: Dataset, *, look: bool) -> StudyFacts:
+    """Return the facts about a study's `dataset`; `look` is as in `from_study`."""
     from evenhand.study.creation import rewording_of, units_by_wording
     from evenhand.study.desk.claims import oversight
     from evenhand.study.lead.disagreements import sorted_cases
@@ -190,7 +195,7 @@ def _study_facts(study: Study, ratings: pd.DataFrame, *, look: bool) -> StudyFac
         raters=raters_with_languages(study),
         usage=usage,
         prices=declared.prices_of(usage),
-        looks=look_numbers(study.store, label_hashes(study, ratings), record=look),
+        looks=look_numbers(study.store, label_hashes(dataset), record=look),
         sorted=Counter((case.rubric, case.grader, case.kind) for case in sorted_cases(study)),
         attacked=attacked_table(study.store, hashes),
         rewordings=tried_wordings,
@@ -304,19 +309,22 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
     return {id_: str(clusters.values[code]) for id_, code in zip(ids, clusters.codes, strict=True)}
 
 
-def label_hashes(study: Study, ratings: pd.DataFrame) -> dict[str, str]:
-    """Return, by rubric, a hash of the labels that an interim analysis uses. Rubrics with fewer
-    pairs labelled by two annotators than a verdict needs are left out: they get no verdict, so
-    analysing them spends no error rate.
+def label_hashes(dataset: Dataset) -> dict[str, str]:
+    """Return, by rubric, a hash of the labels that an interim analysis uses, annotators' and the
+    reference's. Rubrics with fewer clusters labelled by the reference, or else by two annotators,
+    than a verdict needs are left out: they get none, so analysing them spends no error rate.
     """
     from evenhand.study.store.logs.decisions import labels_hash
 
-    pairs = study.units("all").set_index("unit_id")["cluster_id"]
+    settings, reference = dataset.settings, dataset.id_of(dataset.decision.reference)
+    ratings = without_missing(dataset.ratings, settings.missing)
+    is_used = (ratings["rater_kind"] == "human") | (ratings["rater_id"] == reference)
     hashes = {}
-    for name, labels in ratings[ratings["rater_kind"] == "human"].groupby("rubric"):
-        annotators = labels.groupby("unit_id")["rater_id"].nunique()
-        n_pairs = pairs.reindex(annotators.index[annotators >= 2]).nunique()
-        if n_pairs >= study.config.decision.min_clusters:
+    for name, labels in ratings[is_used].groupby("rubric"):
+        raters = labels.groupby("unit_id")["rater_id"].agg(set)
+        is_compared = [reference in ids if reference else len(ids) >= 2 for ids in raters]
+        compared = UnitFacts(raters.index[is_compared].tolist(), dataset.units)
+        if len(compared.clusters(settings.cluster).values) >= dataset.decision.min_clusters:
             hashes[str(name)] = labels_hash(labels)
     return hashes
 
@@ -429,13 +437,15 @@ def from_rows(
         raise InputError(faults[0])
     # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
-    if scales is not None and (rubrics != "").any():
-        ratings = ratings[rubrics.isin(list(scales))]
+    has_criteria = {*CRITERIA} <= set(unit_table)
+    if scales is not None:
+        names, scales = rubrics_of(scales, rubrics.unique(), has_criteria=has_criteria)
+        ratings = ratings[rubrics.isin(names)] if (rubrics != "").any() else ratings
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
     # The rubric of a score is not in the file: scores are computed in the end, from criteria.
-    if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
+    if has_criteria and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_scored(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
@@ -473,7 +483,7 @@ def from_rows(
         synthetic=stored.synthetic,
     )
     changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, scaled.options_of)).changed(**changes))
+    return with_scores(without_withheld(with_parts(dataset, scaled.set_options)).changed(**changes))
 
 
 def check_sides(
@@ -508,8 +518,8 @@ def _reading_note(items: str, scaled: ScaledRatings) -> str:
             heading = f"{noun}s" if len(ids) > 1 else noun
             raters_of_kind.append(f"{heading} {listed(f'`{rater_id}`' for rater_id in ids)}")
     scale = next(iter(scales.values()), None)
-    if scaled.options_of or len(scales) != 1 or scale is None:
-        labels = f"rubrics {listed([*scales, *scaled.options_of])}"
+    if scaled.set_options or len(scales) != 1 or scale is None:
+        labels = f"rubrics {listed([*scales, *scaled.set_options])}"
     elif scale.is_number:
         labels = f"numbers from {scale.categories[0]} to {scale.categories[-1]}"
     elif ordered_scale(scale.categories):

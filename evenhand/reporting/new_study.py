@@ -32,7 +32,7 @@ import pandas as pd
 from evenhand.errors import InputError
 from evenhand.exchange.readers.reading import read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import reply_text
+from evenhand.exchange.readers.source import bare_cell
 from evenhand.reporting.noting import note, note_edits, operator
 from evenhand.reporting.panel import Line, Printable
 from evenhand.reporting.ratings_file.criteria import with_criteria
@@ -203,7 +203,7 @@ def _read_items(source: Path | Table, options: ItemOptions) -> _Rows:
         table_read = read_items(path, options.judge, compared=joins_votes, sheet=options.sheet)
     else:
         path, table_read = Path("items"), ItemTable(items_table(source, options.sheet))
-    frame = table_read.table.map(reply_text)  # a cell may be a provider's reply as JSON
+    frame = table_read.table.map(bare_cell)  # a cell may be a provider's reply as JSON
     prompt_items.check_items_table(frame, path.name)
     if options.judge in frame:
         labels = fold(frame[options.judge])

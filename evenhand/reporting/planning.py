@@ -374,14 +374,17 @@ def _assumptions_sentence(
         labels = written("plan.on_scale", **{**vars(scenario), "kappa": scenario.kappa})
     else:
         labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
-    assumed = written("plan.assumed", labels=labels, overlap=scenario.overlap, worth=units_per_pair)
-    requirement = written(
-        "plan.rule",
+    kind = "declared" if rule.looks else "default"
+    level = level_of_look(look=1, declared=rule.looks)
+    return written(
+        "plan.assumed",
+        labels=labels,
+        overlap=scenario.overlap,
+        worth=units_per_pair,
         margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
-        level=level_of_look(look=1, declared=rule.looks),
+        looks=written(f"plan.looks_{kind}", looks=rule.looks, level=level),
         least=scenario.least_kappa(rule.min_people_kappa),
     )
-    return f"{assumed} {requirement} {written('plan.simulated')}"
 
 
 def _precision_sentence(scenario: AnyScenario, assumed: Assumptions, target: Target) -> str:

@@ -15,7 +15,6 @@ from evenhand.reporting.workers import workers
 from evenhand.study import Study, open_study
 from evenhand.study.desk.claims import STOPPED_BY, attention_results, exclude, oversight
 from evenhand.study.lead.disagreements import final_labels
-from evenhand.study.store.logs.decisions import look_numbers
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import write_table
 from evenhand.texts import written
@@ -113,10 +112,10 @@ def call_on(folder: Path, function: Callable[..., Result], arguments: Sequence[o
 
 def count_look(folder: Path) -> None:
     """Count an interim analysis of the present labels, so that the next figures have verdicts."""
-    from evenhand.reporting.load import label_hashes
+    from evenhand.reporting.load import from_study
 
     with open_study(folder) as study:
-        look_numbers(study.store, label_hashes(study, study.ratings()), record=True)
+        from_study(study, look=True)
 
 
 def agreement_of_pairs(study: Study) -> dict[str, tuple[list[str], Array, Array]]:

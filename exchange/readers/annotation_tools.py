@@ -465,7 +465,6 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
 
 
 def _doccano_items(rows: ItemRows, source: src.Source) -> None:
-    """Read an example as an item, with its text."""
     tool_fields = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
         text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)
@@ -668,7 +667,7 @@ def _hugging_face_items(rows: ItemRows, source: src.Source) -> ItemTable:
 def _frame(columns: list[str], records: list[src.Record]) -> pd.DataFrame:
     """Return records as a table of texts, with the index of a table read from a CSV file."""
     index = range(1 - FIRST_ROW, len(records) + 1 - FIRST_ROW)  # messages add FIRST_ROW
-    cells = {name: [src.label_cell(record[name]) for record in records] for name in columns}
+    cells = {name: [src.label_text(record[name]) for record in records] for name in columns}
     return pd.DataFrame(cells, index=index, dtype=str)
 
 

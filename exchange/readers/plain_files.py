@@ -184,7 +184,7 @@ def _rows(worksheet: Any, name: str) -> Iterator[_Row]:
         bytes_left -= _ROW_BYTES + formats.CELL * len(row) + sum(map(len, texts))
         if bytes_left < 0:
             raise InputError(f"{name} is too large a workbook; {formats.AS_CSV}")
-        cells = [src.label_cell(cell.strip() if isinstance(cell, str) else cell) for cell in row]
+        cells = [src.label_text(cell.strip() if isinstance(cell, str) else cell) for cell in row]
         dates = tuple(index for index, value in enumerate(row) if isinstance(value, (date, time)))
         yield _Row(number, cells, dates)
 
@@ -533,7 +533,7 @@ def _id_key(records: list[src.Record]) -> str:
 def _item_table(records: list[src.Record], source: str) -> pd.DataFrame:
     """Return items as a table of texts; messages count them from 1, by index + FIRST_ROW."""
     formats.check_table({name for record in records for name in record}, len(records), source)
-    cells = [{k: src.cell_of(formats.cell_text(v)) for k, v in r.items()} for r in records]
+    cells = [{k: src.text_or_json(formats.cell_text(v)) for k, v in r.items()} for r in records]
     index = range(1 - formats.FIRST_ROW, len(records) + 1 - formats.FIRST_ROW)
     return pd.DataFrame(cells, index=index, dtype=str).fillna("")
 

@@ -352,7 +352,7 @@ class ItemRows(_Collector):
             show = names = sorted(names, key=ROLES.index)
         elif not show and "text" in names and not RESPONSES & set(names):
             show = ["text"]  # the response, since no other name is a response's
-        columns = {name: [src.cell_of(row.get(name, "")) for row in rows] for name in names}
+        columns = {name: [src.text_or_json(row.get(name, "")) for row in rows] for name in names}
         if all(item["item_id"] for item in items):
             columns["item_id"] = [item["item_id"] for item in items]
         if any(item["subject"] for item in items):
@@ -401,5 +401,5 @@ def users_fields(fields: object) -> dict[str, src.Text]:
         field_name = one_line(name)
         if field_name and field_name not in ("unit_id", "cluster_id", "side", "item_id"):
             messages = src.messages_in(value) if isinstance(value, list) else None
-            texts[field_name] = messages or src.cell_of(value)
+            texts[field_name] = messages or src.text_or_json(value)
     return texts

@@ -1,9 +1,11 @@
-"""A file or folder from a user, and what readers take from it. Four parts: the file (`Source`),
-read once and within bounds whatever it holds; values of JSON; ZIP archives, whose declared sizes
-are not trusted; and the texts that raters read in a tool's record of an answer (`texts_of`).
+"""A file or folder from a user, and what readers take from it, in four parts.
 
-In objects of JSON (`Record`) numbers keep their digits (`Numeral`). A path in them is several keys
-(`get_in`), or a text such as "source.id", as keys may have dots themselves (`value_at`).
+*Files*: a `Source` is read once and within bounds, whatever it holds. *Values of JSON*: numbers
+keep their digits (`Numeral`), objects are called `Record`. `get_in`, `value_at` and `name_at` find
+a value by a path of keys; `text_of` and `first_text` give texts and numbers as text and "" for the
+rest, `text_or_json` any value. *Archives*: ZIP files, whose declared sizes are not trusted. *Texts
+that raters read*, in a tool's record of an answer (`texts_of`): tools and providers wrap a text in
+objects and lists, which `text_in` takes off layer by layer.
 """
 
 from __future__ import annotations
@@ -149,12 +151,13 @@ class Source:
         return []
 
     def records(self, columns: Sequence[str] = ()) -> list[Record]:
-        """Return all objects of a JSON list or of a JSONL file, or the rows of a CSV file; with
-        `columns` the rows of a Parquet file, in which numbers are texts at any depth. Raises
+        """Return all objects of a JSON list or of a JSONL file, the rows of a CSV file, or those of
+        a Parquet file, which alone has `columns`: the ones to read, some of `self.columns`. Raises
         InputError for a file that is damaged, or too large to be read at once.
         """
+        is_large = self.path.stat().st_size > MOST_BYTES
         if columns:
-            if self.path.stat().st_size > MOST_BYTES:
+            if is_large:
                 raise InputError(f"{self.name} is too large; write the columns you need as CSV")
             with readable(self.name):
                 formats.check_parquet(self.path)
@@ -169,7 +172,7 @@ class Source:
             return [map_leaves(row, decoded) for row in rows]
         if self._first_value.is_whole:
             return objects(self.document if isinstance(self.document, list) else [self.document])
-        if self.path.stat().st_size > MOST_BYTES:
+        if is_large:
             raise InputError(
                 f"{self.name} is too large for an export of a tool (at most "
                 f"{MOST_BYTES // 1024**2:,} MB); split it by its lines"
@@ -181,6 +184,7 @@ class Source:
 
 _DECODER = json.JSONDecoder(parse_float=Numeral, parse_int=Numeral, parse_constant=lambda _: None)
 """A decoder that keeps the digits of numbers; NaN and infinities become None."""
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that no text of a study can hold
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -233,6 +237,16 @@ def objects(value: object) -> list[Record]:
     return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
+def fields_in(value: object) -> Record:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def unwrap(value: object) -> object:
+    """Return the value of a list that has just one; anything else as it is."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
 def unpaged(records: list[Record], names: Sequence[str], record_field: str = "") -> list[Record]:
     """Return records, in which each page is replaced by the records on it. A page is an object with
     a list under one of `names`, but without `record_field`, which only records have.
@@ -245,6 +259,20 @@ def unpaged(records: list[Record], names: Sequence[str], record_field: str = "")
     return unpaged_records
 
 
+def snake_case(record: Record) -> Record:
+    """Return a record with its names in small letters and underscores."""
+    return {_BETWEEN_WORDS.sub("_", name).lower(): value for name, value in record.items()}
+
+
+def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
+    if isinstance(value, list):
+        return [map_leaves(part, leaf) for part in value]
+    if isinstance(value, dict):
+        return {name: map_leaves(part, leaf) for name, part in value.items()}
+    return leaf(value)
+
+
 def get_in(record: object, *path: str) -> Any:
     """Return the value at the end of a path of keys; None where the path leads nowhere."""
     for key in path:
@@ -252,19 +280,28 @@ def get_in(record: object, *path: str) -> Any:
     return record
 
 
-def fields_in(value: object) -> Record:
-    """Return the value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+def value_at(record: object, path: str) -> Any:
+    """Return the value at a path "a.b", also where keys have dots themselves ("a.b" may be one), or
+    an object on the way is stored as JSON text; None where the path leads nowhere.
+
+    >>> value_at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
+    'm'
+    """
+    record = fields_in(from_json(record))
+    if path in record:
+        return record[path]
+    names = path.split(".")
+    for count in range(1, len(names)):
+        key, rest = ".".join(names[:count]), ".".join(names[count:])
+        if key in record and (value := value_at(record[key], rest)) is not None:
+            return value
+    start = f"{path}."  # a path may also be the beginning of several longer keys
+    return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
 
 
-def unwrap(value: object) -> object:
-    """Return the value of a list that has just one; anything else as it is."""
-    return value[0] if isinstance(value, list) and len(value) == 1 else value
-
-
-def snake_case(record: Record) -> Record:
-    """Return a record with its names in small letters and underscores."""
-    return {_BETWEEN_WORDS.sub("_", name).lower(): value for name, value in record.items()}
+def name_at(record: object, paths: Iterable[str]) -> str:
+    """Return the first name or number at one of these paths; "" where there is none."""
+    return next((name for path in paths if (name := text_of(value_at(record, path)))), "")
 
 
 def text_of(value: object) -> str:
@@ -282,24 +319,31 @@ def first_text(*values: object) -> str:
     return next(filter(None, map(text_of, values)), "")
 
 
-def label_cell(value: object) -> str:
+def label_text(value: object) -> str:
     """Return a cell of a typed table as a label: a text, a number, a date, true or false."""
     return str(value).lower() if isinstance(value, bool) else formats.cell_text(value)
 
 
-def map_leaves(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Return a value with `leaf` applied to each value in its lists and objects, at any depth."""
-    if isinstance(value, list):
-        return [map_leaves(part, leaf) for part in value]
-    if isinstance(value, dict):
-        return {name: map_leaves(part, leaf) for name, part in value.items()}
-    return leaf(value)
+def text_or_json(value: object) -> str:
+    """Return a text as one that a study can hold, and other values as JSON; "" for empty ones."""
+    if value is None or value == {} or value == []:
+        return ""
+    if not isinstance(value, str):
+        value = json.dumps(map_leaves(value, _as_number), ensure_ascii=False)
+    return _NO_TEXT.sub("\ufffd", value)
 
 
 def number_as_text(value: Any) -> Any:
     """Return a number or a date of a typed table as text; other values as they are."""
     is_other = isinstance(value, (list, dict, bool, str)) or value is None
     return value if is_other else Numeral(formats.cell_text(value))
+
+
+def _as_number(value: Any) -> Any:
+    """Return a `Numeral` as a number; other values as they are."""
+    with suppress(ValueError):  # of more digits than Python reads, or a date of a typed table
+        return json.loads(value) if isinstance(value, Numeral) else value
+    return str(value)
 
 
 # ---- archives -----------------------------------------------------------------------------------
@@ -367,16 +411,15 @@ class Archive:
 Text = str | list[Record]
 """A text, or messages, each with `role` and `content`, and perhaps `name` and `tool_calls`."""
 _NAMES = TOOLS["texts"]
-ASKED, ANSWERED = _NAMES["asked"], _NAMES["answered"]
-CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]
-"""Keys of inputs and outputs by what they hold, the plainest first."""
-_LANGUAGE_MODEL = pattern("texts", "language_model")
-_OF_REPLY, _SIGNATURE = set(_NAMES["of_reply"]), set(_NAMES["signature"])
-"""Keys of a reply next to its text, such as usage, and those that only replies have."""
-_SPOKEN, _THOUGHT = set(_NAMES["spoken"]), set(_NAMES["thought"])
-"""Types of a message's parts that are text, and those that only the model saw."""
+# Keys of inputs and outputs by what they hold, the plainest first.
+ASKED, ANSWERED = _NAMES["asked"], _NAMES["answered"]  # such as "question", and "answer"
+CONTEXT, EXPECTED = _NAMES["context"], _NAMES["expected"]  # "documents", and "reference"
+_REPLY_KEYS = set(_NAMES["of_reply"])  # of a reply next to its text, such as "usage"
+_SIGNATURE_KEYS = set(_NAMES["signature"])  # that only replies have, such as "finish_reason"
+_SPOKEN_TYPES = set(_NAMES["spoken"])  # of a message's parts that are text
+_THOUGHT_TYPES = set(_NAMES["thought"])  # of a message's parts that only the model saw
+_LANGUAGE_MODEL = pattern("texts", "language_model")  # the name of one
 _DEEPEST = 8  # layers of wrapping that are looked through
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")  # characters that no text of a study can hold
 
 
 def texts_of(
@@ -390,8 +433,8 @@ def texts_of(
         context = _filled_under(inputs, CONTEXT) or _filled_under(outputs, CONTEXT)
     if expected is None:
         expected = _filled_under(inputs, EXPECTED)
-    prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED)
-    texts: dict[str, Text] = {"context": documents(context), "reference": cell_of(expected)}
+    prompt, response = text_in(inputs, ASKED), text_in(outputs, ANSWERED, ASKED)
+    texts: dict[str, Text] = {"context": documents(context), "reference": text_or_json(expected)}
     if isinstance(response, list):
         asked = as_messages(prompt)
         # Some tools keep the whole history as the answer, so it begins with the prompt.
@@ -401,13 +444,26 @@ def texts_of(
     return {name: text for name, text in texts.items() if text}
 
 
-def text_in(value: object, names: Collection[str]) -> Text:
-    """Return the text of an input or output without what a tool wraps around it: the value under
-    one of these names, or messages where they are more than one text; JSON for any other form.
+def _filled_under(value: object, names: Collection[str]) -> object:
+    """Return the first filled value under one of these keys, or None. An object with only one
+    filled value, which is an object, is a wrapper of that, which is searched in its place.
+    """
+    for _ in range(_DEEPEST):
+        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
+        if len(inner) != 1 or not isinstance(inner[0], dict):
+            break
+        value = inner[0]
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name)), None)
+
+
+def text_in(value: object, names: Collection[str], repeated: Collection[str] = ()) -> Text:
+    """Return the text of an input or output without what tools wrap around it: the value under one
+    of these names, or messages where they are more than one text; JSON for any other form. An
+    output may repeat its input, under the names `repeated`.
 
     >>> text_in({"question": "Why?", "top_k": Numeral("3")}, ASKED)
-    'Why?'
-    >>> text_in([{"role": "user", "content": "Why?"}], ASKED)
     'Why?'
     >>> text_in({"a": "x", "b": Numeral("1")}, ASKED)
     '{"a": "x", "b": 1}'
@@ -421,176 +477,45 @@ def text_in(value: object, names: Collection[str]) -> Text:
             return first["content"] if is_one_text and is_spoken else messages
         if isinstance(value, list) and len(value) == 1:
             value = value[0]
-        elif isinstance(value, dict) and (key := _text_key(value, names)):
+        elif isinstance(value, dict) and (key := _text_key(value, names, repeated)):
             value = value[key]
         else:
             break
-    return cell_of(value)
-
-
-def value_at(record: object, path: str) -> Any:
-    """Return the value at a path "a.b", also where keys have dots themselves ("a.b" may be one), or
-    an object on the way is stored as JSON text; None where the path leads nowhere.
-
-    >>> value_at({"attributes": '{"llm.name": "m", "llm.id": 1}'}, "attributes.llm.name")
-    'm'
-    """
-    record = fields_in(from_json(record))
-    if path in record:
-        return record[path]
-    names = path.split(".")
-    for count in range(1, len(names)):
-        key, rest = ".".join(names[:count]), ".".join(names[count:])
-        if key in record and (value := value_at(record[key], rest)) is not None:
-            return value
-    start = f"{path}."  # a path may also be the beginning of several longer keys
-    return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
-
-
-def name_at(record: object, paths: Iterable[str]) -> str:
-    """Return the first name or number at one of these paths; "" where there is none."""
-    return next((name for path in paths if (name := text_of(value_at(record, path)))), "")
-
-
-def documents(value: object) -> str:
-    """Return retrieved documents as one text, with blank lines between them.
-
-    >>> documents([{"page_content": "One."}, "Two."])
-    'One.\\n\\nTwo.'
-    """
-    if isinstance(value, dict) and (context := _filled_under(value, CONTEXT)) is not None:
-        value = context
-    parts: list[Any] = value if isinstance(value, list) else [value]
-    texts = []
-    for part in parts:
-        for _ in range(_DEEPEST):
-            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
-            part = part[key] if key else part
-        texts.append(cell_of(part))
-    return "\n\n".join(filter(None, texts))
-
-
-def messages_in(value: object) -> list[Record] | None:
-    """Return a message, or a list of them, in one form for all libraries; None for other values."""
-    if isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list) or not value:
-        return None
-    messages = [message for part in value if (message := _message(part))]
-    return messages if len(messages) == len(value) else None
-
-
-def as_messages(text: Text, role: str = "user") -> list[Record]:
-    """Return a text as a list with one message of this role; messages as they are."""
-    if isinstance(text, list):
-        return text
-    return [{"role": role, "content": text}] if text else []
-
-
-def _message(value: object) -> Record | None:
-    """Return a message as OpenAI writes it, with role, content and perhaps name and tool_calls."""
-    if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
-        path = value.get("id")  # as LangChain stores it: ["langchain", ..., "HumanMessage"]
-        class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
-        role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
-        value = {"type": role} | kwargs
-    if not isinstance(value, dict):
-        return None
-    role = text_of(value.get("role") or value.get("from") or value.get("type"))
-    has_role = "role" in value or "from" in value or role in _NAMES["types"]
-    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
-    content = value.get("content", value.get("parts", value.get("value")))  # Google's: parts
-    if not has_role or not role or (content is None and not calls):
-        return None
-    message = {"role": role, "content": _content(content)}
-    if name := text_of(value.get("name") or value.get("function")):
-        message["name"] = name
-    return message | ({"tool_calls": calls} if calls else {})
-
-
-def _content(content: object) -> object:
-    """Return a message's content without thinking: a text if all of it is text, else its parts."""
-    if not isinstance(content, list):
-        return "" if content is None else map_leaves(content, _number)
-    parts = [
-        part
-        for part in content
-        if text_of(get_in(part, "type")) not in _THOUGHT
-        and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
-    ]
-    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
-    if kinds <= _SPOKEN:
-        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
-        return "\n".join(filter(None, map(text_of, spoken)))
-    return map_leaves(parts, _number)
-
-
-def _call(call: Record) -> Record:
-    """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
-    function = call.get("function")
-    if isinstance(function, dict):
-        name, arguments = function.get("name"), function.get("arguments")
-    else:
-        name, arguments = function or call.get("name"), call.get("arguments", call.get("args"))
-    text = arguments if isinstance(arguments, str) else cell_of(arguments)
-    return {"function": {"name": text_of(name), "arguments": text}}
-
-
-def reply_text(cell: str) -> str:
-    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
-    the model and the cost are not for annotators.
-
-    >>> reply_text('{"model": "a", "response": "Hi", "done": true}')
-    'Hi'
-    """
-    value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
-    if not isinstance(value, dict):
-        return cell
-    is_reply = _OF_REPLY & value.keys() and _text_key(value, ANSWERED) in ANSWERED  # {"text": ..}
-    wraps_reply = _reply_in(value) is not value  # {"choices": [..]}
-    if not is_reply and not wraps_reply:
-        return cell
-    # Other data may have the same form, but only replies have one of these fields.
-    lists = (objects(value.get(name)) for name in ("choices", "candidates", "outputs"))
-    firsts = [replies[0] for replies in lists if replies]
-    is_signed = (
-        bool(_SIGNATURE & value.keys())
-        or isinstance(value.get("usage"), dict)
-        or _LANGUAGE_MODEL.match(text_of(value.get("model")))
-        or text_of(value.get("object")).startswith(("chat.completion", "text_completion"))
-        or any(_SIGNATURE & first.keys() or get_in(first, "content", "parts") for first in firsts)
-        or (isinstance(value.get("generations"), list) and "meta" in value)
-    )
-    reply = cell_of(text_in(value, ANSWERED)) if is_signed else ""
-    return reply or cell
+    return text_or_json(value)
 
 
 def _reply_in(value: object) -> object:
-    """Return the first reply in a provider's or LangChain's result; other values as they are."""
+    """Return the first reply in a provider's or LangChain's result; other values as they are.
+
+    field of the result   what of its first value         written by
+    output                all parts, as messages          OpenAI's responses
+    choices               message, or text                OpenAI's completions
+    generations           text                            Cohere; LangChain, as lists in a list
+    candidates            content                         Google
+    results, outputs      outputText, or text             Bedrock
+    output, or no field   message, or the result itself   Bedrock's Converse, Ollama, Anthropic
+    """
     if not isinstance(value, dict):
         return value
     parts = objects(value.get("output"))
-    # OpenAI's responses: {"output": [{"type": "message", ...}, {"type": "function_call", ...}]}.
     if value.get("object") == "response" or any(part.get("type") == "message" for part in parts):
-        return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT]
-    # Chat completions: choices[0].message or .text; Cohere: generations[0].text, in LangChain
-    # [0][0].text; Google: candidates[0].content; Bedrock: results[0].outputText, outputs[0].text.
+        return [_response_part(part) for part in parts if part.get("type") not in _THOUGHT_TYPES]
     for name in ("choices", "generations", "candidates", "results", "outputs"):
-        holds_only_replies = name not in ("results", "outputs")  # which other data has, too
         first = value.get(name)
-        while isinstance(first, list) and first:  # LangChain has lists in a list
+        while isinstance(first, list) and first:
             first = first[0]
+        is_bedrock = {"outputText", "stop_reason"} & fields_in(first).keys()
+        if name in ("results", "outputs") and not is_bedrock:  # which other data has, too
+            continue
+        if isinstance(first, list):  # an empty one: no reply
+            return None
         if isinstance(first, dict) and name == "candidates":
             content = first.get("content")
             return {"role": "model", **content} if isinstance(content, dict) else content
-        is_reply = holds_only_replies or {"outputText", "stop_reason"} & fields_in(first).keys()
-        if isinstance(first, dict) and is_reply:
+        if isinstance(first, dict):
             return first.get("message") or first.get("text") or first.get("outputText")
-        if isinstance(first, list) and holds_only_replies:  # an empty list
-            return None
-    # Bedrock's Converse: output.message; Ollama and Cohere: message; Anthropic: the object itself.
     for message in (get_in(value, "output", "message"), value.get("message")):
-        if isinstance(message, dict) and "role" in message and _OF_REPLY & value.keys():
+        if isinstance(message, dict) and "role" in message and _REPLY_KEYS & value.keys():
             return message
     if value.get("type") == "message" and "role" in value:
         return {"role": value["role"], "content": value.get("content")}
@@ -607,11 +532,11 @@ def _response_part(part: Record) -> Record:
     return {"role": "assistant", "content": [{"type": text_of(part.get("type"))}]}
 
 
-def _text_key(value: Record, names: Collection[str]) -> str:
-    """Return the key of an object's text: the one key among `names`, if the others hold only
-    settings, context and expected answers, or else the object's only key; "" where it is unclear.
+def _text_key(value: Record, names: Collection[str], repeated: Collection[str]) -> str:
+    """Return the key of an object's text: the one key among `names`, if all others are `repeated`
+    or hold settings, context and expected answers, or else the object's only key; "" if unclear.
 
-    >>> _text_key({"question": "Why?", "model": "m", "answer": "So."}, ANSWERED)
+    >>> _text_key({"question": "Why?", "model": "m", "answer": "So."}, ANSWERED, ASKED)
     'answer'
     """
     filled = [
@@ -620,37 +545,125 @@ def _text_key(value: Record, names: Collection[str]) -> str:
         if part not in (None, "", [], {}) and not isinstance(part, (bool, Numeral))  # no texts
     ]
     candidates = [name for name in filled if name in names]
-    other_names = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_OF_REPLY}
-    if names is ANSWERED:  # an output may repeat its input, such as "question" in the example
-        other_names.update(ASKED)
-    if len(candidates) == 1 and other_names.issuperset({*filled} - {*candidates}):
+    no_text = {"role", "type", *CONTEXT, *EXPECTED, *_NAMES["settings"], *_REPLY_KEYS, *repeated}
+    if len(candidates) == 1 and all(name in names or name in no_text for name in filled):
         return candidates[0]
     return filled[0] if len(filled) == len(value) == 1 else ""  # {"any_name": "Text"}
 
 
-def _filled_under(value: object, names: Collection[str]) -> object:
-    """Return the first filled value under one of these keys, also within wrappers, or None."""
-    for _ in range(_DEEPEST):
-        inner = [part for part in value.values() if part] if isinstance(value, dict) else []
-        if len(inner) != 1 or not isinstance(inner[0], dict):  # no wrapper of another object
-            break
-        value = inner[0]
+def messages_in(value: object) -> list[Record] | None:
+    """Return a message, or a list of them, in one form for all libraries; None for other values."""
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not value:
+        return None
+    messages = [message for part in value if (message := _message(part))]
+    return messages if len(messages) == len(value) else None
+
+
+def _message(value: object) -> Record | None:
+    """Return a message as OpenAI writes it, {"role", "content"} and perhaps "name" and
+    "tool_calls". Google has {"role", "parts"}, ShareGPT {"from", "value"}, LangChain {"type",
+    "content"}, stored as {"id": ["langchain", ..., "HumanMessage"], "kwargs": {"content"}}.
+    """
+    if isinstance(value, dict) and isinstance(kwargs := value.get("kwargs"), dict):
+        path = value.get("id")
+        class_name = text_of(path[-1]) if isinstance(path, list) and path else ""
+        role = class_name.removesuffix("Chunk").removesuffix("Message").casefold()
+        value = {"type": role} | kwargs
     if not isinstance(value, dict):
         return None
-    return next((value[name] for name in names if value.get(name)), None)
+    role = text_of(value.get("role") or value.get("from") or value.get("type"))
+    has_role = "role" in value or "from" in value or role in _NAMES["types"]
+    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
+    content = next((value[key] for key in ("content", "parts", "value") if key in value), None)
+    if not has_role or not role or (content is None and not calls):
+        return None
+    message = {"role": role, "content": _content(content)}
+    if name := text_of(value.get("name") or value.get("function")):
+        message["name"] = name
+    return message | ({"tool_calls": calls} if calls else {})
 
 
-def cell_of(value: object) -> str:
-    """Return a value as a cell: text that a study can hold, JSON for other values."""
-    if value is None or value == {} or value == []:
-        return ""
-    if not isinstance(value, str):
-        value = json.dumps(map_leaves(value, _number), ensure_ascii=False)
-    return _NO_TEXT.sub("\ufffd", value)
+def _content(content: object) -> object:
+    """Return a message's content without thinking: a text if all of it is text, else its parts."""
+    if not isinstance(content, list):
+        return "" if content is None else map_leaves(content, _as_number)
+    parts = [
+        part
+        for part in content
+        if text_of(get_in(part, "type")) not in _THOUGHT_TYPES
+        and not (get_in(part, "thought") or get_in(part, "reasoningContent"))
+    ]
+    kinds = {text_of(get_in(part, "type")) or "text" for part in parts if isinstance(part, dict)}
+    if kinds <= _SPOKEN_TYPES:
+        spoken = (get_in(part, "text") or get_in(part, "refusal") or part for part in parts)
+        return "\n".join(filter(None, map(text_of, spoken)))
+    return map_leaves(parts, _as_number)
 
 
-def _number(value: Any) -> Any:
-    """Return a `Numeral` as a number; other values as they are."""
-    with suppress(ValueError):  # of more digits than Python reads, or a date of a typed table
-        return json.loads(value) if isinstance(value, Numeral) else value
-    return str(value)
+def _call(call: Record) -> Record:
+    """Return a call of a tool as OpenAI writes it; Inspect and LangChain have other names."""
+    function = call.get("function")
+    if isinstance(function, dict):
+        name, arguments = function.get("name"), function.get("arguments")
+    else:
+        name, arguments = function or call.get("name"), call.get("arguments", call.get("args"))
+    text = arguments if isinstance(arguments, str) else text_or_json(arguments)
+    return {"function": {"name": text_of(name), "arguments": text}}
+
+
+def as_messages(text: Text, role: str = "user") -> list[Record]:
+    """Return a text as a list with one message of this role; messages as they are."""
+    if isinstance(text, list):
+        return text
+    return [{"role": role, "content": text}] if text else []
+
+
+def documents(value: object) -> str:
+    """Return retrieved documents as one text, with blank lines between them.
+
+    >>> documents([{"page_content": "One."}, "Two."])
+    'One.\\n\\nTwo.'
+    """
+    if isinstance(value, dict) and (context := _filled_under(value, CONTEXT)) is not None:
+        value = context
+    parts: list[Any] = value if isinstance(value, list) else [value]
+    texts = []
+    for part in parts:
+        for _ in range(_DEEPEST):
+            key = next((name for name in _NAMES["document"] if get_in(part, name)), "")
+            part = part[key] if key else part
+        texts.append(text_or_json(part))
+    return "\n\n".join(filter(None, texts))
+
+
+def bare_cell(cell: str) -> str:
+    """Return the text of a cell that holds a provider's reply as JSON, and other cells as they are:
+    the model and the cost are not for annotators. JSON is a reply if it has the form of one, which
+    other data may have, too, and is signed: it has a field that only replies have.
+
+    >>> bare_cell('{"model": "a", "response": "Hi", "done": true}')
+    'Hi'
+    """
+    value = unwrap(from_json(cell) if cell[:1] in "[{ \t\r\n" else cell)
+    if not isinstance(value, dict):
+        return cell
+    is_flat = _REPLY_KEYS & value.keys() and _text_key(value, ANSWERED, ASKED) in ANSWERED
+    is_nested = _reply_in(value) is not value  # {"choices": [..]}, and not {"model", "response"}
+    is_reply = (is_flat or is_nested) and _is_signed(value)
+    return (text_or_json(text_in(value, ANSWERED, ASKED)) if is_reply else "") or cell
+
+
+def _is_signed(reply: Record) -> bool:
+    """Return True if the object, or its first reply, has a field that only replies have."""
+    names = ("choices", "candidates", "outputs")
+    firsts = [one for name in names for one in objects(reply.get(name))[:1]]
+    return bool(
+        _SIGNATURE_KEYS & reply.keys()
+        or isinstance(reply.get("usage"), dict)
+        or _LANGUAGE_MODEL.match(text_of(reply.get("model")))
+        or text_of(reply.get("object")).startswith(("chat.completion", "text_completion"))
+        or any(_SIGNATURE_KEYS & one.keys() or get_in(one, "content", "parts") for one in firsts)
+        or (isinstance(reply.get("generations"), list) and "meta" in reply)
+    )

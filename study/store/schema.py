@@ -74,7 +74,6 @@ def _rating_columns() -> list[Column[object]]:
 
 
 def _reply_columns() -> list[Column[object]]:
-    """Return the columns on a model's reply."""
     provenance = Column("provenance", JSON, nullable=False, default=dict)
     return [Column("raw", Text, nullable=False, default=""), provenance]
 
@@ -85,7 +84,6 @@ SHOWN = ("page_language", "shown_hash")
 
 
 def _label_table(name: str) -> Table:
-    """Return a table of people's labels."""
     return _log(
         name,
         Column("submit_id", String, nullable=False, unique=True),  # a resent one is ignored

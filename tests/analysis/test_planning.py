@@ -89,13 +89,13 @@ PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
 def test_the_chance_is_that_of_simulated_bounds(clusters, people):
     """Estimates and both variances drawn, and the bound taken as verdicts take it."""
     rng, n = np.random.default_rng(1), 20_000
-    of_clusters = PILOT.of_clusters * PILOT.clusters / clusters
-    of_people = PILOT.of_people * PILOT.people / people if people else 0.0
-    estimate = rng.normal(PILOT.difference, math.sqrt(of_clusters + of_people), n)
-    seen = of_clusters * rng.chisquare(clusters - 1, n) / (clusters - 1)
+    cluster_variance = PILOT.cluster_variance * PILOT.clusters / clusters
+    people_variance = PILOT.people_variance * PILOT.people / people if people else 0.0
+    estimate = rng.normal(PILOT.difference, math.sqrt(cluster_variance + people_variance), n)
+    seen = cluster_variance * rng.chisquare(clusters - 1, n) / (clusters - 1)
     seen_people = np.zeros(n)
     if people:
-        seen_people = of_people * rng.chisquare(people - 1, n) / (people - 1)
+        seen_people = people_variance * rng.chisquare(people - 1, n) / (people - 1)
     parts = seen**2 / (clusters - 1) + (seen_people**2 / (people - 1) if people else 0.0)
     freedom = (seen + seen_people) ** 2 / parts
     low = estimate - stats.t.ppf(1 - PILOT.alpha, freedom) * np.sqrt(seen + seen_people)
@@ -127,8 +127,8 @@ def test_the_bounds_come_back_from_the_variances():
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
     assert pilot.difference == rows["non_inferiority"]["estimate"]
     assert pilot.alpha == level_of_look(2)
-    both, units = pilot.of_clusters + pilot.of_people, pilot.of_clusters
-    freedom = both**2 / (units**2 / 199 + pilot.of_people**2 / 4)
+    both, units = pilot.cluster_variance + pilot.people_variance, pilot.cluster_variance
+    freedom = both**2 / (units**2 / 199 + pilot.people_variance**2 / 4)
     wider = rows["non_inferiority_people"]
     reached = stats.t.ppf(1 - level_of_look(1), freedom) * both**0.5
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)

@@ -102,6 +102,21 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kin
     assert any("the 4 labelled prompts count as 3 (Kish)" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("likely", [0.97, 1.0])
+def test_items_that_are_nearly_always_picked_count_on_both_sides_of_a_correction(likely):
+    """Two of eight items were picked for certain and are all affirmed. Of the six others, of which
+    a half were picked, one in three is, by people and grader: 1/4 + 3/4 * 1/3 = 1/2 of all.
+    """
+    ratings = ratings_of({"ann": 10 * "33311---", "g": 10 * "33311311"})
+    units = pd.DataFrame({"unit_id": sorted({*ratings["unit_id"]})})
+    units["inclusion_probability"] = np.tile([likely] * 2 + [0.5] * 6, 10)
+    found = by_key(analyse(ratings, units, [SCALE], **SMALL))
+    for statistic in ("rate_human", "rate_raw", "rate_ppi", "rate_rogan_gladen"):
+        rater = "g" if statistic != "rate_human" else ""
+        row = found["r", statistic, "humans", rater, "all|binary", ""]
+        assert row["estimate"] == pytest.approx(0.5, abs=0.01), statistic
+
+
 @pytest.mark.slow
 def test_equal_probabilities_only_say_that_overlap_is_random():
     # Cy labels where the two others differ.

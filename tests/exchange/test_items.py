@@ -14,7 +14,7 @@ import pytest
 
 from evenhand.exchange.readers.reading import read_export, read_items
 from evenhand.exchange.readers.rows import ItemTable
-from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, reply_text, text_in, texts_of
+from evenhand.exchange.readers.source import ANSWERED, ASKED, Numeral, bare_cell, text_in, texts_of
 from evenhand.study.tables.formats import write_table
 from harness.exports.contents import ANSWERED_BY, ANSWERS, DOCUMENTS, JUDGED, QUESTIONS, TRUE
 from tests.cases import refused
@@ -225,5 +225,5 @@ OTHERS = [
 
 def test_the_text_of_a_reply_is_what_is_shown_and_other_json_stays_as_it_is() -> None:
     """Replies as providers' APIs give them: never with the model or its usage."""
-    assert [form for form in FORMS if reply_text(form) != "Hi."] == []
-    assert [reply_text(cell) for cell in OTHERS] == OTHERS
+    assert [form for form in FORMS if bare_cell(form) != "Hi."] == []
+    assert [bare_cell(cell) for cell in OTHERS] == OTHERS

@@ -364,10 +364,9 @@ _HASHED_COLUMNS = ["unit_id", "rater_id", "label", "order", "draw"]
 
 
 def labels_hash(ratings: pd.DataFrame) -> str:
-    """Return a hash of people's labels (of one rubric) that ignores the order of rows."""
-    people = ratings.loc[ratings["rater_kind"] == "human", _HASHED_COLUMNS]
-    people = people.sort_values(_HASHED_COLUMNS)
-    return hashlib.sha256(people.to_csv(index=False).encode()).hexdigest()
+    """Return a hash of labels (of one rubric) that ignores the order of rows."""
+    labels_in_order = ratings[_HASHED_COLUMNS].sort_values(_HASHED_COLUMNS)
+    return hashlib.sha256(labels_in_order.to_csv(index=False).encode()).hexdigest()
 
 
 def look_numbers(store: Store, present: Mapping[str, str], *, record: bool) -> dict[str, int]:

@@ -29,7 +29,7 @@ from tests.peers import metrics, proportion, stats
 
 def test_the_jackknife_leaves_out_each_cluster_as_often_as_it_stands_in_the_data():
     resamples = Resamples([2, 1], 3, np.random.default_rng(0), jackknife=True)
-    totals = resamples.totals(np.array([[10.0], [1.0]]))
+    totals = resamples.to_rows(np.array([[10.0], [1.0]]))
     assert len(resamples) == len(totals) == 1 + 3 + 3
     assert totals[0, 0] == 21.0
     assert sorted(totals[4:, 0]) == [11.0, 11.0, 20.0]
@@ -67,7 +67,7 @@ def test_expanded_percentiles_of_a_mean_are_students_interval(rng):
     """Resamples of a mean are nearly normal; expanded they are t (Hesterberg 2015)."""
     for n in (8, 20):
         data = rng.normal(size=n)
-        totals = Resamples(np.ones(n), 40_000, rng).totals(data[:, None])[:, 0] / n
+        totals = Resamples(np.ones(n), 40_000, rng).to_rows(data[:, None])[:, 0] / n
         found = intervals.interval(totals, n)
         own = stats.t.interval(0.95, n - 1, data.mean(), data.std(ddof=1) / np.sqrt(n))
         assert (found.low, found.high) == pytest.approx(own, abs=0.04 * (own[1] - own[0]))
@@ -203,7 +203,7 @@ def test_clusters_that_carry_the_rarer_outcome():
 def test_resamples_and_sums_over_clusters_give_one_interval(name):
     cases, sizes = lumpy(name, 80, np.random.default_rng(3))
     resamples = Resamples(np.ones(80), 4000, np.random.default_rng(1))
-    sums = resamples.totals(np.column_stack([cases, sizes]).astype(float))
+    sums = resamples.to_rows(np.column_stack([cases, sizes]).astype(float))
     values = sums[:, 0] / sums[:, 1]
     plain = intervals.interval(values, 80)
     found = intervals.share_interval(plain, values[1:], int(sizes.sum()), 80)
@@ -373,7 +373,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
 
     def everything():
         resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
-        return resamples.totals(features), np.vstack(list(resamples.blocks()))
+        return resamples.to_rows(features), np.vstack(list(resamples.blocks()))
 
     whole = everything()
     assert whole[1].shape == (521, 700)
@@ -421,13 +421,13 @@ def test_many_clusters_are_resampled_in_groups_and_the_note_says_so(monkeypatch)
     keys = np.arange(n, dtype=np.uint64)
     groups = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 2, many=n - 1)
     assert groups.is_pooled
-    drawn = groups.totals(np.array([[0], [1]]))[:, 0] / groups.totals(np.ones((2, 1)))[:, 0]
+    drawn = groups.to_rows(np.array([[0], [1]]))[:, 0] / groups.to_rows(np.ones((2, 1)))[:, 0]
     truth = affirmed.reshape(n, size).mean(axis=1).std(ddof=1) / np.sqrt(n)
     assert drawn[1:].std() == pytest.approx(truth, rel=0.1)  # 500 groups: 3.2%, 1,000 draws: 2.2%
     found = groups.interval(drawn, n)
     assert found.note == "interval from 500 random groups of the 20,000 clusters"
     again = resamples_of_patterns(cells, keys, Bootstrap(1000, 2).draw, 3, many=n - 1)
-    assert (again._drawn_cells != groups._drawn_cells).nnz  # another seed, other groups
+    assert (again._by_group != groups._by_group).nnz  # another seed, other groups
 
 
 @pytest.mark.slow

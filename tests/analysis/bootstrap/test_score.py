@@ -309,20 +309,6 @@ def test_where_nobody_erred_an_error_may_still_come():
         assert found.difference - below < -0.15
 
 
-def test_influence_on_a_mean_is_each_values_distance():
-    values = np.random.default_rng(1).normal(size=40)
-    left_out = [np.delete(values, n).mean() for n in range(40)]
-    found = bounds.influence(np.array([values.mean(), *left_out]))
-    assert found == pytest.approx(values - values.mean())
-
-
-def test_without_skewness_it_is_the_t_bound():
-    """Two values as often: no skewness, and a kurtosis of 1 leaves all degrees of freedom."""
-    contributions = np.array([-1.0, 1.0] * 15)
-    known = stats.t.ppf(0.975, 29) * contributions.std(ddof=1) / math.sqrt(30)
-    assert bounds.reach(contributions) == pytest.approx(known)
-
-
 def test_a_skewed_mean_is_missed_as_often_as_stated():
     """A share of .1 among 60: the plain t bound misses far more often than one side allows."""
     drawn = (np.random.default_rng(2).random((1500, 60)) < 0.9).astype(float)

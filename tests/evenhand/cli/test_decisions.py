@@ -276,7 +276,8 @@ def test_plan_counts_people_who_differ_and_plans_on_a_scale(run: Run, monkeypatc
     given = ("--strictness", "0", "--set", "looks=5", "--prevalence", "0.6")
     said = " ".join(run.ok("plan", *given).split())
     assert "say yes to 60% ± 0% of them" in said
-    assert "(one-sided 0.8% each)" in said
+    assert "Declared interim analyses: 5, at a one-sided level of 0.6% each." in said
+    assert "default plan" not in said
     hardly = run.ok("plan", "--prevalence", "0.9")
     assert hardly.startswith("No grader can pass. Two annotators' kappa is 0.17, and")
     assert "needs at least 0.2." in hardly

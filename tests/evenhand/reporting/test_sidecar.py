@@ -8,12 +8,15 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from evenhand.analysis.dataset import Dataset
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
 from evenhand.reporting.gate import compare, gate
-from evenhand.reporting.load import label_hashes, load
+from evenhand.reporting.load import from_study, label_hashes, load
 from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.declared import ScaleOptions, read_sidecar, sidecar_path
 from evenhand.study import open_study
@@ -72,10 +75,33 @@ def test_an_export_is_no_look_and_a_later_one_counts(tmp_path: Path) -> None:
         assert found is not None
         looks.append(found.scales["refusal"].look)
         with open_study(folder) as study:
-            present = label_hashes(study, study.ratings())
+            present = label_hashes(from_study(study))
             assert look_numbers(study.store, present, record=False) == {"refusal": 0}
             look_numbers(study.store, {"refusal": f"other labels {len(looks)}"}, record=True)
     assert looks == [1, 2]
+
+
+CASES = "pair  15", "unit  30", "topic  10", "pair ann 20", "unit cem 35"
+
+
+@pytest.mark.parametrize(("cluster", "reference", "clusters"), [case.split(" ") for case in CASES])
+def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(cluster, reference, clusters):
+    """Of 20 pairs of items, ann labelled all, ben 30 items, and cem, an adjudicator, 35."""
+    ids, people = [f"u{number:02}" for number in range(40)], ["human", "human", "adjudicator"]
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": np.arange(40) // 2})
+    units["topic"] = units["unit_id"].str[2]
+    raters = zip(("ann", "ben", "cem"), people, (40, 30, 35), strict=True)
+    rows = [(id_, rater, kind) for rater, kind, count in raters for id_ in ids[:count]]
+    ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind"])
+    ratings = ratings.assign(rubric="tone", label="yes", order="", draw=0)
+    settings = {"cluster": cluster, "reference": reference, "min_clusters": int(clusters)}
+    dataset = Dataset("labels", ratings, units, {}).changed(**settings)
+    present, is_cem = label_hashes(dataset), ratings["rater_id"] == "cem"
+    assert present and not label_hashes(dataset.changed(min_clusters=int(clusters) + 1))
+    assert label_hashes(replace(dataset, ratings=ratings[::-1])) == present
+    others = ratings.assign(label=ratings["label"].mask(is_cem, "no"))
+    is_same = label_hashes(replace(dataset, ratings=others)) == present
+    assert is_same == (reference != "cem")
 
 
 @pytest.mark.slow

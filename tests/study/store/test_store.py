@@ -851,16 +851,6 @@ def test_the_same_labels_are_the_same_look_and_others_leave_no_trace(make_study,
         assert decisions.coming_looks(study.store, present) == {"refusal": 3, "hedging": 1}
 
 
-def test_the_hash_knows_peoples_labels_and_nothing_else():
-    given = [("u1", "ann", "human", "1"), ("u2", "ann", "human", "2"), ("u1", "g", "model", "1")]
-    columns = ["unit_id", "rater_id", "rater_kind", "label"]
-    rows = pd.DataFrame(given, columns=columns).assign(order="", draw=0)
-    same = decisions.labels_hash(rows)
-    assert decisions.labels_hash(rows.iloc[::-1]) == same
-    assert decisions.labels_hash(rows[rows["rater_kind"] == "human"]) == same
-    assert decisions.labels_hash(rows.replace({"label": {"2": "3"}})) != same
-
-
 @pytest.mark.slow
 def test_what_was_tuned_is_kept_to_the_last_digit(make_study, any_database):
     study = make_study(**any_database)
