@@ -173,8 +173,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     is_complete = ~np.isnan(probabilities.sum(axis=1))
     shares = np.where(is_complete[:, None], probabilities, 0.0)
     is_tied = (shares > shares.max(axis=1, keepdims=True) - _ROUNDING).sum(axis=1) > 1
-    thresholds = np.array([scale.untuned_threshold_for(name) for name in rater_names])
-    threshold = thresholds[rater_of_reading]
+    threshold = np.array([*map(scale.untuned_threshold_for, rater_names)])[rater_of_reading]
     # Two orders that outweigh each other give no verdict either, though it reaches the threshold.
     is_balanced = combined.orders_differ & is_tied & (np.abs(positive - threshold) < _ROUNDING)
     positive[is_balanced] = np.nan

@@ -186,7 +186,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records).encode()
     elif suffix in (".parquet", ".pq"):
-        content = parquet_bytes(frame)
+        content = frame.to_parquet(index=False)
     else:
         raise InputError(f"{path.name}: {SUFFIXES}")
     atomic_write(path, content)
@@ -237,11 +237,6 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
-
-
-def parquet_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as Parquet."""
-    return frame.to_parquet(index=False)
 
 
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
@@ -598,8 +593,7 @@ _KINDS = {"csv": "CSV", "jsonl": "JSONL", "ndjson": "JSONL", "parquet": "Parquet
 class Piece:
     """A part of the ratings that is read by itself: a file, or some row `groups` of a Parquet file,
     at a path of a file system of fsspec. `columns` are those to be read, by our names,
-    `first` is the index of its first row, and `rows` its approximate number of rows. `header` are
-    the names of a CSV's columns without the apostrophes of guarded ones.
+    `first` is the index of its first row, and `rows` its approximate number of rows.
     """
 
     system: Any
@@ -609,7 +603,7 @@ class Piece:
     groups: tuple[int, ...] = ()
     first: int = 0
     rows: int = 0
-    header: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()  # names of a CSV's columns, without apostrophes that guard them
 
     @property
     def name(self) -> str:
@@ -713,9 +707,7 @@ def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
 
 
 def _csv_reader(file: Any, names: Sequence[str] = (), header: Sequence[str] = ()) -> Any:
-    """Return pyarrow's reader of a CSV, for these columns as text or, without names, for all. The
-    `header` replaces that of the file.
-    """
+    """Return pyarrow's reader of these columns of a CSV as text, or of all; a `header` renames."""
     from pyarrow import csv
 
     return csv.open_csv(

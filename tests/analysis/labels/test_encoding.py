@@ -64,9 +64,7 @@ READINGS = {
     "nor do they give a verdict at the threshold": (
         *(shared("ab", "A", 1) + shared("ba", "C", 1), "", np.nan, "order_disagreement"),
     ),
-    "labels that agree stand if their probabilities tie": (
-        *(shared("ab", "B", 1 / 3) + shared("ba", "B", 1 / 3), "B", 1 / 3, ""),
-    ),
+    "agreed labels stand": (shared("ab", "B", 1 / 3) + shared("ba", "B", 1 / 3), "B", 1 / 3, ""),
     "a label alone in one order differs from the other's most probable one": (
         *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
     ),
