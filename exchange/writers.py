@@ -25,7 +25,7 @@ from xml.sax.saxutils import quoteattr
 from evenhand.errors import InputError
 from evenhand.lazy import jinja2, pd
 from evenhand.study.tables.files import atomic_write, new_folder
-from evenhand.study.tables.formats import csv_bytes, guarded, parquet_bytes
+from evenhand.study.tables.formats import csv_bytes
 from evenhand.study.tables.ratings import instant_of
 from evenhand.texts import written
 
@@ -309,8 +309,8 @@ def hugging_face(material: Material) -> Output:
     """Make a dataset of both tables in full, as Parquet files with a `README.md`."""
     files = {
         "README.md": _card(material).encode(),
-        "ratings.parquet": parquet_bytes(material.ratings),
-        "units.parquet": parquet_bytes(material.units),
+        "ratings.parquet": material.ratings.to_parquet(index=False),
+        "units.parquet": material.units.to_parquet(index=False),
     }
     return Output(files, len(material.ratings), [written("writers.agreed")])
 
@@ -512,7 +512,6 @@ def wide(material: Material) -> Output:
     table = units.merge(table, on="unit_id", how="right")
     table = table[[*keys, *(name for name in table if name not in keys)]]  # keys first
     table = table.astype(object).where(table.notna() & (table != ""), MISSING)
-    table.columns = pd.Index([guarded(str(name)) for name in table])
     lost = lost_note(material, "A wide table", carried=())
     return Output({"": csv_bytes(table)}, len(table), [*combined_note(material), *lost])
 

@@ -126,7 +126,8 @@ def _turns_in(message: Any, number: int) -> Iterator[Turn]:
     content = message.get("content", message.get("value", message.get("text", "")))
     tool = str(message.get("name") or "") if role == "tool" else ""
     yield from _turns_in_content(content, role, tool)
-    for call in message.get("tool_calls") or ():
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
         function = call.get("function", call) if isinstance(call, Mapping) else None
         if isinstance(function, Mapping):
             arguments = _tool_text(function.get("arguments", ""))

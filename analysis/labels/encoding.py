@@ -5,8 +5,8 @@ of a rubric, without excluded raters; ratings under different wordings are never
 `combine_readings` combines repeated draws and both orders into one label and one probability per
 rater and unit (`Readings`), and `encode` puts them into arrays (`LabelMatrix`). Draws are combined
 within an order, then the orders: probabilities by their mean (labels, if one order has nothing
-else), labels by majority. A tied majority gives no label (`draw_tie`); labels that differ between
-the two orders leave the unit unscored (`order_disagreement`).
+else, or the mean ties), labels by majority. A tied majority gives no label (`draw_tie`); labels
+that differ between the two orders leave the unit unscored (`order_disagreement`).
 
 *Pairs* (`pair_verdicts`). A rubric on single responses gives each pair and subject two units, side
 a and side b. The pair's probability is the mean of the two responses' (1 for an affirmative label,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+_ROUNDING = 1e-12  # by which equal mean probabilities may differ
 _NO_LABEL = "no_label"  # reason for a missing label if the ratings give none
 MAX_CELLS_OF_LABELS = 100_000_000  # most cells, units times raters, in a table of labels
 MAX_CELLS = 500_000_000  # most cells, patterns times columns, in a reduced table
@@ -144,7 +145,7 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     2. If there is none and the scale has two categories, it is the verdict at the untuned
        threshold, as a tuned one gives no category (`_with_verdicts`).
     3. If the probabilities of all categories are known, a reading with several rows, or still
-       without label, gets the most probable category instead.
+       without label, gets the most probable category instead, unless two tie.
 
     Raises InputError, naming `source` and row, if labels or probabilities lie outside the scale.
     """
@@ -169,14 +170,18 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     positive = combined.mean(row_positive[:, None], [scale.affirmative_codes])[:, 0]
     row_probabilities = np.where(is_usable[:, None], row_probabilities, np.nan)
     probabilities = combined.mean(row_probabilities, [[k] for k in range(len(scale.categories))])
-    # Confidence is the probability of the likeliest category, or else of the likelier verdict.
     is_complete = ~np.isnan(probabilities.sum(axis=1))
     shares = np.where(is_complete[:, None], probabilities, 0.0)
+    is_tied = (shares > shares.max(axis=1, keepdims=True) - _ROUNDING).sum(axis=1) > 1
+    threshold = np.array([*map(scale.untuned_threshold_for, rater_names)])[rater_of_reading]
+    # Two orders that outweigh each other give no verdict either, though it reaches the threshold.
+    is_balanced = combined.orders_differ & is_tied & (np.abs(positive - threshold) < _ROUNDING)
+    positive[is_balanced] = np.nan
+    # Confidence is the probability of the likeliest category, or else of the likelier verdict.
     confidence = np.where(is_complete, shares.max(axis=1), np.maximum(positive, 1.0 - positive))
-    thresholds = np.array([scale.untuned_threshold_for(name) for name in rater_names])
-    code = _with_verdicts(combined.code, positive, thresholds[rater_of_reading], scale)
-    has_several_rows = np.bincount(reading, minlength=len(readings)) > 1
-    code = np.where(is_complete & (has_several_rows | (code < 0)), shares.argmax(axis=1), code)
+    code = _with_verdicts(combined.code, positive, threshold, scale)
+    needs_category = (np.bincount(reading, minlength=len(readings)) > 1) | (code < 0)
+    code = np.where(is_complete & ~is_tied & needs_category, shares.argmax(axis=1), code)
     is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
     methods, draws = _methods_and_draws(ratings)
@@ -271,12 +276,10 @@ def _unscored_reasons(
     """Return the reason for each reading if it has no label, (readings,): orders with different
     labels, a tie of draws, or else the first of its rows' `reasons` (rows,); `reading` is (rows,).
     """
-    n_readings = len(combined.code)
-    reasons_by_reading = np.full(n_readings, _NO_LABEL, dtype=object)
+    reasons_by_reading = np.full(len(combined.code), _NO_LABEL, dtype=object)
     with_reason = np.flatnonzero(reasons != "")[::-1]  # the first is written last
     reasons_by_reading[reading[with_reason]] = reasons[with_reason]
-    tied_readings = combined.reading_of_showing[combined.is_tied]
-    reasons_by_reading[np.bincount(tied_readings, minlength=n_readings) > 0] = "draw_tie"
+    reasons_by_reading[combined.reading_of_showing[combined.is_tied]] = "draw_tie"
     reasons_by_reading[combined.orders_differ] = "order_disagreement"
     return reasons_by_reading
 

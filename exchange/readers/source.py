@@ -575,7 +575,7 @@ def _message(value: object) -> Record | None:
         return None
     role = text_of(value.get("role") or value.get("from") or value.get("type"))
     has_role = "role" in value or "from" in value or role in _NAMES["types"]
-    calls = [_call(call) for call in value.get("tool_calls") or () if isinstance(call, dict)]
+    calls = [*map(_call, objects(value.get("tool_calls")))]
     content = next((value[key] for key in ("content", "parts", "value") if key in value), None)
     if not has_role or not role or (content is None and not calls):
         return None

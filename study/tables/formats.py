@@ -186,7 +186,7 @@ def write_table(frame: pd.DataFrame, path: str | Path) -> None:
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records).encode()
     elif suffix in (".parquet", ".pq"):
-        content = parquet_bytes(frame)
+        content = frame.to_parquet(index=False)
     else:
         raise InputError(f"{path.name}: {SUFFIXES}")
     atomic_write(path, content)
@@ -197,6 +197,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
     frame = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         frame[name] = frame[name].map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
+    frame = frame.set_axis([guarded(str(name)) for name in frame], axis=1)
     # RFC 4180 line ends: with them the writer quotes a lone carriage return in a cell, too.
     return frame.to_csv(index=False, lineterminator="\r\n").encode()
 
@@ -236,11 +237,6 @@ def xlsx_bytes(frame: pd.DataFrame, name: str) -> bytes:
     buffer = io.BytesIO()
     book.save(buffer)
     return buffer.getvalue()
-
-
-def parquet_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as Parquet."""
-    return frame.to_parquet(index=False)
 
 
 def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
@@ -607,6 +603,7 @@ class Piece:
     groups: tuple[int, ...] = ()
     first: int = 0
     rows: int = 0
+    header: tuple[str, ...] = ()  # names of a CSV's columns, without apostrophes that guard them
 
     @property
     def name(self) -> str:
@@ -683,7 +680,8 @@ def _pieces_in(piece: Piece, columns: Sequence[str], theirs: Mapping[str, str]) 
             if parquet:
                 names = parquet.schema_arrow.names
             elif piece.kind == "CSV":
-                names = _csv_reader(file).schema.names
+                names = unguarded_frame(pd.Index(_csv_reader(file).schema.names))
+                piece = replace(piece, header=tuple(names))
             else:  # any line may have any column
                 names = [theirs.get(column, column) for column in columns]
         except (pa.ArrowException, OSError) as error:
@@ -708,13 +706,15 @@ def _row_groups_in(piece: Piece, metadata: Any) -> Iterator[Piece]:
             groups, first, rows = [], first + rows, 0
 
 
-def _csv_reader(file: Any, names: Sequence[str] = ()) -> Any:
-    """Return pyarrow's reader of a CSV, for these columns as text or, without names, for all."""
+def _csv_reader(file: Any, names: Sequence[str] = (), header: Sequence[str] = ()) -> Any:
+    """Return pyarrow's reader of these columns of a CSV as text, or of all; a `header` renames."""
     from pyarrow import csv
 
     return csv.open_csv(
         file,
-        read_options=csv.ReadOptions(block_size=_BLOCK),
+        read_options=csv.ReadOptions(
+            block_size=_BLOCK, column_names=header, skip_rows_after_names=1 if header else 0
+        ),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=names
@@ -728,7 +728,7 @@ _IndexedTables = Iterator[tuple[Sequence[int], "pa.Table"]]  # rows' indices, an
 def _csv_tables(file: Any, piece: Piece, names: Sequence[str]) -> _IndexedTables:
     """Yield rows without the apostrophes of guarded cells."""
     first = piece.first
-    for batch in _csv_reader(file, names):
+    for batch in _csv_reader(file, names, piece.header):
         table = pa.Table.from_batches([batch])
         if any(pc.any(pc.starts_with(column, "'")).as_py() for column in table.columns):
             frame = unguarded_frame(table.to_pandas())

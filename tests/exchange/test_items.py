@@ -170,7 +170,7 @@ REQUEST = {"model": "m1", "messages": [message("user", "Why?")]}
     ("given", "text"),
     [
         ({"question": "Why?", "context": ["Since."], "top_k": Numeral("3")}, "Why?"),
-        ({"model": "m", "messages": [message("user", "Why?")], "tools": [{"a": "b"}]}, "Why?"),
+        ({"model": "m", "messages": [message("user", "Why?", tool_calls=1)], "tools": [1]}, "Why?"),
         ({"args": ["Why?"], "kwargs": {}}, "Why?"),
         ({"args": [], "kwargs": {"topic": "Why?"}}, "Why?"),
         ({"inputs": {"input": "Why?"}}, "Why?"),

@@ -87,7 +87,8 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
     assert turns[2].text == "IC 8"
     assert turns[3] == Turn("assistant", "The IC 8.")
     message = OPENAI[-1]  # one message and a reply are conversations
-    for held in (message, {"choices": [{"message": message}]}, {"messages": [message]}):
+    faulty = message | {"tool_calls": True}
+    for held in (message, {"choices": [{"message": message}]}, {"messages": [faulty]}):
         assert turns_of(json.dumps(held)) == turns[3:]
         assert is_conversation(json.dumps(held))
 

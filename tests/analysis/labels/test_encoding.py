@@ -59,6 +59,11 @@ READINGS = {
     "the most probable category of averaged distributions is the label": (
         *([*shared("ab", "A"), *shared("ba", "B", 0.8)], "B", 0.15, ""),
     ),
+    "orders that outweigh each other": (shared("ab", "A") + shared("ba", "B"), "", 0.2, ""),
+    "nor do they give a verdict at the threshold": (
+        *(shared("ab", "A", 1) + shared("ba", "C", 1), "", np.nan, "order_disagreement"),
+    ),
+    "agreed labels stand": (shared("ab", "B", 1 / 3) + shared("ba", "B", 1 / 3), "B", 1 / 3, ""),
     "a label alone in one order differs from the other's most probable one": (
         *([*shared("ab", "A"), *drawn("ba", "B")], "", np.nan, "order_disagreement"),
     ),
