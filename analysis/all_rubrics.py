@@ -215,9 +215,11 @@ def analyse_rubrics(
     verify: bool | Libraries = False,
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
+    reported: Mapping[str, Scale] | None = None,
 ) -> Analysis:
     """Carry out a request (see `analyse`). With a `pool` of processes, rubrics are analysed in
-    parallel. `on_stage` is called with a description of each stage.
+    parallel. `on_stage` is called with a description of each stage. The result has the rubrics of
+    `reported`, by default of all `scales`, judged together with the others (`decision`).
     """
     settings, facts = request.settings, request.facts
     people = slices.members_of(facts.raters, settings.rater_slices, settings.slices)
@@ -255,7 +257,7 @@ def analyse_rubrics(
             results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
         results.append(next(analysed))
     judge_across_rubrics(results)
-    return _combined(results, notes, request, verify=libraries is not None)
+    return _combined(results, notes, request, reported, verify=libraries is not None)
 
 
 def _scales_by_name(
@@ -311,9 +313,17 @@ def _rubric_tasks(
 
 
 def _combined(
-    parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
+    parts: Sequence[RubricAnalysis],
+    notes: Sequence[str],
+    request: Request,
+    reported: Mapping[str, Scale] | None,
+    *,
+    verify: bool = False,
 ) -> Analysis:
-    """Combine the rubrics' analyses into one."""
+    """Combine the analyses of the `reported` rubrics, by default all, into one."""
+    if reported is not None:
+        sets = {scale.part_of for scale in reported.values()}
+        parts = [part for part in parts if part.rows.rubric in {*reported} | sets]
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
@@ -339,6 +349,7 @@ def analyse_reduced(
     seed: int = SEED,
     many: int = resampling.MANY_CLUSTERS,
     on_stage: Callable[[str], None] | None = None,
+    reported: Mapping[str, Scale] | None = None,
     **changes: object,
 ) -> Analysis:
     """Analyse ratings that were reduced to patterns while read, a table per rubric (see `analyse`).
@@ -346,7 +357,8 @@ def analyse_reduced(
     Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
     single ratings, their probabilities or facts about units are left out, and reported as such.
     `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
-    clusters are resampled in groups (see `analysis.bootstrap.resamples`).
+    clusters are resampled in groups (see `analysis.bootstrap.resamples`). `reported` is as in
+    `analyse_rubrics`.
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed)
@@ -364,7 +376,7 @@ def analyse_reduced(
         rubric_request = replace(request, _cached={})  # each rubric has a cache
         results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
-    return _combined(results, [], request)
+    return _combined(results, [], request, reported)
 
 
 # The analysis of one rubric

@@ -141,6 +141,19 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
     refused("units has no row for item 'u59'", eh.check, bare, **THREE, units=own[:-1])
 
 
+def test_a_chosen_rubric_has_its_verdict_over_all_rubrics(file, tmp_path):
+    table = pd.read_csv(file)
+    table = pd.concat([table.assign(rubric=name) for name in ("one", "two")])
+    table.to_csv(tmp_path / "two.csv", index=False)
+    rules = {**SCALE, "across_rubrics": "holm", "resamples": 10}
+    first, _ = eh.check(table, **rules).verdicts
+    found = eh.check(table, **rules, rubric="one")
+    assert found.verdicts == eh.select(tmp_path / "two.csv", **rules, rubric="one").verdicts
+    assert (found.verdicts, set(found.results["rubric"])) == ([first], {"one"})
+    gate = eh.gate(tmp_path / "two.csv", "gpt", **rules, rubric="one")
+    assert gate.checks[0].sentence == first["sentence"]
+
+
 @pytest.mark.journey
 def test_raters_who_are_not_named_are_left_out_and_without_graders_there_is_no_verdict(
     labels, file
