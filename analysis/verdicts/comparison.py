@@ -346,6 +346,16 @@ class Comparison:
         """Approximate probability that the grader is within the margin."""
         return self.tested_bounds.chance_above(self.null)
 
+    @property
+    def chance_over_people(self) -> float:
+        """`chance_within` for people like these, or for these people without `people_variance`."""
+        if math.isnan(self.people_variance):
+            return self.chance_within
+        return bounds.chance_over_people(
+            self.chance_within, self.difference + self.margin,
+            self.people_variance, self.n_people, self.sample.effective,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Comparator:
