@@ -141,6 +141,15 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
     refused("units has no row for item 'u59'", eh.check, bare, **THREE, units=own[:-1])
 
 
+def test_units_and_ratings_that_contradict_each_other_are_refused(labels):
+    own = labels[["unit_id", "cluster_id", "topic"]].assign(weight="0.50")
+    table = labels.assign(weight=[0.5] * 59 + [None])  # an item without a value takes that of units
+    assert eh.check(table, **THREE, **SCALE, units=own[::-1], resamples=10).verdicts
+    why = "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep the column"
+    own.loc[3, "topic"] = "war"
+    refused(why, eh.check, table, **THREE, **SCALE, units=own)
+
+
 def test_a_chosen_rubric_has_its_verdict_over_all_rubrics(file, tmp_path):
     table = pd.read_csv(file)
     table = pd.concat([table.assign(rubric=name) for name in ("one", "two")])
