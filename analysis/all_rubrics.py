@@ -215,11 +215,9 @@ def analyse_rubrics(
     verify: bool | Libraries = False,
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
-    reported: Mapping[str, Scale] | None = None,
 ) -> Analysis:
     """Carry out a request (see `analyse`). With a `pool` of processes, rubrics are analysed in
-    parallel. `on_stage` is called with a description of each stage. The result has the rubrics of
-    `reported`, by default of all `scales`, judged together with the others (`decision`).
+    parallel. `on_stage` is called with a description of each stage.
     """
     settings, facts = request.settings, request.facts
     people = slices.members_of(facts.raters, settings.rater_slices, settings.slices)
@@ -257,7 +255,7 @@ def analyse_rubrics(
             results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
         results.append(next(analysed))
     judge_across_rubrics(results)
-    return _combined(results, notes, request, reported, verify=libraries is not None)
+    return _combined(results, notes, request, verify=libraries is not None)
 
 
 def _scales_by_name(
@@ -313,17 +311,12 @@ def _rubric_tasks(
 
 
 def _combined(
-    parts: Sequence[RubricAnalysis],
-    notes: Sequence[str],
-    request: Request,
-    reported: Mapping[str, Scale] | None,
-    *,
-    verify: bool = False,
+    parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
-    """Combine the analyses of the `reported` rubrics, by default all, into one."""
-    if reported is not None:
-        sets = {scale.part_of for scale in reported.values()}
-        parts = [part for part in parts if part.rows.rubric in {*reported} | sets]
+    """Combine the analyses of the rubrics to report into one."""
+    if request.reported is not None:
+        sets = {scale.part_of for scale in request.reported.values()}
+        parts = [part for part in parts if part.rows.rubric in {*request.reported} | sets]
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
@@ -358,10 +351,10 @@ def analyse_reduced(
     single ratings, their probabilities or facts about units are left out, and reported as such.
     `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
     clusters are resampled in groups (see `analysis.bootstrap.resamples`). `reported` is as in
-    `analyse_rubrics`.
+    `Request`.
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
-    request = Request(None, settings, decision, seed=seed)
+    request = Request(None, settings, decision, seed=seed, reported=reported)
     results = []
     for number, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
@@ -376,7 +369,7 @@ def analyse_reduced(
         rubric_request = replace(request, _cached={})  # each rubric has a cache
         results.append(analyse_patterns(reduced, scales[name], resamples, rubric_request))
     judge_across_rubrics(results)
-    return _combined(results, [], request, reported)
+    return _combined(results, [], request)
 
 
 # The analysis of one rubric

@@ -499,8 +499,7 @@ def _add_bounds(
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(lead, lead, lead)
     people_kappa = _people_kappa(comparison, alpha, rows.heaviest)
-    is_for_these = rule.scope == "these"
-    chance = comparison.chance_within if is_for_these else comparison.chance_over_people
+    chance = comparison.chance_within_for(rule.scope)
     to_pass, sample = _clusters_to_pass(comparison, difference, level), comparison.sample
     return Bounds(  # rows are added in this order
         difference=add(NON_INFERIORITY, difference, pooled, **at_margin),

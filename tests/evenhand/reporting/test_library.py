@@ -145,7 +145,9 @@ def test_units_and_ratings_that_contradict_each_other_are_refused(labels):
     own = labels[["unit_id", "cluster_id", "topic"]].assign(weight="0.50")
     table = labels.assign(weight=[0.5] * 59 + [None])  # an item without a value takes that of units
     assert eh.check(table, **THREE, **SCALE, units=own[::-1], resamples=10).verdicts
-    why = "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep the column"
+    why = (
+        "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep the column"
+    )
     own.loc[3, "topic"] = "war"
     refused(why, eh.check, table, **THREE, **SCALE, units=own)
 
