@@ -568,8 +568,7 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
     added = [column for column in rated if column == "unit_id" or column not in units]
     for column in rated.columns.difference(added):
         cells = texts(units[column])
-        given = texts(rated.set_index("unit_id")[column].reindex(units["unit_id"]))
-        given = given.set_axis(cells.index)
+        given = texts(units["unit_id"].map(rated.set_index("unit_id")[column]))
         number, given_number = (pd.to_numeric(each, errors="coerce") for each in (cells, given))
         differs = (given != "") & (given != cells) & (given_number != number)
         if differs.any():

@@ -145,16 +145,13 @@ def test_units_and_ratings_that_contradict_each_other_are_refused(labels):
     own = labels[["unit_id", "cluster_id", "topic"]].assign(weight="0.50")
     table = labels.assign(weight=[0.5] * 59 + [None])  # an item without a value takes that of units
     assert eh.check(table, **THREE, **SCALE, units=own[::-1], resamples=10).verdicts
-    why = (
-        "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep the column"
-    )
     own.loc[3, "topic"] = "war"
+    why = "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep"
     refused(why, eh.check, table, **THREE, **SCALE, units=own)
 
 
 def test_a_chosen_rubric_has_its_verdict_over_all_rubrics(file, tmp_path):
-    table = pd.read_csv(file)
-    table = pd.concat([table.assign(rubric=name) for name in ("one", "two")])
+    table = pd.concat([pd.read_csv(file).assign(rubric=name) for name in ("one", "two")])
     table.to_csv(tmp_path / "two.csv", index=False)
     rules = {**SCALE, "across_rubrics": "holm", "resamples": 10}
     first, _ = eh.check(table, **rules).verdicts
