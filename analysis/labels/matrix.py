@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 from typing import Any
@@ -480,8 +480,6 @@ class LabelMatrix:
     assigned: Mask  # units assigned to each rater
     withheld: Mask | None = None  # labels of graders that do not count (see `Scale`); None for none
     counted: Mask | None = None  # labels that agreement is computed from; None for all
-    # Probabilities of all categories, (units, q), NaN if unknown, by column of raters with any.
-    distributions: Mapping[int, Array] = field(default_factory=dict)
     # By rater, (raters,).
     raters: tuple[str, ...]
     kinds: tuple[str, ...]  # those of `KIND_ORDER`, or "left out" for a human not counted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from evenhand.analysis.types import Categories
@@ -69,7 +69,7 @@ class Scale:
     - `part_of`: rubric whose labels are sets of options, if this scale is yes/no for one option.
     - `withheld`: by grader, units whose labels do not count, because the grader was made from
       people's labels of them (`evenhand improve`).
-    - `number`: True if labels are declared to be numbers, even with few points (see `is_number`).
+    - `number`: True if labels are any numbers, even few (see `is_number`); these are those seen.
     - `ordered`: weights of the kappa that verdicts use for ordered labels.
     - `ids`: ids of raters with display names, by display name; raters are sorted by id.
 
@@ -151,6 +151,13 @@ class Scale:
             collapse={group.name: group.options for group in rubric.collapse},
             variant_of=rubric.variant_of,
         )
+
+    def including(self, labels: Iterable[str]) -> Scale:
+        """Return the scale; if its labels are any numbers, with the further ones of these."""
+        if not self.number:
+            return self
+        labels = sorted({*self.categories, *labels} - {""}, key=float)
+        return replace(self, categories=tuple(labels))
 
     @property
     def is_number(self) -> bool:

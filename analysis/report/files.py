@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenhand.analysis.bias.audit import BOUND
-from evenhand.analysis.distributions import MIN_PEOPLE
 from evenhand.analysis.report import blocks, charts
 from evenhand.analysis.report.blocks import SYNTHETIC, Chart, Part, ReportSection, Table
 from evenhand.analysis.report.sections import certainty, graders, methods, raters, subjects
@@ -69,9 +68,6 @@ TOPICS = {
         lambda source: source.analysis.decision.injection._asdict(),
     ),
     "clear-and-unclear": Topic("clarity", certainty.clarity_part),
-    "distributions": Topic(
-        "distributions", certainty.distribution_part, lambda source: {"least": MIN_PEOPLE}
-    ),
     "confidence-filter": Topic("confidence", certainty.confidence_part),
     "stability": Topic("stability", certainty.stability_part),
     "another-wording": Topic("rewording", certainty.rewording_part),

@@ -3,7 +3,8 @@
 A `Figure` is a results row rounded for display, with the number of its row in results.csv. A
 `Source` holds the figures of an analysis, its verdicts, and facts about the study
 (`ReportContext`). A section works on the `RubricFigures` of one rubric at a time, which selects
-figures (`get`, `select`, ...) and makes blocks of them (`table`, `chart`).
+figures (`get`, `select`, ...) and makes blocks of them (`table`, `chart`). The steps from the
+declaration of a table to its cells stand at the head of the part "Tables" below.
 """
 
 from __future__ import annotations
@@ -65,29 +66,22 @@ class Exact(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """A results row, rounded for display.
-
-    `rater` and `grader` are the first and the second rater of the key: `grader` is an annotator in
-    a row on two annotators, and "" in a row on one rater, such as a grader's stability. `line` is
-    the number of the row in results.csv, whose header is row 1. `exact` has the numbers, `estimate`
-    and `interval` have them as text; the interval is empty where there is none. `reason` is the
-    remark on an undefined estimate, else None; `remarks` are the others.
-    """
+    """A results row, rounded for display. The first six fields are its key (`Key`)."""
 
     rubric: str
     statistic: str
-    rater: str
-    grader: str
+    rater: str  # `rater_a` of the key, or a group, such as "humans"
+    grader: str  # `rater_b`: an annotator in a row on two annotators, "" in a row on one rater
     subset: str
     at: str
-    line: int
+    line: int  # number of the row in results.csv, whose header is row 1
     n_units: int
     n_clusters: int
     exact: Exact
-    estimate: str
-    interval: str
-    reason: Remark | None
-    remarks: Remarks
+    estimate: str  # the number as text
+    interval: str  # as text, such as "[0.81, 0.92]"; "" where there is none
+    reason: Remark | None  # remark on an undefined estimate, else None
+    remarks: Remarks  # the other remarks
 
     @cached_property
     def key(self) -> Key:
@@ -180,6 +174,7 @@ def _figure_of(row: ResultRow, line: int) -> Figure:
     if math.isnan(exact.estimate):
         reason = remarks[0] if remarks else Remark("undefined")
         remarks = remarks[1:]
+    # A bound that a verdict compares with limits needs enough decimals to differ from them.
     limits = row["deciding"].limits if row["deciding"] else ()
     has_interval = not (math.isnan(exact.low) or math.isnan(exact.high))
     ends = (format_number(end, key.statistic, limits) for end in (exact.low, exact.high))
@@ -214,118 +209,6 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-# Tables
-
-FigureRow = tuple[str, Sequence[Figure | None] | None]
-"""Title of a row, and a figure for each column; without figures, a heading of the rows below."""
-
-_MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table, keep it narrow
-
-
-@dataclass(frozen=True)
-class TableSpec:
-    """Declaration of a table in `tables.toml`, whose head explains the values.
-
-    `stub` heads the rows' titles. A column is a statistic, such as "kappa", or a mapping with the
-    parts of the key that it replaces, and its heading as `head`. Without `title`, `rows` are kinds
-    of raters (`RubricFigures.rater_rows`); with it, they are statistics: each of their figures has
-    a row, titled by this attribute of the figure. `on` is the subset; with `views` there is a table
-    on the categories and one on the binary label. `count` heads the column with the numbers of
-    units, "" for none. With `asides` all remarks are in the cells.
-    """
-
-    stub: str = ""
-    columns: Sequence[str | Mapping[str, str]] = ()
-    rows: Sequence[str] = ()
-    title: str = ""
-    on: str = ALL
-    views: bool = False
-    count: str = "Items"
-    asides: bool = False
-
-
-def label_text(text: str) -> str:
-    """Return a text of `tables.toml`: itself, or if it has a dot, the sentence with that key.
-
-    >>> label_text("Grader"), label_text("injection.attack")
-    ('Grader', 'Grader and attack')
-    """
-    return written(text) if "." in text else text
-
-
-def make_table(
-    caption: str, stub: str, columns: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
-) -> list[Table]:
-    """Make a table of figures with shared footnotes; nothing if it has no rows. Empty columns, rows
-    without any figure, and headings without rows are left out. The first column has the number of
-    units of a row's first figure; a figure on another number of units states its own.
-    """
-    rows = [(title, figures) for title, figures in rows if figures is None or any(figures)]
-    figure_rows = [figures for _, figures in rows if figures is not None]
-    used_columns = [n for n in range(len(columns)) if any(figures[n] for figures in figure_rows)]
-    if not used_columns:
-        return []
-    notes: dict[str, str] = {}  # marks of footnotes, by text
-    noun, table_rows = label_text(spec.count), []
-    # Each row with the next one, by which a heading without rows is known.
-    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
-        if figures is not None:
-            row_figures = [figures[n] for n in used_columns]
-            table_rows.append(Row(title, _row_cells(row_figures, noun, notes, spec)))
-        elif next_figures is not None:  # a heading with rows below it
-            table_rows.append(Row(title))
-    heads = (*([noun] if noun else []), *(columns[n] for n in used_columns))
-    footnotes = tuple((mark, text) for text, mark in notes.items())
-    return [Table(caption, stub, heads, tuple(table_rows), footnotes)]
-
-
-def _row_cells(
-    figures: Sequence[Figure | None], noun: str, notes: dict[str, str], spec: TableSpec
-) -> tuple[Cell, ...]:
-    """Make the cells of a row: the number of units, unless `noun` is "", and a cell for each
-    figure. `notes` are as in `_table_cell`.
-    """
-    first = next(figure for figure in figures if figure)
-    is_clustered = first.n_clusters != first.n_units
-    aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
-    cells = [Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)] if noun else []
-    for figure in figures:
-        if figure is None:
-            cells.append(Cell())
-        else:
-            has_others = bool(noun) and figure.n_units != first.n_units
-            units = f"{figure.n_units} {noun.lower()}" if has_others else ""
-            cells.append(_table_cell(figure, units, notes, asides=spec.asides))
-    return tuple(cells)
-
-
-def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
-    """Make a cell of a figure. A short reason and the number of `units` go into the cell; a long
-    reason and remarks go below the table, where `notes` has the mark of each text. With `asides`
-    all go into the cell.
-    """
-    reason = figure.reason.words if figure.reason else ""
-    inside = [reason] if reason else []
-    below = [remark.words for remark in figure.remarks]
-    if asides:
-        inside, below = [*inside, *below], []
-    elif len(reason) > _MAX_REASON:
-        inside, below = [], [*inside, *below]
-    marks = [notes.setdefault(text, footnote_mark(len(notes))) for text in below]
-    aside = "; ".join([*inside, *filter(None, [units])])
-    return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
-
-
-def footnote_mark(number: int) -> str:
-    """Return the mark of a footnote: a, b, ... z, aa, ab, ...
-
-    >>> footnote_mark(0), footnote_mark(25), footnote_mark(26)
-    ('a', 'z', 'aa')
-    """
-    quotient, remainder = divmod(number, 26)
-    return (footnote_mark(quotient - 1) if quotient else "") + chr(ord("a") + remainder)
-
-
 # The study, names of raters, and joined sentences
 
 
@@ -342,29 +225,26 @@ class Replication:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """Description of the study behind the ratings.
-
-    `facts` are provenance in reading order (sample, seeds, rubric hashes, dates, versions, margin),
-    `notes` warnings such as labels that were set aside. `rubric_titles` are by rubric,
-    `label_names` the options' names by rubric and category. By (rubric, unit id), `texts` are the
-    texts that raters read by name, `remarks` people's reasons by rater, `marks` pairs of rater and
-    marked words. By (rubric, unit id, grader), `replies` are the grader's replies, `sortings` are
-    (kind, note): how the lead sorted its disagreement with people. `answered` is the number of
-    replies of each model by grader, `replication` has the declared published figures. A `synthetic`
-    report is marked as such in all of its files.
-    """
+    """Description of the study behind the ratings."""
 
     name: str
-    synthetic: bool = False
+    synthetic: bool = False  # all files of the report are then marked as synthetic
+    # Provenance in reading order: sample, seeds, rubric hashes, dates, versions, margin.
     facts: Mapping[str, str | int | float] = field(default_factory=dict)
-    notes: Sequence[str] = ()
-    rubric_titles: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[str] = ()  # warnings, such as on labels that were set aside
+    rubric_titles: Mapping[str, str] = field(default_factory=dict)  # by rubric
+    # Names of the options, by rubric and category.
     label_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # By (rubric, unit id): the texts that raters read by name, annotators' reasons by rater, and
+    # pairs of a rater and the words that the rater marked.
     texts: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     remarks: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=dict)
     marks: Mapping[tuple[str, str], Sequence[tuple[str, Mark]]] = field(default_factory=dict)
+    # By (rubric, unit id, grader): the grader's replies, and the (kind, note) as which the lead
+    # sorted its disagreement with annotators.
     replies: Mapping[tuple[str, str, str], Sequence[str]] = field(default_factory=dict)
     sortings: Mapping[tuple[str, str, str], tuple[str, str]] = field(default_factory=dict)
+    # Number of replies of each model, by grader.
     answered: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     replication: Replication | None = None
 
@@ -431,7 +311,7 @@ MAX_NAMED = 3  # the most items that an answer lists; the others are in tables
 
 
 def join_sentences(*sentences: Sequence[object]) -> list[object]:
-    """Join sentences, each a list of pieces (`in_pieces`), to one list of pieces.
+    """Join sentences, each a list of pieces (`texts.in_pieces`), to one list of pieces.
 
     >>> join_sentences(["a."], [], ["b ", 1, "."])
     ['a.', ' ', 'b ', 1, '.']
@@ -450,16 +330,24 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
     return [piece for item in items for piece in (separator, *item)][1:]  # no separator first
 
 
-# Rows and columns of tables
+# Tables
+#
+# `RubricFigures.table` makes a `Table` of the rows and columns that tables.toml declares
+# (`TableSpec`) and those that a section adds. The forms of a row, for a column "cohen_kappa":
+#
+#   RowSpec    ("gpt", Key("tone", "", "humans", "gpt")): its title, and the key of its cells
+#   Column     "cohen_kappa": what a column replaces in this key, which gives the key of a figure
+#   FigureRow  ("gpt", [Figure]): its title, and the figure found for each column
+#   Row        ("gpt", (Cell, Cell)): the number of units, and each figure as a cell (`make_table`)
 
-CellFunction = Callable[[Key], Figure | None]
-"""Function that returns the figure of a column in the row with a key."""
-Column = str | Mapping[str, str] | CellFunction
+Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
 """How a column's figure follows from the key of a row: by replacing its statistic, by replacing
-these parts of it, or by calling a function."""
+these parts of it, or by calling a function with it."""
 RowSpec = tuple[str, Key | tuple[str, str] | None]
-"""Title of a row, and the key that the figures in its cells share. Two raters (or a group and "")
-stand for their key on the subset of the table; None makes a heading over the rows below."""
+"""Title of a row, and the key that its cells share, whose statistic may be "". Two raters (or a
+group and "") stand for their key on the table's subset; None makes a heading of the rows below."""
+FigureRow = tuple[str, Sequence[Figure | None] | None]
+"""Title of a row, and a figure for each column; without figures, a heading of the rows below."""
 
 
 def rows_of(
@@ -486,6 +374,107 @@ def distinct_rows(
     """Return one row for all figures that share the part `by` of their key, titled by that part."""
     groups = group_by(figures, attrgetter(by))
     return [(title(name), group[0].key) for name, group in groups.items()]
+
+
+_MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table, keep it narrow
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """Declaration of a table in `tables.toml`, whose head explains the values. The rows of
+    `rows = ["people", "graders"]` are of raters, see `RubricFigures.rater_rows`; those of
+    `rows = ["clear_agreement"]` with `title = "grader"` are the figures of this statistic.
+    """
+
+    stub: str = ""  # heading of the rows' titles
+    columns: Sequence[str | Mapping[str, str]] = ()  # `Column`s, a mapping with its heading `head`
+    rows: Sequence[str] = ()  # kinds of raters; with `title`, statistics
+    title: str = ""  # the attribute of `Figure` that titles the row of each figure
+    on: str = ALL  # the subset
+    views: bool = False  # one table on the categories, one on the binary label
+    count: str = "Items"  # heading of the column with the numbers of units, "" for none
+    asides: bool = False  # True for remarks in the cells, not below the table
+
+
+def label_text(text: str) -> str:
+    """Return a text of `tables.toml`: itself, or if it has a dot, the sentence with that key.
+
+    >>> label_text("Grader"), label_text("injection.attack")
+    ('Grader', 'Grader and attack')
+    """
+    return written(text) if "." in text else text
+
+
+def make_table(
+    caption: str, stub: str, headings: Sequence[str], rows: Iterable[FigureRow], spec: TableSpec
+) -> list[Table]:
+    """Make a table of figures with shared footnotes; nothing if it has no rows. Empty columns, rows
+    without any figure, and headings without rows are left out. The first column has the number of
+    units of a row's first figure; a figure on another number of units states its own.
+    """
+    rows = [(title, figures) for title, figures in rows if figures is None or any(figures)]
+    figures_by_row = [figures for _, figures in rows if figures is not None]
+    used_columns = [n for n in range(len(headings)) if any(row[n] for row in figures_by_row)]
+    if not used_columns:
+        return []
+    notes: dict[str, str] = {}  # marks of footnotes, by text
+    noun, table_rows = label_text(spec.count), []
+    # Each row with the next one, by which a heading without rows is known.
+    for (title, figures), (_, next_figures) in pairwise([*rows, ("", None)]):
+        if figures is not None:
+            row_figures = [figures[n] for n in used_columns]
+            table_rows.append(Row(title, _row_cells(row_figures, noun, notes, spec)))
+        elif next_figures is not None:  # a heading with rows below it
+            table_rows.append(Row(title))
+    used_headings = (*([noun] if noun else []), *(headings[n] for n in used_columns))
+    footnotes = tuple((mark, text) for text, mark in notes.items())
+    return [Table(caption, stub, used_headings, tuple(table_rows), footnotes)]
+
+
+def _row_cells(
+    figures: Sequence[Figure | None], noun: str, notes: dict[str, str], spec: TableSpec
+) -> tuple[Cell, ...]:
+    """Make the cells of a row: the number of units, unless `noun` is "", and a cell for each
+    figure. `notes` are as in `_table_cell`.
+    """
+    first = next(figure for figure in figures if figure)
+    is_clustered = first.n_clusters != first.n_units
+    aside = written("naming.in_clusters", clusters=first.n_clusters) if is_clustered else ""
+    cells = [Cell(str(first.n_units), aside=aside, key=first.key, line=first.line)] if noun else []
+    for figure in figures:
+        if figure is None:
+            cells.append(Cell())
+        else:
+            has_other_units = bool(noun) and figure.n_units != first.n_units
+            units = f"{figure.n_units} {noun.lower()}" if has_other_units else ""
+            cells.append(_table_cell(figure, units, notes, asides=spec.asides))
+    return tuple(cells)
+
+
+def _table_cell(figure: Figure, units: str, notes: dict[str, str], *, asides: bool) -> Cell:
+    """Make a cell of a figure. A short reason and `units` ("40 items") go into the cell; a long
+    reason and remarks go below the table (`notes`: marks by text), or with `asides` into the cell.
+    """
+    reason = figure.reason.words if figure.reason else ""
+    inside = [reason] if reason else []
+    below = [remark.words for remark in figure.remarks]
+    if asides:
+        inside, below = [*inside, *below], []
+    elif len(reason) > _MAX_REASON:
+        inside, below = [], [*inside, *below]
+    marks = [notes.setdefault(text, footnote_mark(len(notes))) for text in below]
+    aside = "; ".join([*inside, *filter(None, [units])])
+    return replace(figure.cell, aside=aside, reason=reason, marks=" ".join(marks))
+
+
+def footnote_mark(number: int) -> str:
+    """Return the mark of a footnote: a, b, ... z, aa, ab, ...
+
+    >>> footnote_mark(0), footnote_mark(25), footnote_mark(26)
+    ('a', 'z', 'aa')
+    """
+    quotient, remainder = divmod(number, 26)
+    return (footnote_mark(quotient - 1) if quotient else "") + chr(ord("a") + remainder)
 
 
 # Sources
@@ -536,7 +525,9 @@ class Source:
 
 @dataclass(frozen=True)
 class RubricFigures:
-    """The figures of one rubric. By default the `subset` of a method is all units' categories."""
+    """The figures of one rubric. By default the `subset` of a method is all units' categories. Two
+    raters are those of a key: (reference, grader), two annotators, or (group, "").
+    """
 
     source: Source
     rubric: str
@@ -560,9 +551,9 @@ class RubricFigures:
         """Return the key of a row of the rubric."""
         return Key(self.rubric, statistic, rater_a, rater_b, subset, at)
 
-    def get(self, statistic: str, rater_a: str, *others: str, **parts: str) -> Figure | None:
+    def get(self, statistic: str, rater_a: str, *others: str, **key_parts: str) -> Figure | None:
         """Return the figure with the key of these parts (see `key`), None if there is none."""
-        return self.by_key(self.key(statistic, rater_a, *others, **parts))
+        return self.by_key(self.key(statistic, rater_a, *others, **key_parts))
 
     def by_key(self, key: tuple[str, ...]) -> Figure | None:
         """Return the figure with this whole key, None if there is none."""
@@ -575,8 +566,8 @@ class RubricFigures:
     def by_name(
         self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
     ) -> list[Figure | None]:
-        """Return the figure of two raters (or of a group and "") for each of the statistics."""
-        return [self.get(name, *raters, subset, at) for name in statistics]
+        """Return one figure for each statistic in this order, of the same raters, subset, `at`."""
+        return [self.get(statistic, *raters, subset, at) for statistic in statistics]
 
     def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
         """Return all figures of one statistic by subset, in the order of the results."""
@@ -586,17 +577,18 @@ class RubricFigures:
         self, statistic: str, subset: str = ALL, raters: tuple[str, str] | None = None
     ) -> list[Figure]:
         """Return the figures of one statistic on one subset, of these two raters or of all."""
-        rows = self.by_subset(statistic).get(subset, [])
-        return [figure for figure in rows if raters in (None, figure.raters)]
+        figures = self.by_subset(statistic).get(subset, [])
+        return [figure for figure in figures if raters in (None, figure.raters)]
 
     def select_all(self, *statistics: str) -> list[Figure]:
-        """Return the figures of each statistic on all subsets, in the order of the results."""
-        subsets = (self.by_subset(name).values() for name in statistics)
-        by_line = (sorted(chain.from_iterable(rows), key=attrgetter("line")) for rows in subsets)
-        return list(chain.from_iterable(by_line))
+        """Return the figures on all subsets: by statistic, each in the order of the results."""
+        on_subsets = (chain.from_iterable(self.by_subset(name).values()) for name in statistics)
+        return list(
+            chain.from_iterable(sorted(rows, key=attrgetter("line")) for rows in on_subsets)
+        )
 
     def parts(self, statistic: str) -> dict[str, list[Figure]]:
-        """Return the figures of one statistic on the binary label by part ("column=value")."""
+        """Return one statistic's figures on the binary label alone, by part ("column=value")."""
         return {
             subset.removesuffix(BINARY): figures
             for subset, figures in self.by_subset(statistic).items()
@@ -614,12 +606,12 @@ class RubricFigures:
         return sorted(graders, key=sort_key)
 
     def rater_pairs(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """Return the raters (reference, grader) of figures, by agreement with people."""
-        by_grader = {figure.raters[1]: figure.raters for figure in figures}
+        """Return the raters (reference, grader) of figures, sorted by `by_agreement`."""
+        by_grader = {figure.grader: figure.raters for figure in figures}
         return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
 
     def graders(self, subset: str = ALL) -> list[str]:
-        """Return the graders compared with people, by their agreement with people."""
+        """Return the graders compared with people, sorted by `by_agreement`."""
         statistics = (self.general_statistic(subset), CEILING)
         figures = (figure for name in statistics for figure in self.select(name, subset))
         names = dict.fromkeys(figure.grader for figure in figures if figure.rater == "humans")
@@ -631,11 +623,11 @@ class RubricFigures:
         return [figure.raters for figure in figures if figure.grader and figure.rater != "humans"]
 
     def groups(self, subset: str) -> list[str]:
-        """Return the groups of two raters or more that differ from each other."""
+        """Return the groups with figures, without one of a single rater or of the same raters."""
         figures = self.select(self.general_statistic(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
-        if {"humans", "models"} - names:
-            names.discard("all")  # the raters of one group are then all raters
+        if not {"humans", "models"} <= names:
+            names.discard("all")  # has the raters of the one group that there is
         if len(self.graders(subset)) == 1:
             names.discard("models")  # one grader is no group
         return [name for name in GROUPS if name in names]
@@ -652,7 +644,9 @@ class RubricFigures:
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
     def general_statistic(self, subset: str = ALL) -> str:
-        """Return the statistic of all raters with shared units: agreement, or kappa on numbers."""
+        """Return the statistic of any two raters with shared units: kappa on numeric labels, which
+        have no observed agreement, and else that.
+        """
         has_numbers = self.select("mean_number", subset)  # only numeric labels have a mean
         return self.kappa(subset) if has_numbers else "observed_agreement"
 
@@ -668,14 +662,12 @@ class RubricFigures:
 
     def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
         """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
+        pairs = self.pairs(self.general_statistic(subset), subset)
         rows: dict[str, list[RowSpec]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],
             "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
-            "pairs": [
-                (pair_title(pair), pair)
-                for pair in self.pairs(self.general_statistic(subset), subset)
-            ],
+            "pairs": [(pair_title(pair), pair) for pair in pairs],
             "groups": [(GROUPS[name], (name, "")) for name in self.groups(subset)],
         }
         return rows[kind]
@@ -699,57 +691,59 @@ class RubricFigures:
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
-            views = SUBSET_NAMES.items()
-            tables = (self.table(name, on=subset, subset=label) for subset, label in views)
+            views = SUBSET_NAMES.items()  # the field `subset` of the caption has the view's name
+            tables = (self.table(name, on=view, subset=view_name) for view, view_name in views)
             return list(chain.from_iterable(tables))
         subset = on or spec.on
         row_specs = [*rows]
-        for kind in spec.rows:
-            if spec.title:
-                row_specs += rows_of(self.select(kind, subset), attrgetter(spec.title))
-            else:
+        if spec.title:
+            for statistic in spec.rows:
+                row_specs += rows_of(self.select(statistic, subset), attrgetter(spec.title))
+        else:
+            for kind in spec.rows:
                 row_specs += self.rater_rows(kind, subset)
-        headed_columns = self._columns([*spec.columns, *columns], subset)
+        headed = self._columns([*spec.columns, *columns], subset)
         figure_rows: list[FigureRow] = []
         for title, key in row_specs:
             if key and not isinstance(key, Key):  # two raters, as columns have the statistic
                 key = self.key("", *key, subset)
-            figures = [figure_of(key) for _, figure_of in headed_columns] if key else None
+            figures = [self._figure_at(key, column) for _, column in headed] if key else None
             figure_rows.append((title, figures))
         full_caption = self.caption(caption or written(name, **fields))
-        headings = [heading for heading, _ in headed_columns]
+        headings = [heading for heading, _ in headed]
         return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
 
     def _columns(
         self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
-    ) -> list[tuple[str, CellFunction]]:
-        """Return each column's heading and the function that returns its figure in a row."""
+    ) -> list[tuple[str, Column]]:
+        """Return each column with its heading; a name such as "alphas" stands for statistics."""
         alphas = self.alphas(subset)
-        # Names of `tables.toml` for statistics that depend on the labels.
-        statistics_by_name = {"kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas}
-        # On the binary label the rank correlation is that of subjects' scores.
-        statistics_by_name["ranks"] = [] if subset == ALL_BINARY else ["spearman"]
-        headed: list[tuple[str, CellFunction]] = []
+        # Names of `tables.toml` for statistics that depend on the labels. On the binary label the
+        # rank correlation is one of subjects' scores, not of labels: `ranks` has no column there.
+        statistics_by_name = {
+            "kappa": [self.kappa(subset)], "alpha": alphas[:1], "alphas": alphas,
+            "ranks": [] if subset == ALL_BINARY else ["spearman"],
+        }  # fmt: skip
+        headed: list[tuple[str, Column]] = []
         for column in columns:
             if isinstance(column, str):
                 names = statistics_by_name.get(column, [column])
-                headed += [(entry_for(name).label, self._cell_function(name)) for name in names]
+                headed += [(entry_for(name).label, name) for name in names]
             elif isinstance(column, Mapping):
-                parts = {name: part for name, part in column.items() if name != "head"}
+                key_parts = {name: part for name, part in column.items() if name != "head"}
                 head = column.get("head")
-                heading = label_text(head) if head else entry_for(parts["statistic"]).label
-                headed.append((heading, self._cell_function(parts)))
+                heading = label_text(head) if head else entry_for(key_parts["statistic"]).label
+                headed.append((heading, key_parts))
             else:
-                heading, headed_column = column
-                headed.append((heading, self._cell_function(headed_column)))
+                headed.append(column)
         return headed
 
-    def _cell_function(self, column: Column) -> CellFunction:
-        """Return the function that finds a column's figure in a row."""
+    def _figure_at(self, key: Key, column: Column) -> Figure | None:
+        """Return the figure of a column in the row with this key."""
         if callable(column):
-            return column
-        parts = {"statistic": column} if isinstance(column, str) else column
-        return lambda key: self.by_key(key._replace(**parts))
+            return column(key)
+        key_parts = {"statistic": column} if isinstance(column, str) else column
+        return self.by_key(key._replace(**key_parts))
 
     def chart(
         self,
@@ -757,12 +751,12 @@ class RubricFigures:
         values: Sequence[Datum],
         data: Iterable[Table],
         *notes: str,
-        **parts: object,
+        **fields: object,
     ) -> list[Chart]:
-        """Draw values by a template that is filled with `parts` (see `charts.fill_template`).
+        """Draw values by a template that is filled with `fields` (see `charts.fill_template`).
         `data` are the tables with the same figures; `notes` follow the template's note.
         """
-        template = fill_template(name, **parts)
+        template = fill_template(name, **fields)
         note = " ".join(filter(None, [template.get("note"), *notes]))
         spec = chart_spec(values, template["spec"])
         return [Chart(self.caption(template["caption"]), template["alt"], spec, tuple(data), note)]

@@ -143,9 +143,9 @@ def _decide(case: VerdictEvidence) -> Decision:
 
     The labels as they are (`present`) are judged by three lists of reasons: `against`, that the
     grader clearly is not as good as people; `faults`, from audits (a bias, a part in which it
-    fails, ...); and those of `if_inconclusive`, the decision if neither a pass nor a failure is
-    shown, on what is missing. With none the grader passes. Else it may pass `at_threshold`, on its
-    binary labels at a threshold tuned on other clusters.
+    fails, ...); and `if_inconclusive.reasons`, why it is not shown to be as good as people. With
+    none of them the grader passes. Else it may pass `at_threshold`, on its binary labels at a
+    threshold tuned on other clusters.
     """
     present, bounds, people = case.present, case.present.bounds, case.people
     answers = verdict_requirements.answers_enough(case.answers, case.rule.min_coverage, case.noun)
@@ -163,15 +163,15 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        few, more = case.selective
-        return _inconclusive(case, [*faults, _selective(few, more)], step=_RANDOM_OVERLAP)
+        reason = _selective(*case.selective)
+        return _inconclusive(case, [*faults, reason], step=_RANDOM_OVERLAP)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
     passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
     at_threshold = _at_threshold(case)  # a pass, inconclusive, or None
     passes_at_threshold = at_threshold is not None and at_threshold.judgement in PASSES
-    relabel = NextStep(kind="annotators", number=len(people.opposed))  # who reverse the scale
-    if people.opposed and (passes or passes_at_threshold):
+    if people.opposed and (passes or passes_at_threshold):  # annotators who reverse the scale
+        relabel = NextStep(kind="annotators", number=len(people.opposed))
         return _inconclusive(case, [*faults, wording.opposed_reason(case)], step=relabel)
     if people.copied and (passes or passes_at_threshold):
         text = written("because.copy_never_passes", whose=wording.copied_shares(case))
@@ -268,12 +268,14 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     return Decision("only_with_correction", head, reasons)
 
 
-def _selective(few: ResultRow, more: ResultRow) -> Reason:
-    """Return the reason that units with several labels were chosen by their labels."""
+def _selective(on_few: ResultRow, on_more: ResultRow) -> Reason:
+    """Return the reason that units got more labels because of their labels, from the agreement on
+    units with few labels and with more.
+    """
     return because(
-        "selective", noun="item", ask=ITEMS_AT_RANDOM,
-        more=more["n_units"], several=more["at"].removesuffix("+"), agree_more=more["estimate"],
-        fewer=few["n_units"], few=few["at"], agree_fewer=few["estimate"],
+        "selective", noun="item", ask=ITEMS_AT_RANDOM, fewer=on_few["n_units"], few=on_few["at"],
+        agree_fewer=on_few["estimate"], more=on_more["n_units"],
+        several=on_more["at"].removesuffix("+"), agree_more=on_more["estimate"],
     )  # fmt: skip
 
 
@@ -287,10 +289,9 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
         reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
         return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
     impossible = _impossible(case)
-    if impossible or bounds is None or case.present.kappa is None:
-        impossible = impossible or because("undefined_plainly", "undefined")
-        return _too_few_shared(case) or _inconclusive(case, [impossible])
-    if bounds.has_no_level:
+    if impossible or bounds is None:  # without bounds, `_impossible` has a reason
+        return _too_few_shared(case) or _inconclusive(case, [impossible] if impossible else [])
+    if bounds.has_no_level:  # no part of the error rate is left for this look
         return _too_few_shared(case) or without_level(_inconclusive(case), bounds.deciding)
     people_agree = agreement["people_agree"]
     if not people_agree.is_met and not people_agree.is_likely:
@@ -311,14 +312,14 @@ def _label_more(case: VerdictEvidence, bounds: Bounds, needs: Requirements, faul
     if n_lacking > 0:  # the advice says so: it is no further reason
         del other_needs["enough_clusters"]
     reasons = requirement.reasons(other_needs, "open", "broken")
-    undecided = bool(reasons)  # False if only the number of clusters is too low
+    undecided = bool(reasons)  # False if the advice is only to reach the least number of clusters
     more, more_people = sample.more_to_settle(rule, other_needs), None
     if more is None:  # over ten times as many (`MAX_GROWTH`): perhaps a few more people would do
         unsettled = requirement.unsettled(other_needs)
         growths = [bound.people_growth for bound in unsettled if bound.from_people > 0]
         if growths and max(growths) <= MOST_PEOPLE:
             more_people = requirement.rounded_up(case.people.number * (max(growths) - 1.0))
-        if not more_people and n_lacking > 0:  # the sample is too small to tell: reach the minimum
+        if not more_people and n_lacking > 0:  # the sample is too small for other advice
             more, undecided = n_lacking, False
     advice = wording.advice(
         sample.clusters, more, case.noun, undecided=undecided, fault=fault, more_people=more_people,
@@ -383,7 +384,7 @@ def _is_informative(case: VerdictEvidence) -> bool:
     best_baseline = case.best_baseline_kappa
     required = max(best_baseline, case.rule.min_information * bounds.people_kappa["estimate"])
     has_enough_clusters = kappa["n_clusters"] >= case.rule.min_clusters
-    # The bound of kappa minus `best_baseline` is compared with what is required minus the same.
+    # The bound is that of kappa - best_baseline: kappa > required, with this taken off both sides.
     return has_enough_clusters and bounds.above_baseline["low"] > required - best_baseline
 
 
@@ -400,7 +401,7 @@ def _reasons_against(case: VerdictEvidence, agreement: Requirements) -> list[Rea
     is_large = bool(agreement) and _is_large(agreement)
     if not agreement and scored is not None:
         # Without bounds the number of clusters with a minority label is unknown. A grader with one
-        # label only errs where people gave another: the clusters in which it errs are counted.
+        # label only errs where people gave another: its errors count, 1 - agreement with people.
         n_clusters = scored["n_clusters"]
         n_wrong = (1.0 - scored["estimate"]) * n_clusters
         is_large = n_clusters >= rule.min_clusters and n_wrong >= rule.min_rarer
@@ -455,7 +456,7 @@ class Candidate:
     best_buy: bool = False  # Pareto-optimal: no other of the rubric is as cheap and agrees as well
 
     @property
-    def limit(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
+    def limited_by(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
         """The way in which human agreement limits a grader that does not pass: clearly below the
         grader's agreement with people, or hardly above chance; "" if it is no limit.
         """
@@ -581,7 +582,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)
     sentence = _not_yet(candidates, name)
-    if any(candidate.limit == "people_differ_more" for candidate in candidates):
+    if any(candidate.limited_by == "people_differ_more" for candidate in candidates):
         sentence = f"{sentence} {written('recommend.people_differ_more', rubric=name)}"
     return Recommendation(rubric, sentence, sentence)
 

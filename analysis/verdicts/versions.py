@@ -168,9 +168,8 @@ class VersionComparison:
         codes[~coded.labelled[:, list(columns)].all(axis=1)] = -1
         coded = replace(coded, codes=codes, copies=())  # no human is left out as copied
         with_human = coded.labelled_by_any(coded.members("human"))
-        jackknife = Resamples(frequency, weight=labels.weight).jackknife_of(
-            coded.clusters[with_human]
-        )
+        data = Resamples(frequency, weight=labels.weight)  # no draws
+        jackknife = data.jackknife_of(coded.clusters[with_human])
         comparator = comparison.Comparator(jackknife, margin, min_people=1)
         views = (comparison.GraderView(coded, column) for column in columns)
         before, after = map(comparator.compare, views)

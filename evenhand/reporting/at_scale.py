@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -32,6 +32,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pa, pc
 from evenhand.reporting.ratings_file import labels
 from evenhand.reporting.ratings_file.columns import refuse_missing, with_everybody_named
+from evenhand.reporting.ratings_file.criteria import POINTS
 from evenhand.reporting.ratings_file.declared import ScaleOptions, sidecar_path
 from evenhand.study.tables import formats
 from evenhand.study.tables.columns import INCLUSION, folded, listed
@@ -55,6 +56,7 @@ REFUSED = {
     "sensitivity_cluster": ("--set sensitivity_cluster", _CHECK_A_PART),
     "sidecar": ("a file of settings", "move the ratings and declare their scale"),
     "weights": (f"the column {INCLUSION}", "take it out, and every item counts alike"),
+    "points": (f"the column {POINTS}", "take it out, and every criterion counts alike"),
     "numbers": ("a scale of numbers", "declare --categories"),
 }
 """By name, what would need single ratings: as users write it, and the alternative to it."""
@@ -174,14 +176,15 @@ class Reading:
     source: str  # its name in messages
     theirs: Mapping[str, str]  # the source's names of our columns, `{ours: theirs}`
     cluster: str = ""  # the column of clusters, "" if every unit is one
-    no_label: frozenset[str] = labels.NO_LABEL  # words for "no label", in lower case
+    declared: Mapping[str, str] = field(default_factory=dict)  # labels, by their `folded` form
     codes: frozenset[str] = frozenset()  # declared codes for "no label"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
+        """The columns that are read, some of them to refuse them."""
         extra = (self.cluster,) if self.cluster else ()
-        return (*COLUMNS, "item_id", "rubric_hash", INCLUSION, *extra)  # INCLUSION to refuse it
+        refused = {INCLUSION, POINTS} - {*self.theirs.values()}
+        return (*COLUMNS, "item_id", "rubric_hash", *sorted(refused), *extra)
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,7 @@ class Facts:
     cells: pd.DataFrame  # distinct combinations of the columns `_KEYS`, indexed by their first rows
     filled: frozenset[str]  # columns with any content
     rows: int  # number of rows
+    with_probabilities: frozenset[str] = frozenset()  # raters
 
     @classmethod
     def all_of(cls, facts: Sequence[Facts]) -> Facts:
@@ -198,7 +202,8 @@ class Facts:
         cells = pd.concat([entry.cells for entry in facts]).rename_axis(formats.ROW).reset_index()
         cells = cells.sort_values([formats.ROW, *_KEYS]).drop_duplicates(list(_KEYS))
         filled = frozenset().union(*(entry.filled for entry in facts))
-        return cls(cells.set_index(formats.ROW), filled, sum(entry.rows for entry in facts))
+        raters = frozenset().union(*(entry.with_probabilities for entry in facts))
+        return cls(cells.set_index(formats.ROW), filled, sum(entry.rows for entry in facts), raters)
 
 
 class FactsAndParts(NamedTuple):
@@ -226,9 +231,9 @@ def _reading(
 ) -> tuple[Reading, list[formats.Piece]]:
     """Return the instructions for reading the source, and its pieces, whose columns are checked."""
     cluster_by = {"pair": "cluster_id", "unit": ""}.get(cluster, cluster)  # "pair" is the default
-    declared = {label.casefold() for label in options.categories}  # labels, even if they say "none"
     codes = frozenset(map(folded, options.missing))
-    reading = Reading(name, dict(options.columns), cluster_by, labels.NO_LABEL - declared, codes)
+    declared = {folded(label): label for label in options.categories}  # even if they say "none"
+    reading = Reading(name, dict(options.columns), cluster_by, declared, codes)
     pieces = formats.pieces_of(source, reading.columns, reading.theirs)
     for piece in pieces:
         columns = ["unit_id" if column == "item_id" else column for column in piece.columns]
@@ -254,9 +259,12 @@ def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduct
     labels.join_names(table.assign(unit_id=table["rater_id"]), ratings_input)
     _check_consistent(table, reading.source)
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
+    labels.check_thresholds(options, facts.with_probabilities)
+    table = table.assign(probabilities="")  # which are looked for where numbers are shortened
     scaled = labels.declared_scales(table, ratings_input, stored_scales={})
+    found = {"weights": INCLUSION in facts.filled, "points": POINTS in facts.filled}
     has_numbers = any(scale.is_number for scale in scaled.scales.values())
-    _refuse(reading.source, {"weights": INCLUSION in facts.filled, "numbers": has_numbers})
+    _refuse(reading.source, {**found, "numbers": has_numbers})
     without_rubrics = bool((table["rubric"] == "").all())
     scales, raters, rows = {}, {}, scaled.ratings
     for name, scale in scaled.scales.items():
@@ -295,6 +303,9 @@ def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:
     """Yield the rows of a piece in tables with our names of columns."""
     for table in formats.batches_of(piece, reading.theirs):
         if "item_id" in table.column_names:
+            # A JSONL file has all columns, some of them without content.
+            if piece.kind == "JSONL" and not pc.any(pc.not_equal(table["unit_id"], "")).as_py():
+                table = table.drop_columns(["unit_id"])
             if "unit_id" in table.column_names:
                 table = table.drop_columns(["item_id"])
             else:
@@ -330,8 +341,9 @@ def _folded(table: pa.Table, reading: Reading) -> pa.Table:
         encoded = table.column(name).combine_chunks().dictionary_encode()
         texts = [folded(text) for text in encoded.dictionary.to_pylist()]
         if name == "label":
-            words, codes = reading.no_label, reading.codes
-            texts = ["" if text in codes or text.casefold() in words else text for text in texts]
+            words = {text for text in texts if text.casefold() in labels.NO_LABEL}
+            missing = (words - reading.declared.keys()) | reading.codes
+            texts = ["" if text in missing else reading.declared.get(text, text) for text in texts]
         table = table.set_column(position, name, pa.array(texts, pa.string()).take(encoded.indices))
     return table
 
@@ -342,7 +354,10 @@ def facts_of(table: pa.Table) -> Facts:
     cells = grouped.to_pandas().astype(dict.fromkeys(_KEYS, "str")).set_index(f"{formats.ROW}_min")
     columns = [name for name in table.column_names if name != formats.ROW]
     filled = [name for name in columns if pc.any(pc.not_equal(table[name], "")).as_py()]
-    return Facts(cells, frozenset(filled), len(table))
+    shares = _pick(table, ("rater_id", "p_positive", "probabilities"))
+    is_known = (pc.not_equal(shares[name], "") for name in ("p_positive", "probabilities"))
+    raters = frozenset(shares["rater_id"].filter(pc.or_(*is_known)).unique().to_pylist())
+    return Facts(cells, frozenset(filled), len(table), raters)
 
 
 def scattered(table: pa.Table, n_parts: int) -> list[pa.Table]:

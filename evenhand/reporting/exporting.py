@@ -246,10 +246,12 @@ def _combined(ratings: pd.DataFrame, rubric: str, scale: Scale, source: str) -> 
     ratings, _ = split_by_method(ratings, rubric)
     readings = combine_readings(ratings, scale, source)
     labels = np.array([*scale.categories, ""], dtype=object)  # the code of no label is -1
-    probabilities = []
-    for shares in readings.probabilities:
-        by_label = dict(zip(scale.categories, map(float, shares), strict=True))
-        probabilities.append("" if np.isnan(shares).any() else json.dumps(by_label))
+    probabilities = [
+        json.dumps(dict(zip(scale.categories, map(float, shares), strict=True)))
+        if not np.isnan(shares).any()  # as of numbers, which have no probabilities of categories
+        else ""
+        for shares in readings.probabilities
+    ]
     return pd.DataFrame(
         {
             "unit_id": np.array(readings.units, dtype=object)[readings.unit],

@@ -543,7 +543,7 @@ def drifts_from(
         saved = saved_ratings[saved_ratings["rubric"] == name]
         rater_ids = saved["rater_id"].where(saved["rater_id"] != baseline.grader, raters.before)
         present = _present_grades(baseline, present_dataset, name, grader, new_rubric=new_rubric)
-        scale = baseline.scales[name].scale(name)
+        scale = baseline.scales[name].scale(name).including(present["label"])
         before_and_after = [saved.assign(rater_id=rater_ids), present.assign(rater_id=raters.after)]
         ratings = pd.concat(before_and_after, ignore_index=True)
         rated_units = units[units["unit_id"].isin(ratings["unit_id"])]
@@ -607,7 +607,8 @@ def _present_grades(
             f"{len(units)} of the baseline; grade the baseline's items"
         )
     # Only for its error, which names a row with a label that the baseline's scale lacks.
-    combine_readings(shared, baseline.scales[rubric].scale(rubric), dataset.name)
+    scale = baseline.scales[rubric].scale(rubric).including(shared["label"])
+    combine_readings(shared, scale, dataset.name)
     return shared
 
 
@@ -789,7 +790,8 @@ def _comparison(
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     # The units and the other settings are the baseline's.
-    labels_only = replace(options, units=None, settings={"missing": options.missing})
+    read = {name: changes[name] for name in changes if name in ("missing", "clip_scores")}
+    labels_only = replace(options, units=None, settings=read)
     dataset = load(source, labels_only, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):

@@ -42,7 +42,12 @@ from evenhand.exchange.readers.source import Source as FileSource
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file import declared
 from evenhand.reporting.ratings_file.columns import is_fact, is_nested
-from evenhand.reporting.ratings_file.criteria import rubric_scored, shared_columns, with_scores
+from evenhand.reporting.ratings_file.criteria import (
+    rubric_scored,
+    rubrics_of,
+    shared_columns,
+    with_scores,
+)
 from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table, units_table
 from evenhand.reporting.ratings_file.labels import Scales, pattern_of, scales_of, with_parts
 from evenhand.rubrics.loading import own_prompt_hash
@@ -432,13 +437,15 @@ def from_rows(
         raise InputError(faults[0])
     # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
     rubrics = ratings["rubric"]
-    if scales is not None and (rubrics != "").any():
-        ratings = ratings[rubrics.isin(list(scales))]
+    has_criteria = {*CRITERIA} <= set(unit_table)
+    if scales is not None:
+        names, scales = rubrics_of(scales, rubrics.unique(), has_criteria=has_criteria)
+        ratings = ratings[rubrics.isin(names)] if (rubrics != "").any() else ratings
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
             raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
     # The rubric of a score is not in the file: scores are computed in the end, from criteria.
-    if {*CRITERIA} <= set(unit_table) and options.rubric not in {*rubrics}:
+    if has_criteria and options.rubric not in {*rubrics}:
         options = replace(options, rubric=rubric_scored(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings

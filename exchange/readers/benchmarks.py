@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
@@ -31,12 +30,20 @@ from evenhand.exchange.readers.source import Record, Source, get_in, objects, te
 from evenhand.texts import written
 
 # ---- Inspect ------------------------------------------------------------------------------------
-# The logs of its evaluations, `.eval` (a ZIP archive with a file for each sample) and `.json`.
+# The logs of its evaluations, `.eval` (a ZIP archive with a file for each sample) and `.json`:
+#
+#   {"eval": {"model": "m"}, "samples": [{"id": 7, "epoch": 1, "input": "Why?", "output": {...},
+#     "scores": {"model_graded_qa": {"value": "I", "history": [
+#       {"value": "C"}, {"value": "I", "provenance": {"author": "ann"}}]}}}]}
+#
+# An epoch is a repetition of a sample. The history of an edited score begins with the scorer's own
+# one. The events of samples, most of a log, are not kept in memory.
 
 _INSPECT = src.TOOLS["inspect"]
 
 
 def _is_inspect(source: Source) -> bool:
+    """Return True for a log of an evaluation with samples."""
     if source.archive:
         return any(name in source.archive.names for name in _INSPECT["headers"])
     document = source.document
@@ -46,13 +53,13 @@ def _is_inspect(source: Source) -> bool:
 def _read_inspect(rows: Rows, source: Source) -> Export:
     """Read scorers as raters, and editors, if scores were edited: scorers are then rubrics, too."""
     samples = []
-    for sample in _inspect_samples(source):  # stored without its events, which fill a log
+    for sample in _inspect_samples(source):
         all_scores = src.fields_in(sample.get("scores"))
         scores = {name: score for name, score in all_scores.items() if isinstance(score, dict)}
         samples.append(({key: sample.get(key) for key in ("id", "epoch", "metadata")}, scores))
     has_epochs = any(text_of(sample.get("epoch")) not in ("", "1") for sample, _ in samples)
     every_score = [score for _, scores in samples for score in scores.values()]
-    is_edited = any(objects(score.get("history"))[1:] for score in every_score)  # [0] is no edit
+    is_edited = any(len(objects(score.get("history"))) > 1 for score in every_score)
     for sample, scores in samples:
         name, epoch = text_of(sample.get("id")), text_of(sample.get("epoch"))
         unit = f"{name}/{epoch}" if has_epochs else name
@@ -66,8 +73,8 @@ def _read_inspect(rows: Rows, source: Source) -> Export:
 
 
 def _inspect_items(rows: ItemRows, source: Source) -> None:
-    """Read a sample of one epoch (a repetition) as an item, with the conversation if it has one."""
-    samples, has_epochs = [], False  # without a sample's events, which fill a log
+    """Read a sample of one epoch as an item, with the conversation if it has one."""
+    samples, has_epochs = [], False
     for sample in _inspect_samples(source):
         scores = src.fields_in(sample.get("scores"))
         code_scorers = [scorer for scorer in scores if scorer in _INSPECT["by_code"]]
@@ -82,9 +89,8 @@ def _inspect_items(rows: ItemRows, source: Source) -> None:
         file = next(value for value in _INSPECT["headers"] if value in archive.names)
         header = src.parse_json(archive.read(file), f"{source.name}, {file}")
     for name, epoch, model, about, texts in samples:
-        unit, columns = name, {"sample_id": name}
-        if has_epochs:
-            unit, columns = f"{name}/{epoch}", {"sample_id": name, "epoch": epoch}
+        unit = f"{name}/{epoch}" if has_epochs else name
+        columns = {"sample_id": name} | ({"epoch": epoch} if has_epochs else {})
         subject = model or get_in(header, "eval", "model")
         rows.add(unit, texts, subject=subject, cluster=name, ids=columns, about=about)
 
@@ -109,6 +115,7 @@ def _inspect_texts(sample: Record) -> Record:
 
 
 def _inspect_samples(source: Source) -> Iterator[Record]:
+    """Yield all samples of a log, one at a time."""
     if (archive := source.archive) is None:
         yield from objects(get_in(source.document, "samples"))
         return
@@ -122,28 +129,29 @@ def _inspect_samples(source: Source) -> Iterator[Record]:
 def _add_score(
     rows: Rows, unit: str, scorer: str, score: Record, cells: Record, rubric: str
 ) -> None:
-    """Add a score's first value as the scorer's and each edit as its author's, with these cells."""
-    metadata = score.get("metadata")
+    """Add a score's first value as the scorer's and each edit as its author's, with these cells.
+    evenhand's own export has one score, whose value is an object of raters' labels.
+    """
+    metadata, history = score.get("metadata"), objects(score.get("history"))
+    value = history[0].get("value") if history else score.get("value")
     raters = {text_of(record.get("name")): record for record in objects(get_in(metadata, "raters"))}
-    history = objects(score.get("history"))  # the score, then its edits
-    first = history[0].get("value") if history else score.get("value")
-    if raters and isinstance(first, dict):  # evenhand's writer: a value for each rater
-        for name, value in first.items():
-            _add_values(rows, unit, name, value, "", rating_columns(raters.get(name)) | cells)
+    if raters and isinstance(value, dict):
+        for name, label in value.items():
+            _add_values(rows, unit, name, label, "", rating_columns(raters.get(name)) | cells)
         return
     from_metadata = rating_columns(metadata)
     if scorer in _INSPECT["by_code"] and "rater_kind" not in from_metadata:
         rows.leave_out(written("left_out.by_code"))
         return
-    unscored = {"unscored_reason": text_of(score.get("reason"))} if first in (None, "") else {}
-    _add_values(rows, unit, scorer, first, rubric, {**unscored, **from_metadata, **cells})
-    for before, edit in pairwise(history):
+    unscored = {"unscored_reason": text_of(score.get("reason"))} if value in (None, "") else {}
+    _add_values(rows, unit, scorer, value, rubric, {**unscored, **from_metadata, **cells})
+    for edit in history[1:]:
+        if edit.get("value", "UNCHANGED") != "UNCHANGED":  # else the value before it holds
+            value = edit["value"]
         author = text_of(get_in(edit, "provenance", "author"))
-        if edit.get("value", "UNCHANGED") == "UNCHANGED":
-            edit["value"] = before.get("value")  # also for the next pair
         time = get_in(edit, "provenance", "timestamp")
         edit_cells = {**cells, "rater_kind": plain_kind(author), "created_at": time}
-        _add_values(rows, unit, author, edit["value"], rubric, edit_cells)
+        _add_values(rows, unit, author, value, rubric, edit_cells)
 
 
 def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cells: Record) -> None:
@@ -156,19 +164,20 @@ def _add_values(rows: Rows, unit: str, rater: str, value: Any, rubric: str, cell
 
 
 # ---- lm-evaluation-harness ----------------------------------------------------------------------
-# The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`). The model under test is a
-# rater if it chooses among few options; the gold answers are then an adjudicator's labels.
+# The samples of a task (`--log_samples`, `samples_TASK_TIME.jsonl`), one a line:
+#
+#   {"doc_id": 0, "doc": {"question": "Is it fair?"}, "target": "yes", "filter": "none",
+#    "arguments": {"gen_args_0": {"arg_0": "Is it fair?", "arg_1": " yes"}, ...},
+#    "resps": [[["-0.5", "True"]], [["-1.5", "False"]]], "metrics": ["acc"], "acc": 1}
+#
+# Each request (`arguments`) has a response: here an option's likelihood, and whether it is the
+# likeliest text; in other tasks a text. A filter, such as a pattern that finds the answer in it,
+# gives the `filtered_resps`. The model under test is a rater if it chooses among few options; the
+# gold answers are then an adjudicator's labels.
 
 _GOLD, _MODEL = "gold", "model"  # the raters, as a file does not name the model
 _MOST_OPTIONS = 20
 _JUDGE = re.compile(r"judge|llm|gpt", re.I)  # names of metrics that a model gives
-
-
-class _Choice(NamedTuple):
-    """A model's answer and the gold one, either of which may be None."""
-
-    answer: object
-    gold: object
 
 
 def _read_lm_eval(rows: Rows, source: Source) -> None:
@@ -180,23 +189,23 @@ def _read_lm_eval(rows: Rows, source: Source) -> None:
     for sample, unit, rubric in zip(samples, units, rubrics, strict=True):
         rows.describe(unit, sample.get("doc"))
         metrics = sample.get("metrics")
-        suffix = f", {rubric}" if rubric and len({*filters}) > 1 else ""
+        of_filter = f", {rubric}" if rubric and len({*filters}) > 1 else ""
         for name in dict.fromkeys(map(text_of, metrics if isinstance(metrics, list) else ())):
             if _JUDGE.search(name):
-                rows.add(unit, name, "model", sample.get(name), rubric=name + suffix)
+                rows.add(unit, name, "model", sample.get(name), rubric=name + of_filter)
             else:
                 rows.leave_out(written("left_out.by_code"))
     choices = list(map(_lm_eval_choice, samples))
-    options = {text_of(choice.gold) for choice in choices} - {""}
+    options = {text_of(gold) for _, gold in choices} - {""}
     # With hardly more choices than options, the gold answers are open: a text for each question.
-    are_few = 0 < len(options) <= min(_MOST_OPTIONS, max(len(choices) // 2, 1))
-    if not are_few or any(len(option) > LONGEST_LABEL for option in options):
+    has_few_options = 0 < len(options) <= min(_MOST_OPTIONS, max(len(choices) // 2, 1))
+    if not has_few_options or any(len(option) > LONGEST_LABEL for option in options):
         if choices:
             rows.leave_out(written("left_out.open_answers"), len(choices))
         return
-    for unit, rubric, choice in zip(units, rubrics, choices, strict=True):
-        rows.add(unit, _GOLD, "adjudicator", choice.gold, rubric=rubric)
-        rows.add(unit, _MODEL, "model", choice.answer, rubric=rubric)
+    for unit, rubric, (answer, gold) in zip(units, rubrics, choices, strict=True):
+        rows.add(unit, _GOLD, "adjudicator", gold, rubric=rubric)
+        rows.add(unit, _MODEL, "model", answer, rubric=rubric)
 
 
 def _lm_eval_items(rows: ItemRows, source: Source) -> None:
@@ -212,20 +221,24 @@ def _lm_eval_items(rows: ItemRows, source: Source) -> None:
             rows.add(unit, texts, cluster=doc, about=about)
 
 
-def _lm_eval_choice(sample: Record) -> _Choice:
-    """Return the likeliest option, or the filtered answer, and the gold one, if known."""
+def _lm_eval_choice(sample: Record) -> tuple[object, object]:
+    """Return the likeliest option, or the filtered answer, and the gold one; None if not known.
+    Examples of `filtered_resps`: options [["-0.5", "True"], ["-1.5", "False"]], an answer ["yes"],
+    and answers of several draws [["yes", "no"]], of which the first counts.
+    """
     responses, target = sample.get("filtered_resps"), sample.get("target")
-    first = _first(responses)  # the first option's [likelihood, is greedy], or an answer
-    if _generated(sample) or not isinstance(first, list):
-        answer = first[0] if isinstance(first, list) and first else first  # one, or the first draw
-        return _Choice(answer, target)
-    options, prompt = [], _prompt(sample)
-    for record in objects([*src.fields_in(sample.get("arguments")).values()]):
-        if record.get("arg_0") == prompt:  # a mutual-information metric asks again without it
-            options.append(text_of(record.get("arg_1")).strip())
+    first = _first(responses)
+    if not isinstance(first, list):
+        return first, target
+    if _generated(sample):
+        return (first[0] if first else first), target
+    prompt, requests = _prompt(sample), objects([*src.fields_in(sample.get("arguments")).values()])
+    # Where a metric is mutual information, there are further requests, which lack the prompt.
+    requests = [request for request in requests if request.get("arg_0") == prompt]
+    options = [text_of(request.get("arg_1")).strip() for request in requests]
     likelihoods = [_number(_first(response)) for response in (responses or [])[: len(options)]]
     if not options or len(likelihoods) < len(options):
-        return _Choice(None, target)
+        return None, target
     answer = options[likelihoods.index(max(likelihoods))]
     # The target is the gold option's text or its number; if it may be either, the accuracy tells.
     target_text = text_of(target)
@@ -234,7 +247,7 @@ def _lm_eval_choice(sample: Record) -> _Choice:
         gold.add(options[int(target_text)])
     if len(gold) > 1 and (accuracy := _number(sample.get("acc"))) in (0, 1):
         gold = {option for option in gold if (option == answer) == bool(accuracy)}
-    return _Choice(answer, gold.pop() if len(gold) == 1 else None)
+    return answer, gold.pop() if len(gold) == 1 else None
 
 
 def _first(value: object) -> object:
@@ -250,7 +263,7 @@ def _number(value: object) -> float:
 
 
 def _prompt(sample: Record) -> object:
-    """Return the model's input; newer versions name the arguments of each request."""
+    """Return the model's input; newer versions name the arguments of each request (as above)."""
     requests = sample.get("arguments")
     if isinstance(requests, dict):
         return get_in(next(iter(requests.values()), None), "arg_0")
@@ -259,14 +272,15 @@ def _prompt(sample: Record) -> object:
 
 
 def _generated(sample: Record) -> list[str]:
-    """Return the texts that the model generated, without numbers, which are kept as texts too."""
+    """Return the texts that the model generated; none if it gave likelihoods."""
     first = _first(sample.get("resps"))  # all texts of the first request
     texts = first if isinstance(first, list) else [first]
-    return [text for text in texts if type(text) is str and text]
+    return [text for text in texts if type(text) is str and text]  # `Numeral` is a kind of str
 
 
 # ---- promptfoo ----------------------------------------------------------------------------------
-# The results of `promptfoo eval -o FILE.json` or `promptfoo export`.
+# The results of `promptfoo eval -o FILE.json` or `promptfoo export`. Each has an output and, as
+# `componentResults`, whether it passed the assertions of its test.
 
 _PROMPTFOO = src.TOOLS["promptfoo"]
 _NOT_UNDERSTOOD = tuple(_PROMPTFOO["not_understood"])
@@ -302,9 +316,10 @@ def _promptfoo_items(rows: ItemRows, source: Source) -> None:
     for result in _results(source):
         values = result.get("vars")
         prompt = src.from_json(get_in(result, "prompt", "raw")) or values
-        inputs = texts_of({"prompt": prompt} | src.fields_in(values), None)  # no output here
+        # The context and the reference are variables of the test.
+        inputs = texts_of({"prompt": prompt} | src.fields_in(values), None)
         texts = {name: inputs[name] for name in inputs if name in ("context", "reference")}
-        texts |= texts_of(prompt, get_in(result, "response", "output"))  # prompt and response
+        texts |= texts_of(prompt, get_in(result, "response", "output"))
         provider, test = result.get("provider"), result.get("testIdx")
         subject = text_of(get_in(provider, "label")) or get_in(provider, "id") or provider
         rows.add(_output_unit(result), texts, subject=subject, cluster=test, about=values)
@@ -382,20 +397,23 @@ def _deepeval_items(rows: ItemRows, source: Source) -> None:
 
 
 def _case_name(case: Record) -> str:
+    """Return the name of a test case, or else its number."""
     return text_of(case.get("name")) or text_of(case.get("index"))
 
 
 # ---- Braintrust ---------------------------------------------------------------------------------
-# The rows of an experiment or of logs, as its page, its API and `fetch` give them.
+# The rows of an experiment or of logs, as its page, its API and `fetch` give them. Each is a span:
+# the root, which is rated, and below it those of its scorers and of models that they called.
 def _is_braintrust(source: Source) -> bool:
+    """Return True for rows of an experiment or of logs."""
     first = next(iter(_braintrust_rows([source.first])), {})
     return first.keys() >= {*src.TOOLS["braintrust"]["ratings"]}
 
 
 def _read_braintrust(rows: Rows, source: Source) -> Export:
     """Read a row as a unit and each score as a rater of the same question, as Braintrust names
-    scores and not raters. A score that was changed on the page is a person's; a scorer whose span
-    called a model is a model, and one that called none is code, which is left out.
+    scores and not raters (`by_score`). A score that was changed on the page is a person's; a scorer
+    whose span called a model is a model, and one that called none is code, which is left out.
     """
     records = _braintrust_rows(source.records())
     kinds = _scorer_kinds(records)
@@ -412,7 +430,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
             else:
                 rows.add(unit, name, kind, value, created_at=record.get("created"))
         rows.describe(unit, src.from_json(record.get("metadata")))
-    return replace(rows.export(written("exchange.braintrust")), by_score=True)  # no raters' names
+    return replace(rows.export(written("exchange.braintrust")), by_score=True)
 
 
 def _braintrust_items(rows: ItemRows, source: Source) -> None:
@@ -426,10 +444,12 @@ def _braintrust_items(rows: ItemRows, source: Source) -> None:
 
 
 def _braintrust_rows(records: list[Record]) -> list[Record]:
+    """Return all rows, also those of pages, as the API gives them."""
     return src.unpaged(records, ("data", "events", "rows"), record_field="root_span_id")
 
 
 def _is_root(record: Record) -> bool:
+    """Return True for a root span, which is rated."""
     span, root = text_of(record.get("span_id")), text_of(record.get("root_span_id"))
     return record.get("is_root") is True or span == root
 

@@ -1,6 +1,7 @@
 """Three logs that only grow: an adjudicator's decisions on items on which annotators disagree; the
 lead's judgments on disagreements between a grader and annotators; flags, and answers to them. In
-tables and code an item is a unit, and a question (`Key`) is a unit under a rubric.
+tables and code an item is a unit, and a question (`Key`) is a unit under a rubric. In each log the
+latest row counts, of those on the same question, grader or flag.
 
 A decision is a rating of the kind `adjudicator`: appended like any label, never counted as an
 annotator's, and compared with every rater by the analysis.
@@ -191,8 +192,8 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         decisions[key] = decision
     by_id = {_digest(name, *decision.values()): decision for decision in decisions.values()}
     with study.store.write() as connection:
-        new = [_append_decision(connection, name, each, id_) for id_, each in by_id.items()]
-    return sum(new), len(rows) - len(decisions)
+        are_new = [_append_decision(connection, name, by_id[key], key) for key in by_id]
+    return sum(are_new), len(rows) - len(decisions)
 
 
 def _checked_decision(
@@ -218,6 +219,7 @@ def _append_decision(
     """Append a decision as a label, and its reason as a remark; return False if it is there."""
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
     columns |= {"submit_id": f"decision-{decision_id}", "created_at": utc_now()}
+    # A decision has no order of sides, and is no hidden repeat, whose `draw` is above 0.
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
     event = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
     remark = columns | {"kind": "answer", "text": decision["reason"]}
@@ -379,6 +381,7 @@ def sorted_cases(study: Study) -> list[SortedDisagreement]:
     """Return the latest judgments on units and graders, unless revoked, under texts that count."""
     accepted = study.accepted_hashes()
     key = ("rubric", "unit_id", "grader", "rubric_hash")
+    # The log is in order, so of the latest judgments under several texts the last one counts.
     latest_by_case = {
         (judgment.rubric, judgment.unit_id, judgment.grader): judgment
         for judgment in _LOG.all(study.store, schema.is_latest(schema.sorted_disagreements, *key))
@@ -432,9 +435,9 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
             cells |= {"note": event.text, "done_by": event.done_by, "done_at": event.created_at}
         is_open = event is None or event.kind == REOPENED
         flags.append(RaisedFlag(number=row.event_id, is_open=is_open, **cells))
-    open_flags = [flag for flag in flags if flag.is_open]
     closed_flags = [flag for flag in flags if not flag.is_open]
-    return open_flags + sorted(closed_flags, key=lambda flag: flag.done_at, reverse=True)
+    closed_flags.sort(key=lambda flag: flag.done_at, reverse=True)
+    return [flag for flag in flags if flag.is_open] + closed_flags
 
 
 def settle_flag(study: Study, number: int, note: str, done_by: str, answer: str = "") -> None:

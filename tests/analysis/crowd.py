@@ -40,22 +40,16 @@ def crowd(seed, good=8, pairs=120):
             turn = np.empty(pairs, dtype=int)
             turn[order] = np.arange(pairs)
             usual = 5.0 if rater == "hasty" else 30.0
-            seconds = usual * np.exp(0.4 * rng.standard_normal(pairs))
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "unit_id": [f"u{n}" for n in range(pairs)],
-                        "rubric": name,
-                        "rater_id": rater,
-                        "rater_kind": "human",
-                        "label": [scale.categories[code] for code in codes],
-                        "seconds": seconds,
-                        "created_at": [
-                            (START + timedelta(minutes=int(at))).isoformat() for at in turn
-                        ],
-                    }
-                )
-            )
+            rows = {
+                "unit_id": [f"u{n}" for n in range(pairs)],
+                "rubric": name,
+                "rater_id": rater,
+                "rater_kind": "human",
+                "label": [scale.categories[code] for code in codes],
+                "seconds": usual * np.exp(0.4 * rng.standard_normal(pairs)),
+                "created_at": [(START + timedelta(minutes=int(at))).isoformat() for at in turn],
+            }
+            parts.append(pd.DataFrame(rows))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -298,8 +298,7 @@ def test_the_width_of_kappa_on_a_scale_is_that_of_simulated_studies():
     scenario = plans.ScaleScenario(1, 5, 0.7, 4.2)
     first, second = scenario.draw(np.random.default_rng(4), (200, 200), 2)
     of = {"weights": "linear", "labels": range(5)}
-    pairs = zip(first, second, strict=True)
-    kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in pairs]
+    kappas = [metrics.cohen_kappa_score(*pair, **of) for pair in zip(first, second, strict=True)]
     assert plans.half_width("kappa", 200, scenario) == pytest.approx(1.96 * np.std(kappas), rel=0.1)
     assert np.isnan(plans.half_width("alpha", 200, scenario))
 

@@ -147,14 +147,11 @@ def test_a_foreign_page_is_refused_at_once_and_costs_nobody_a_moment(server):
         assert anyio.run(lambda host=host: knock(server, "", host=host)) == status
 
 
-@pytest.mark.parametrize(
-    ("status", "hosts"),
-    [
-        (200, ["localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org"]),
-        (421, ["rebound.example.org", "127.0.0.1.example.org", "10.0.0.1",
-               "localhost@rebound.example.org", "["]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("status", "hosts"), [
+    (200, ["localhost", "LOCALHOST:1", "[::1]:8501", "lab.example.org"]),
+    (421, ["rebound.example.org", "127.0.0.1.example.org", "10.0.0.1",
+           "localhost@rebound.example.org", "["]),
+])  # fmt: skip
 def test_only_the_studys_own_names_are_answered(server, status, hosts):
     for host in hosts:
         answer = answer_of(server, "/", host=host)

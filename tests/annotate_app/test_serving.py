@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from evenhand.annotate_app.languages import ENGLISH
 from evenhand.annotate_app.routes import front_page
@@ -33,13 +33,6 @@ def proxied(make_study, tmp_path_factory, nginx) -> Iterator[Proxy]:
         proxied.stop()
     finally:
         served.kill()
-
-
-@pytest.fixture(scope="module")
-def browser(chromium) -> Iterator[Browser]:
-    browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
-    yield browser
-    browser.close()
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import pytest
 import sqlalchemy as sa
-from playwright.sync_api import Browser
 
 from evenhand.study import open_study
 from evenhand.study.keeping import move_store
@@ -21,13 +20,6 @@ from harness.proxy import NAME, ProxiedSession, Proxy
 from harness.served import Served, ServedTogether, holds
 from harness.studies import panel_study
 from tests.annotate_app.together import NAMES, two_studies
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Callable[..., Browser]) -> Iterator[Browser]:
-    browser = chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1")
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import evenhand as eh
 from evenhand.exchange.readers.reading import read_export
 from evenhand.reporting.load import from_file, from_table
-from evenhand.reporting.ratings_file.dataframes import rows_of_file
+from evenhand.reporting.ratings_file.dataframes import rows_of_file, rows_of_table
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study import open_study
 from tests.cases import refused
@@ -30,20 +30,32 @@ WORDS = {"y": "yes", "n": "no"}
 
 def lines(*raters: str) -> str:
     """A CSV with a column for each rater."""
-    said = zip(ANN * 4, BEN * 4, GPT * 4, strict=True)
+    said = zip(*[ANN * 4, BEN * 4, GPT * 4, BEN * 4][: len(raters)], strict=True)
     body = [",".join([f"u{n}", *(WORDS[one] for one in row)]) for n, row in enumerate(said)]
     return "\n".join([",".join(["item", *raters]), *body]) + "\n"
 
 
 def test_raters_are_told_by_plain_names_alone(tmp_path: Path) -> None:
     file = tmp_path / "f.csv"
-    for one, two in (("human_1", "human_2"), ("ann", "ben"), ("human_1", "ben")):
-        file.write_text(lines(one, two, "gpt-4o"))
+    for one, two, fact in (("human_1", "human_2", "human_mean"), ("ann", "ben", "votes"),
+                           ("human_1", "costa", "human_confidence"),
+                           ("first_annotator", "second_annotator", "humanMedian")):  # fmt: skip
+        file.write_text(lines(one, two, "gpt-4o", fact))
         rows, _ = rows_of_file(file, ScaleOptions())
         kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
         assert kinds == {one: "human", two: "human", "gpt-4o": "model"}
-    file.write_text(lines("ann", "ben", "system"))
-    refused("--human ann,ben,system", rows_of_file, file, ScaleOptions())
+    for said, *raters in (
+        ("--human ann,ben,system", "ann", "ben", "system"),
+        ("--human human_score --model gpt_score$", "human_score", "relevance", "gpt_score"),
+        ("--human ann,ben --model gpt$", "ann", "ben", "gpt", "helpfulness"),
+        ("--human ann_1,human_type_b --model gpt$", "ann_1", "human_type_b", "gpt"),
+        ("--human human_1 --model gpt,gpt_version_2$", "human_1", "gpt", "gpt_version_2"),
+    ):
+        file.write_text(lines(*raters))
+        refused(said, rows_of_file, file, ScaleOptions())
+    raters = ("human_1", "human_2", "human_num_3", "gpt")
+    scores = pd.DataFrame({rater: [n / 30 for n in range(30)] for rater in raters})
+    refused("--human human_1,human_2,human_num_3 ", rows_of_table, scores, ScaleOptions())
 
 
 @pytest.mark.slow

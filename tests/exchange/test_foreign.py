@@ -41,17 +41,14 @@ def test_the_page_counts_what_became_of_them(tmp_path: Path) -> None:
     assert len({file.file for file in FOREIGN}) == len(FOREIGN) == counts.total()
 
 
-@pytest.mark.parametrize(
-    ("said", "options"),
-    [
-        ("say so with --human ann,ben --model 'a b'", [["--human", "ann,ben", "--model", "a b"]]),
-        ("say with --columns unit=item, and say who with --human ann",
-         [["--columns", "unit=item", "--human", "ann"]]),
-        ("--normalise reads it as 'yes' (4 cells), or declare all labels with --categories",
-         [["--normalise"]]),
-        ("with --columns unit=COLUMN, or name these with --human and --model", []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("said", "options"), [
+    ("say so with --human ann,ben --model 'a b'", [["--human", "ann,ben", "--model", "a b"]]),
+    ("say with --columns unit=item, and say who with --human ann",
+     [["--columns", "unit=item", "--human", "ann"]]),
+    ("--normalise reads it as 'yes' (4 cells), or declare all labels with --categories",
+     [["--normalise"]]),
+    ("with --columns unit=COLUMN, or name these with --human and --model", []),
+])  # fmt: skip
 def test_advice_is_read_as_it_stands(said: str, options: list[list[str]]) -> None:
     assert list(advised(said)) == options
 

@@ -218,22 +218,19 @@ def test_a_shape_is_read_as_what_it_holds(shape: str, wrote: Wrote) -> None:
         assert texts.tolist() == [f"Text {n}" for n in ITEMS]
 
 
-@pytest.mark.parametrize(
-    ("record", "right"),
-    [
-        ({"annotator_labels": ["y", "n", "y"]},
-         {("", "annotator_1", "y"), ("", "annotator_2", "n"), ("", "annotator_3", "y")}),
-        ({"expert_annotations": [{"fluency": 2, "relevance": 5}, {"fluency": 3, "relevance": 4}]},
-         {("fluency", "expert_1", "2"), ("relevance", "expert_1", "5"),
-          ("fluency", "expert_2", "3"), ("relevance", "expert_2", "4")}),
-        ({"annotations": {"fluency": {"mean_human": 2.5, "individual_human_scores": [2, 3]}}},
-         {("fluency", "human_1", "2"), ("fluency", "human_2", "3")}),
-        ({"annotations": {"fluency": {"w1": 2, "w2": 3}}},
-         {("fluency", "w1", "2"), ("fluency", "w2", "3")}),
-        ({"annotations": {"w1": {"fluency": 2, "tone": 3}}},
-         {("fluency", "w1", "2"), ("tone", "w1", "3")}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("record", "right"), [
+    ({"annotator_labels": ["y", "n", "y"]},
+     {("", "annotator_1", "y"), ("", "annotator_2", "n"), ("", "annotator_3", "y")}),
+    ({"expert_annotations": [{"fluency": 2, "relevance": 5}, {"fluency": 3, "relevance": 4}]},
+     {("fluency", "expert_1", "2"), ("relevance", "expert_1", "5"),
+      ("fluency", "expert_2", "3"), ("relevance", "expert_2", "4")}),
+    ({"annotations": {"fluency": {"mean_human": 2.5, "individual_human_scores": [2, 3]}}},
+     {("fluency", "human_1", "2"), ("fluency", "human_2", "3")}),
+    ({"annotations": {"fluency": {"w1": 2, "w2": 3}}},
+     {("fluency", "w1", "2"), ("fluency", "w2", "3")}),
+    ({"annotations": {"w1": {"fluency": 2, "tone": 3}}},
+     {("fluency", "w1", "2"), ("tone", "w1", "3")}),
+])  # fmt: skip
 def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
     table = read_export(wrote([{"id": f"i{n}", **record} for n in ITEMS])).table
     own = table[table["unit_id"] == "i1"]

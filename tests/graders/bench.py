@@ -8,8 +8,14 @@ import pytest
 import harness.studies
 from evenhand.study import Study
 from harness.protocol_server import ProtocolServer
+from harness.replies import Call, Reply, completion, message
 
 PROVIDERS = ("anthropic", "openai")
+
+
+def replied(call: Call, text: str) -> Reply:
+    """This text, as the provider replies that was asked."""
+    return message(text) if call.path.endswith("/messages") else completion(text)
 
 
 class Bench(ProtocolServer):

@@ -104,8 +104,7 @@ STANCE = load_rubric("stance")
         ('{"Agree ": 0.2, "oppose": 0.3}', "2"),
         # What is left over does not matter: the masses are normalised.
         ('{"agree": 0.0004, "oppose": 0.0001, "the": 0.9995}', "4"),
-        ('{"agree": 0.3, "oppose": 0.3}', "U"),
-        ('{"the": 1.0}', "U"),
+        *((said, "U") for said in ('{"agree": 0.3, "oppose": 0.3}', '{"the": 1.0}')),
         # Running text counts words and turns negated ones.
         ("I agree, and I fully support it.", "4"),
         ("I cannot support this.", "1"),
@@ -113,8 +112,7 @@ STANCE = load_rubric("stance")
         ("I do not oppose it.", "4"),
         ("I support much of it, and I accept the rest, though I reject one part.", "4"),
         ("I support it and I approve of it, yet I reject one part and I oppose another.", "U"),
-        ("Opinions differ.", "U"),
-        ("", "U"),
+        *((said, "U") for said in ("Opinions differ.", "")),
         ('{"agree": "yes"}', "4"),  # no table of numbers: read as text
     ],
 )

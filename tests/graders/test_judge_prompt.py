@@ -3,6 +3,7 @@
 import base64
 import io
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -25,7 +26,7 @@ from evenhand.study.tables.formats import read_table
 from harness.replies import Call, Reply, completion, message
 from harness.studies import with_labels, with_settings
 from tests.cases import refused
-from tests.graders.bench import Bench
+from tests.graders.bench import Bench, replied
 from tests.graders.grading import grade, rows
 from tests.rubrics.texts import TEXTS
 
@@ -51,11 +52,8 @@ def judge_of(folder: Path, old: str = "", new: str = "") -> JudgePrompt:
     return read_own_words(prompt_file(folder, PATTERN.replace(old, new) if old else PATTERN))
 
 
-def replying(text: str):
-    def said(call: Call) -> Reply:
-        return message(text) if call.path.endswith("/messages") else completion(text)
-
-    return said
+def replying(text: str) -> Callable[[Call], Reply]:
+    return lambda call: replied(call, text)
 
 
 def test_the_words_go_out_alone_and_the_answer_is_read_where_they_say(bench, tmp_path, grader):

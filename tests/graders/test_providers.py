@@ -83,20 +83,17 @@ def keys_sent(bench: Bench) -> set[str]:
     return {call.headers["authorization"].removeprefix("Bearer ") for call in bench.calls}
 
 
-@pytest.mark.parametrize(
-    ("variable", "said", "typed", "named"),
-    [
-        ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/", "anthropic:m",
-         "anthropic:m@http://127.0.0.1:9"),
-        ("OPENAI_BASE_URL", "https://gw.example/v1", "openai:m", "openai:m@https://gw.example/v1"),
-        ("LITELLM_BASE_URL", "https://gw.example", "litellm:m", "litellm:m@https://gw.example"),
-        ("VLLM_BASE_URL", "", "vllm:m", "vllm:m@http://localhost:8000/v1"),
-        ("AZURE_OPENAI_ENDPOINT", "https://lab.openai.azure.com/", "azure:m",
-         "azure:m@https://lab.openai.azure.com/openai/v1"),
-        ("ANTHROPIC_FOUNDRY_RESOURCE", "lab", "foundry:m",
-         "foundry:m@https://lab.services.ai.azure.com/anthropic"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("variable", "said", "typed", "named"), [
+    ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/", "anthropic:m",
+     "anthropic:m@http://127.0.0.1:9"),
+    ("OPENAI_BASE_URL", "https://gw.example/v1", "openai:m", "openai:m@https://gw.example/v1"),
+    ("LITELLM_BASE_URL", "https://gw.example", "litellm:m", "litellm:m@https://gw.example"),
+    ("VLLM_BASE_URL", "", "vllm:m", "vllm:m@http://localhost:8000/v1"),
+    ("AZURE_OPENAI_ENDPOINT", "https://lab.openai.azure.com/", "azure:m",
+     "azure:m@https://lab.openai.azure.com/openai/v1"),
+    ("ANTHROPIC_FOUNDRY_RESOURCE", "lab", "foundry:m",
+     "foundry:m@https://lab.services.ai.azure.com/anthropic"),
+])  # fmt: skip
 def test_any_other_address_is_a_part_of_the_name(monkeypatch, variable, said, typed, named):
     monkeypatch.setenv(variable, said)
     assert parse_spec(typed).text == named
@@ -281,21 +278,18 @@ def entry(**fields: object) -> Reply:
     return Reply(body=known | fields)
 
 
-@pytest.mark.parametrize(
-    ("reply", "warnings"),
-    [
-        (entry(), ()),
-        (entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
-         (f"claude-test retires on 2026-11-30. After that {AGAIN}",)),
-        (entry(lifecycle="deprecated"),
-         ("claude-test is deprecated. Its grades may soon be impossible to collect again.",)),
-        (entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
-         (f"claude-test is retired, so {AGAIN}",)),
-        (error(404, "no such model"), ()),
-        (Reply(200, "<html>a proxy's page</html>"), ()),
-        (entry(lifecycle="sk-ant-KEY", retires_at="sk-ant-KEY"), ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("reply", "warnings"), [
+    (entry(), ()),
+    (entry(lifecycle="deprecated", retires_at="2026-11-30T00:00:00Z"),
+     (f"claude-test retires on 2026-11-30. After that {AGAIN}",)),
+    (entry(lifecycle="deprecated"),
+     ("claude-test is deprecated. Its grades may soon be impossible to collect again.",)),
+    (entry(lifecycle="retired", retires_at="2026-01-05T00:00:00Z"),
+     (f"claude-test is retired, so {AGAIN}",)),
+    (error(404, "no such model"), ()),
+    (Reply(200, "<html>a proxy's page</html>"), ()),
+    (entry(lifecycle="sk-ant-KEY", retires_at="sk-ant-KEY"), ()),
+])  # fmt: skip
 def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(bench, reply, warnings):
     bench.models["claude-test"] = reply
     batch = bool(warnings)  # it is asked before either way

@@ -11,10 +11,10 @@ import pytest
 
 from evenhand.graders.providers import Scrubber, key_from_environment, key_variable
 from evenhand.graders.replies import Refusal, refusal_of, refusals
-from harness.replies import Call, Reply, completion, error, message
+from harness.replies import Call, Reply, error
 from harness.studies import with_settings
 from tests.cases import refused
-from tests.graders.bench import Bench
+from tests.graders.bench import Bench, replied
 from tests.graders.grading import grade
 
 KEY = "sk-ant-MARKED0KEY-abcdefgh-0123456789"
@@ -39,10 +39,6 @@ def _echo(call: Call) -> str:
     return f"bad header {sent!r} ({key}, {encoded!r}) {call.headers.get('x-team')}"
 
 
-def _reply(call: Call, text: str) -> Reply:
-    return message(text) if call.path.endswith("/messages") else completion(text)
-
-
 WAYS = {
     "rejected key": lambda call: error(401, _echo(call)),
     "unknown model": lambda call: error(404, _echo(call)),
@@ -56,10 +52,10 @@ WAYS = {
     "another shape": lambda call: Reply(200,
         {"content": _echo(call), call.headers["authorization"]: 1}),
     "long reply": lambda call: Reply(200, {"x": "y" * 19_980 + call.headers["authorization"]}),
-    "no label": lambda call: _reply(call, _echo(call)),
-    "a label": lambda call: _reply(call, f"Answer: 1\n{_echo(call)}"),
+    "no label": lambda call: replied(call, _echo(call)),
+    "a label": lambda call: replied(call, f"Answer: 1\n{_echo(call)}"),
     "starred": lambda call: error(401, f"Incorrect API key provided: sk-ant-{MARK}***6789."),
-    "in headers": lambda call: Reply(200, _reply(call, "1").body,
+    "in headers": lambda call: Reply(200, replied(call, "1").body,
         {"request-id": call.headers["authorization"],
         "x-request-id": call.headers["authorization"]}),
 }  # fmt: skip

@@ -59,23 +59,20 @@ def test_the_numbers_are_its_options() -> None:
     assert (prompt.kind.answer_form, len(prompt.kind.keys)) == ("a whole number from 0 to 100", 101)
 
 
-@pytest.mark.parametrize(
-    ("number", "more", "fault"),
-    [
-        ("low = 5\nhigh = 5", "", "low is 5, which is not below high, 5"),
-        ("low = 0\nhigh = 1\nstep = 0.3", "", "steps of 0.3 do not lead from 0 to 1"),
-        ("low = 1\nhigh = 5", "", "it has 5 numbers; so few are quicker to choose from"),
-        ("low = 0\nhigh = 100\nstep = 0.01", "", "10,001 numbers, more than 1,001; take longer"),
-        ("low = 0\nhigh = inf", "", "number.high: Input should be a finite number"),
-        ("low = 0\nhigh = 100\nmiddle = 5", "", "unknown field 'number.middle'"),
-        ("low = 0", "", "the field 'number.high' is missing"),
-        ("low = 0\nhigh = 100", 'affirmative = ["100"]', "`affirmative` names options"),
-        ("low = 0\nhigh = 100", 'level = "ordinal"', 'the level of a number is "interval"'),
-        ("low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'", "",
-         "a rubric with [number] lists no options"),
-        ("low = 0\nhigh = 100", PAIR, "one on two of them needs options"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("number", "more", "fault"), [
+    ("low = 5\nhigh = 5", "", "low is 5, which is not below high, 5"),
+    ("low = 0\nhigh = 1\nstep = 0.3", "", "steps of 0.3 do not lead from 0 to 1"),
+    ("low = 1\nhigh = 5", "", "it has 5 numbers; so few are quicker to choose from"),
+    ("low = 0\nhigh = 100\nstep = 0.01", "", "10,001 numbers, more than 1,001; take longer"),
+    ("low = 0\nhigh = inf", "", "number.high: Input should be a finite number"),
+    ("low = 0\nhigh = 100\nmiddle = 5", "", "unknown field 'number.middle'"),
+    ("low = 0", "", "the field 'number.high' is missing"),
+    ("low = 0\nhigh = 100", 'affirmative = ["100"]', "`affirmative` names options"),
+    ("low = 0\nhigh = 100", 'level = "ordinal"', 'the level of a number is "interval"'),
+    ("low = 0\nhigh = 100\n[[options]]\nkey = '1'\nname = 'one'", "",
+     "a rubric with [number] lists no options"),
+    ("low = 0\nhigh = 100", PAIR, "one on two of them needs options"),
+])  # fmt: skip
 def test_bad_bounds(number: str, more: str, fault: str) -> None:
     found, faults = read_rubric(rubric_of(number, *(("", *PAIR) if more == PAIR else (more,))))
     assert found is None

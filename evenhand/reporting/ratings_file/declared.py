@@ -220,6 +220,7 @@ class ScaleSection(Section):
     several: bool = False
     affirmative: tuple[Line, ...] = ()
     threshold: Share = 0.5
+    number: bool = False  # labels are any numbers
     unit: Literal["pair", "comparison", "response", ""] = ""
     favours: dict[Line, Literal["a", "b"]] = Field(default_factory=dict)
     unclear: tuple[Line, ...] = ()
@@ -253,13 +254,13 @@ class ScaleSection(Section):
         affirmative categories. `facts` are values of other fields, or replace these.
         """
         affirmative = tuple(key for key in scale.categories if key in scale.affirmative)
-        same_fields = ("categories", "level", "unit", "threshold")
+        same_fields = ("categories", "level", "number", "unit", "threshold")
         values = {name: getattr(scale, name) for name in same_fields}
         return cls(**{**values, "affirmative": affirmative, **facts})
 
     def scale(self, name: str) -> Scale:
         """Return the scale for the analysis. Raises InputError if it is inconsistent."""
-        same_fields = "categories threshold thresholds unit favours collapse variant_of"
+        same_fields = "categories number threshold thresholds unit favours collapse variant_of"
         return Scale(
             name=name,
             level=self.level or "nominal",

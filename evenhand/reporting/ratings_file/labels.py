@@ -552,6 +552,7 @@ def scales_of(
     says so, and any other has single labels. `scales`, if given, take the place of the sidecar's.
     """
     options = reading.options
+    set_options = sets_in(scales or {}, ratings["rubric"].unique())
     if options.several:
         for name in ("level", "affirmative", "sides"):
             if getattr(options, name):
@@ -560,8 +561,8 @@ def scales_of(
                     "takes each option as a yes or no of its own"
                 )
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
-        return _read_sets(ratings, {"": options.categories}, reading)  # "": for every rubric
-    set_options: dict[str, Sequence[str]] = {}  # of the rubrics that have sets
+        set_options[""] = options.categories  # of every other rubric
+        return _read_sets(ratings, set_options, reading)
     if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
@@ -576,19 +577,25 @@ def scales_of(
         if is_set.all() or options.rubric in set_options:  # single labels are not asked for
             return sets
         ratings = ratings[~is_set]
-        scales = {name: scale for name, scale in scales.items() if name not in set_options}
+        parts = sets_in(scales, set_options)
+        made = {f"{name or UNNAMED}/{key}" for name, keys in parts.items() for key in keys}
+        scales = {name: scales[name] for name in scales if name not in {*set_options, *made}}
     refuse_sets(ratings, scales, reading)
     singles = declared_scales(ratings, reading, scales, without_level)
     has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
-    with_probabilities = set(ratings.loc[has_probability, "rater_id"])
-    for grader in sorted(options.thresholds.keys() - with_probabilities):
-        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
-        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
+    check_thresholds(options, set(ratings.loc[has_probability, "rater_id"]))
     if sets is None:
         return singles
     ratings = pd.concat([singles.ratings, sets.ratings])
     notes = [*sets.notes, *singles.notes]
     return replace(singles, ratings=ratings, set_options=sets.set_options, notes=notes)
+
+
+def check_thresholds(options: ScaleOptions, with_probabilities: Collection[str]) -> None:
+    """Raise InputError for a declared threshold of a rater who is not among these."""
+    for grader in sorted(options.thresholds.keys() - {*with_probabilities}):
+        others = f"raters with probabilities: {listed(sorted(with_probabilities)) or 'none'}"
+        raise InputError(f"no rating of {grader!r} has a probability for its threshold; {others}")
 
 
 def declared_scales(
@@ -643,7 +650,8 @@ def _correct_labels(
     if options.categories:
         permitted, are_numbers = options.categories, False
     elif scale is not None:
-        permitted, are_numbers = scale.categories, scale.is_number
+        permitted = () if scale.number else scale.categories
+        are_numbers = scale.is_number
     else:
         permitted, are_numbers = (), options.level == "interval"
     rubric_reading = replace(reading, permitted=permitted, numbers=are_numbers)
@@ -727,6 +735,7 @@ def _scale(
     elif scale is None:
         scale = _scale_from_labels(name, labels, reading)
         notes = [] if scale.number else [_note_on(scale, options)]
+    scale = scale.including(labels)
     if options.level:
         scale = replace(scale, level=options.level)
     elif may_order and (ordered := ordered_scale(scale.categories)):
@@ -845,6 +854,16 @@ def _read_sets(
             fields = {"rubric": name, "count": len(permitted), "options": listed(permitted)}
             notes.append(written(f"reading.{key}", marks=" or ".join(used), **fields))
     return ScaledRatings(ratings.assign(label=labels), set_options=options_of, notes=notes)
+
+
+def sets_in(scales: Scales, rubrics: Collection[str]) -> dict[str, Sequence[str]]:
+    """Return the options of those of a file's rubrics whose parts, made of sets, have `scales`."""
+    options: dict[str, Sequence[str]] = {}
+    for rubric in {*rubrics} - scales.keys():
+        stem = f"{rubric or UNNAMED}/"
+        if parts := [name for name in scales if name.startswith(stem)]:
+            options[rubric] = [part.removeprefix(stem) for part in parts]
+    return options
 
 
 def _sets_by_cell(

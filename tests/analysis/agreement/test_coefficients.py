@@ -142,8 +142,7 @@ def test_alpha_is_that_of_the_krippendorff_package(labels, level):
     found = a.krippendorff_alpha(labels, categories=FOUR, level=level)
     values = np.array([[np.nan if x is None else x for x in row] for row in labels], dtype=float).T
     several = [[x for x in row if x is not None] for row in labels]
-    used = {x for row in several if len(row) > 1 for x in row}
-    if len(used) < 2:
+    if len({x for row in several if len(row) > 1 for x in row}) < 2:
         assert math.isnan(found.estimate)
         assert found.reason in ("no_variation", "no_pairable_units")
         return
@@ -190,35 +189,24 @@ def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
         assert found.estimate == pytest.approx(theirs, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("refused", "message"),
-    [
-        (
-            lambda: a.observed_agreement([["a", "b"], ["c", "b"]], categories="ab"),
-            r"row 1, column 0 \(from 0\): 'c' is none of the",
-        ),
-        (lambda: a.fleiss_kappa([["a", "b"], ["a"]], categories="ab"), "must be a table"),
-        (lambda: a.fleiss_kappa([["a", "b"]], categories="aa"), "must all be different"),
-        (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 items"),
-        (
-            lambda: a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval"),
-            "categories that are numbers",
-        ),
-        (
-            lambda: a.fleiss_kappa([["a", "b"]] * 3, categories="ab", clusters=[1, 2]),
-            "a cluster for each of the 3 items",
-        ),
-        (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 items"),
-        (
-            lambda: a.fleiss_kappa(np.array([[0, -1]]), categories=range(4)),
-            r"row 0, column 1 \(from 0\): -1 is none of the",
-        ),
-        (lambda: a.tune_threshold([0.1, 0.9], [True, True]), "both verdicts"),
-        (lambda: a.tune_threshold([0.1, 0.9, 0.5], [0, 1, np.nan]), "must be 0 or 1, none missing"),
-        (lambda: a.tune_threshold([0.1, 2.5], [0, 1]), "each between 0 and 1"),
-        (lambda: a.score_probabilities([0.1, 0.9], [0, None]), "must be 0 or 1, none missing"),
-    ],
-)
+@pytest.mark.parametrize(("refused", "message"), [
+    (lambda: a.observed_agreement([["a", "b"], ["c", "b"]], categories="ab"),
+     r"row 1, column 0 \(from 0\): 'c' is none of the"),
+    (lambda: a.fleiss_kappa([["a", "b"], ["a"]], categories="ab"), "must be a table"),
+    (lambda: a.fleiss_kappa([["a", "b"]], categories="aa"), "must all be different"),
+    (lambda: a.alt_test([["a", "b"]] * 40, ["a"] * 39, categories="ab"), "40 and 39 items"),
+    (lambda: a.krippendorff_alpha([["a", "b"]], categories="ab", level="interval"),
+     "categories that are numbers"),
+    (lambda: a.fleiss_kappa([["a", "b"]] * 3, categories="ab", clusters=[1, 2]),
+     "a cluster for each of the 3 items"),
+    (lambda: a.cohen_kappa("ab", "aba", categories="ab"), "2 and 3 items"),
+    (lambda: a.fleiss_kappa(np.array([[0, -1]]), categories=range(4)),
+     r"row 0, column 1 \(from 0\): -1 is none of the"),
+    (lambda: a.tune_threshold([0.1, 0.9], [True, True]), "both verdicts"),
+    (lambda: a.tune_threshold([0.1, 0.9, 0.5], [0, 1, np.nan]), "must be 0 or 1, none missing"),
+    (lambda: a.tune_threshold([0.1, 2.5], [0, 1]), "each between 0 and 1"),
+    (lambda: a.score_probabilities([0.1, 0.9], [0, None]), "must be 0 or 1, none missing"),
+])  # fmt: skip
 def test_bad_input_is_refused_by_its_place(refused, message):
     with pytest.raises(InputError, match=message):
         refused()

@@ -184,19 +184,16 @@ TOO_FEW = Interval(0.3, NAN, NAN, (Remark("too_few_clusters"),))
 FOUND = "by 0.20 (95% CI +0.15 to +0.25; corrected p 0.002; 400 items in 100 clusters)."
 
 
-@pytest.mark.parametrize(
-    ("place", "sentence"),
-    [
-        (SIDE, "side of the pair: it leans to left rather than right"),
-        (("bias_side", "partisan=True|binary", "left>right"),
-         "side of the pair where partisan=True: it is more often affirmative on left than on"),
-        (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
-        (LENGTH, "it leans towards the longer response, for each doubling"),
-        (("bias_length", "all|binary", "response_words"), "for each doubling of the response"),
-        (("bias_self_preference", "all|binary", "meta"), "subjects of its own family (meta) than"),
-        (("bias_slice", "topic=tax|binary", ""), "slice topic=tax: it is more often affirmative"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("place", "sentence"), [
+    (SIDE, "side of the pair: it leans to left rather than right"),
+    (("bias_side", "partisan=True|binary", "left>right"),
+     "side of the pair where partisan=True: it is more often affirmative on left than on"),
+    (("bias_order", "all", ""), "order: it favours the side shown first, by 0.20"),
+    (LENGTH, "it leans towards the longer response, for each doubling"),
+    (("bias_length", "all|binary", "response_words"), "for each doubling of the response"),
+    (("bias_self_preference", "all|binary", "meta"), "subjects of its own family (meta) than"),
+    (("bias_slice", "topic=tax|binary", ""), "slice topic=tax: it is more often affirmative"),
+])  # fmt: skip
 def test_what_was_found(place, sentence):
     [found] = findings(rows_with((*place, Interval(0.2, 0.15, 0.25), 0.002)).rows.values())
     assert found.status == "found"

@@ -47,15 +47,11 @@ def seen(
     return called.astype(float), grader.astype(float), x
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
-        *({"gap": gap, "strict": strict, "noise": noise}
-          for gap, strict, noise in ((0, -1, 0.5), (0, 1, 1.5), (2, -1, 1.5), (2, 1, 0.5))),
-        *({"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("about", [
+    *({"gap": gap, "strict": strict, "noise": noise}
+      for gap, strict, noise in ((0, -1, 0.5), (0, 1, 1.5), (2, -1, 1.5), (2, 1, 0.5))),
+    *({"people": 2}, {"wider": 1.5}, {"lenient": (-0.4, 0.0, 0.5)}),
+], ids=str)  # fmt: skip
 def test_strict_sharp_and_dull_graders_have_no_shift(about):
     """Nor beside two people, people who differ in leniency, or where one half varies more."""
     people, grader, x = seen(MANY, **about)

@@ -363,8 +363,7 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
             (i, j): metrics.cohen_kappa_score(codes[:, i], codes[:, j], labels=[0, 1, 2])
             for i, j in ((0, 2), (1, 2), (0, 1))
         }
-        expected = (kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1]
-        assert difference[row] == pytest.approx(expected)
+        assert difference[row] == pytest.approx((kappa[0, 2] + kappa[1, 2]) / 2 - kappa[0, 1])
 
 
 def test_the_chunks_of_a_computation_change_nothing(monkeypatch):

@@ -224,8 +224,7 @@ def test_rows_that_stand_for_many_units_are_these_units(many, monkeypatch):
     """By random tables, as of many units, and one by one."""
     outcome, part = np.array([1, 0, 1, 0, 1, 0.0]), np.array([0, 0, 1, 1, 2, 2])
     times = np.array([50, 10, 55, 5, 40, 20])
-    stratum = np.array([0, 1, 0, 1, 1, 0])
-    for strata in (None, stratum):
+    for strata in (None, np.array([0, 1, 0, 1, 1, 0])):
         rows = parts(outcome, part, times=times, stratum=strata)
         again = None if strata is None else np.repeat(strata, times)
         units = parts(np.repeat(outcome, times), np.repeat(part, times), stratum=again)

@@ -22,8 +22,7 @@ ABC = Scale("choice", ("A", "B", "C"), affirmative=frozenset({"C"}))
 
 def _combined(rows):
     given = {"unit_id": "u", "rater_id": "g", "rater_kind": "model", "label": ""}
-    frame = pd.DataFrame([given | row for row in rows])
-    return combine_readings(validate_ratings(frame), ABC)
+    return combine_readings(validate_ratings(pd.DataFrame([given | row for row in rows])), ABC)
 
 
 def drawn(order, labels, *positive):

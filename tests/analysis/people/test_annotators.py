@@ -63,8 +63,7 @@ def test_with_times_the_first_labels_count():
         people[asked, who], times[asked, who] = full[asked, who], turn + rng.random(len(asked)) / 2
     found = analysed(people, grader[:, None], SCALE, 60 * times)
     assert sum("first 2 labels of each item" in note for note in found.notes) == 1
-    first_two = np.where(times < 2, people, -1)
-    expected = analysed(first_two, grader[:, None], SCALE, overlap="random")
+    expected = analysed(np.where(times < 2, people, -1), grader[:, None], SCALE, overlap="random")
     for statistic in ("people_kappa", "non_inferiority"):
         assert estimate(found, statistic) == pytest.approx(estimate(expected, statistic), abs=1e-12)
     # Without times any two labels that differ may have come first.

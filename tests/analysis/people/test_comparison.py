@@ -59,8 +59,7 @@ def test_units_of_one_pair_are_one_piece_of_evidence():
     labels = {"ann": "1111" * 12, "g": "1111" * 6 + wrong + "1111" * 5, "h": wrong * 6 + "1111" * 6}
     ratings = ratings_of(labels, ["g", "h"])
     ids = sorted(set(ratings["unit_id"]))
-    pairs = [f"p{k // 4}" for k in range(48)]
-    units = pd.DataFrame({"unit_id": ids, "cluster_id": pairs})
+    units = pd.DataFrame({"unit_id": ids, "cluster_id": [f"p{k // 4}" for k in range(48)]})
     results = analyse(ratings, units, [TWO], resamples=50).results
     row = row_of(results, "mcnemar_p", "g", "h")
     assert row["estimate"] == pytest.approx(16 / 128)

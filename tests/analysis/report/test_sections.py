@@ -55,25 +55,22 @@ def _source(kind: str, reason: Note, tuned: tuple[float, float, float], gain: fl
     return Source(Analysis(list(rows.rows.values())), ReportContext("study", False, {}))
 
 
-@pytest.mark.parametrize(
-    ("kind", "reason", "tuned", "gain", "says"),
-    [
-        ("tuned", Remark("wins_held_out"), (0.12, 0.08, 0.2), 0.25,
-         "use 0.12 [0.08, 0.2] instead of 0.5; on held-out items it gains +0.25 [+0.20, +0.30]."),
-        ("default", Remark("does_not_win_held_out"), (0.42, 0.3, 0.6), 0.01,
-         "keep 0.5. The best here is 0.42 [0.3, 0.6], but on held-out items it gains "
-         "+0.01 [-0.04, +0.06]."),
-        ("default", Remark("no_better_threshold"), (0.5, 0.4, 0.6), 0.0,
-         "keep 0.5; no other threshold is better."),
-        ("not_identifiable", Remark("interval_too_wide"), (0.3, 0.1, 0.99), 0.0,
-         "keep 0.5. No best threshold can be identified here: its interval spans over half "
-         "of the scale (0.3 [0.1, 0.99])."),
-        ("not_identifiable", (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
-         (0.3, 0.1, 0.4), 0.0,
-         "keep 0.5. No best threshold can be identified here: fewer than 30 clusters. "
-         "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "reason", "tuned", "gain", "says"), [
+    ("tuned", Remark("wins_held_out"), (0.12, 0.08, 0.2), 0.25,
+     "use 0.12 [0.08, 0.2] instead of 0.5; on held-out items it gains +0.25 [+0.20, +0.30]."),
+    ("default", Remark("does_not_win_held_out"), (0.42, 0.3, 0.6), 0.01,
+     "keep 0.5. The best here is 0.42 [0.3, 0.6], but on held-out items it gains "
+     "+0.01 [-0.04, +0.06]."),
+    ("default", Remark("no_better_threshold"), (0.5, 0.4, 0.6), 0.0,
+     "keep 0.5; no other threshold is better."),
+    ("not_identifiable", Remark("interval_too_wide"), (0.3, 0.1, 0.99), 0.0,
+     "keep 0.5. No best threshold can be identified here: its interval spans over half "
+     "of the scale (0.3 [0.1, 0.99])."),
+    ("not_identifiable", (Remark("few_clusters", (30,)), Remark("coarse_draws", (5, 0.1, 10))),
+     (0.3, 0.1, 0.4), 0.0,
+     "keep 0.5. No best threshold can be identified here: fewer than 30 clusters. "
+     "5 draws resolve steps of 1/5: a threshold of 0.1 needs 10 draws."),
+])  # fmt: skip
 def test_the_sentence_of_each_answer(kind, reason, tuned, gain, says):
     blocks = list(section_of(_source(kind, reason, tuned, gain), "thresholds").every_block())
     sentences = next(block.items for block in blocks if isinstance(block, Items))
@@ -261,8 +258,7 @@ def rates_of(*rows):
     """A rubric's rates from rows (statistic, part of the sample, interval) of one subject."""
     table = ResultRows("R")
     for statistic, part, interval in rows:
-        where = WHO | {"subset": f"{part}|binary", "at": "s0"}
-        table.add(statistic, interval, (80, 40), **where)
+        table.add(statistic, interval, (80, 40), **WHO | {"subset": f"{part}|binary", "at": "s0"})
     source = Source(Analysis(list(table.rows.values())), ReportContext("x"))
     return subjects._Quantity(RubricFigures(source, "R"), RATES)
 
@@ -468,8 +464,7 @@ def test_what_the_lead_sorted_is_summed_in_the_report(written):
     sure, hard = "provider:sure", "provider:hard"
     counts = {("R", sure, "grader_wrong"): 12, ("S", sure, "grader_wrong"): 7}
     counts |= {("R", sure, "rubric_unclear"): 3, ("R", hard, "grader_wrong"): 1}
-    facts = StudyFacts(sorted=counts)
-    found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=facts)
+    found = analyse(*tables(pairs=12), [SCALE], resamples=20, facts=StudyFacts(sorted=counts))
     rows = found.results.query("statistic == 'disagreement_sorted'").set_index(["rater_b", "at"])
     assert rows["estimate"].to_dict() == {key[1:]: n for key, n in counts.items() if key[0] == "R"}
     assert rows.loc["provider:sure", "n_units"].tolist() == [15, 15]

@@ -388,8 +388,7 @@ def test_what_has_one_side_only_is_left_out_and_said(rng):
     found = found_in(ratings, units)
     assert found["note"].str.startswith("annotators labelled all of them: their rate").all()
     for subject, row in found.iterrows():
-        theirs = apart(ratings, units, "h0", str(subject)).mean()
-        assert row["estimate"] == pytest.approx(theirs)
+        assert row["estimate"] == pytest.approx(apart(ratings, units, "h0", str(subject)).mean())
         assert row["low"] < row["estimate"] < row["high"]
 
 

@@ -225,8 +225,7 @@ def test_they_are_those_of_a_logistic_regression(n, rng):
         if is_linked(wins[None])[0]:
             tables.append(wins)
     found = strengths(np.array(tables))
-    expected = np.array([by_regression(each) for each in tables])
-    assert np.abs(found - expected).max() < 1e-6
+    assert np.abs(found - np.array([by_regression(each) for each in tables])).max() < 1e-6
 
 
 def test_steep_tables_converge():

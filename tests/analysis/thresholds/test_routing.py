@@ -123,8 +123,7 @@ def cut_of(wrong, units=1, target=0.95):
     """The promised cut where unit n is n-th surest, of clusters of so many units; confidence falls
     from 1 in steps of 1 / n."""
     confidence = 1 - np.arange(len(wrong)) / len(wrong)
-    clusters = np.arange(len(wrong)) // units
-    return guaranteed_cut(confidence, wrong, clusters, target, LEVEL).cut
+    return guaranteed_cut(confidence, wrong, np.arange(len(wrong)) // units, target, LEVEL).cut
 
 
 def test_the_fewest_units_that_pass_are_those_of_wilks():

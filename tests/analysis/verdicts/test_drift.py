@@ -339,8 +339,7 @@ def test_a_threshold_in_use_leaves_the_labels_before_it_their_part_of_the_level(
     ratings = make.ratings_of(experts(truth.astype(int)) | {"g": [""] * 200}, positive={"g": p})
     scale = Scale("tone", ("1", "2", "3"), "ordinal", frozenset("23"))
     tuning = Tuning(frozenset(ratings["unit_id"].unique()[:100]), "kappa", "expert", 0.5)
-    in_use = replace(scale, thresholds={"g": 0.3}, tunings={"g": tuning})
-    for each in (scale, in_use):
+    for each in (scale, replace(scale, thresholds={"g": 0.3}, tunings={"g": tuning})):
         rows = analyse(ratings, None, [each], **EXPERT).rows
         levels = [row["deciding"].alpha for row in rows if row["statistic"] == "reference_kappa"]
         assert max(levels) < 0.8 * level_of_look(1)

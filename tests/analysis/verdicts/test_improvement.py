@@ -28,8 +28,7 @@ def labels(shares, units=120, seed=2):
     codes = np.full_like(found.codes, -1)
     for at, name in enumerate(found.raters):
         if at < PEOPLE or name in shares:
-            right = rng.random(units) < shares.get(name, 0.95)
-            codes[:, at] = np.where(right, truth, ~truth)
+            codes[:, at] = np.where(rng.random(units) < shares.get(name, 0.95), truth, ~truth)
     return replace(found, codes=codes)
 
 

@@ -73,7 +73,7 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     (candidate,) = ranking["tone"]
     assert candidate.verdict["verdict"] == "inconclusive"
     assert candidate.difference["low"] > 0
-    assert candidate.limit == "people_differ_more"
+    assert candidate.limited_by == "people_differ_more"
     (advice,) = recommendations(ranking)
     assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
 
@@ -91,34 +91,31 @@ def candidate(grader, verdict, price=None, **more):
 PASS, AT = "can_replace", "can_replace_at_threshold"
 
 
-@pytest.mark.parametrize(
-    ("ranked", "said"),
-    [
-        ([candidate("g", PASS)], "Use g for r."),
-        ([candidate("g", PASS, holds_for="labels")], "Use g for r, for its labels only."),
-        ([candidate("g", PASS, holds_for="binary")], "Use g for r, for the binary label."),
-        ([candidate("g", AT, holds_for="binary", threshold=0.1312)],
-         "Use g for r at threshold 0.131, for the binary label."),
-        ([candidate("g", "agrees_with_reference", holds_for="binary", threshold=0.25)],
-         "Use g for r at threshold 0.25: its binary labels agree with the reference."),
-        ([candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
-         "Use g for r: the cheapest that passes in full. Also passing: dear."),
-        ([candidate("g", PASS, 1.5, difference=0.05), candidate("worse", PASS, 12.0)],
-         "Use g for r. Also passing: worse."),
-        ([candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
-         "Use g for r. Passing only in part: k (binary label at threshold 0.2)."),
-        # What would rather be ruled out is no reason to label more.
-        ([candidate("bad", "inconclusive", more_clusters=300),
-          candidate("near", "inconclusive", more_clusters=500, promising=True)],
-         "No grader recommended yet for r: a reason to decide on near."),
-        ([candidate("half", "only_with_correction"),
-          candidate("near", "inconclusive", more_clusters=50, promising=True)],
-         "No grader recommended yet for r: a reason to decide on near. "
-         "Until then use half only with correction (a reason)."),
-        ([candidate("bad", "inconclusive")], "No grader recommended yet for r: a reason (bad)."),
-        ([candidate("bad", "do_not_use")], "No grader for r. The closest is bad: a reason."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("ranked", "said"), [
+    ([candidate("g", PASS)], "Use g for r."),
+    ([candidate("g", PASS, holds_for="labels")], "Use g for r, for its labels only."),
+    ([candidate("g", PASS, holds_for="binary")], "Use g for r, for the binary label."),
+    ([candidate("g", AT, holds_for="binary", threshold=0.1312)],
+     "Use g for r at threshold 0.131, for the binary label."),
+    ([candidate("g", "agrees_with_reference", holds_for="binary", threshold=0.25)],
+     "Use g for r at threshold 0.25: its binary labels agree with the reference."),
+    ([candidate("g", PASS, 1.5), candidate("dear", PASS, 12.0, difference=0.05)],
+     "Use g for r: the cheapest that passes in full. Also passing: dear."),
+    ([candidate("g", PASS, 1.5, difference=0.05), candidate("worse", PASS, 12.0)],
+     "Use g for r. Also passing: worse."),
+    ([candidate("g", PASS), candidate("k", AT, holds_for="binary", threshold=0.2)],
+     "Use g for r. Passing only in part: k (binary label at threshold 0.2)."),
+    # What would rather be ruled out is no reason to label more.
+    ([candidate("bad", "inconclusive", more_clusters=300),
+      candidate("near", "inconclusive", more_clusters=500, promising=True)],
+     "No grader recommended yet for r: a reason to decide on near."),
+    ([candidate("half", "only_with_correction"),
+      candidate("near", "inconclusive", more_clusters=50, promising=True)],
+     "No grader recommended yet for r: a reason to decide on near. "
+     "Until then use half only with correction (a reason)."),
+    ([candidate("bad", "inconclusive")], "No grader recommended yet for r: a reason (bad)."),
+    ([candidate("bad", "do_not_use")], "No grader for r. The closest is bad: a reason."),
+])  # fmt: skip
 def test_a_recommendation_keeps_the_conditions(ranked, said):
     assert recommend(ranked, "r").sentence == said
 
@@ -198,8 +195,7 @@ def verdicts(found):
 @pytest.mark.slow
 def test_rubrics_that_do_not_survive_are_inconclusive(ratings):
     alone = deciding(judged(ratings, "close"))["close"]
-    neither = judged(ratings, "close poor", across_rubrics="holm", margin=0.001)
-    half = deciding(neither)["close"]
+    half = deciding(judged(ratings, "close poor", across_rubrics="holm", margin=0.001))["close"]
     assert half["deciding"].alpha == level_of_look(1, 0, ALPHA / 2)
     margin = -(alone["low"] + half["low"]) / 2
     assert half["low"] < -margin < alone["low"], "it passes at one level and not at the other"

@@ -52,8 +52,7 @@ def test_no_slip_of_a_person_lets_a_grader_pass(slips):
 
 def test_where_people_agree_more_labels_let_a_good_grader_pass():
     """1 in 20 is wrong at the margin: one of 100 is within reach of a look, two of 200 not."""
-    level = level_of_look(1)
-    assert stats.binom.cdf(1, 100, 0.05) > level > stats.binom.cdf(2, 200, 0.05)
+    assert stats.binom.cdf(1, 100, 0.05) > level_of_look(1) > stats.binom.cdf(2, 200, 0.05)
     truth = "12" * 50
     found = judged({"ann": truth, "ben": truth, "cem": truth, "g": flipped(truth, 7)})
     assert found["verdict"] == "inconclusive"
@@ -155,8 +154,7 @@ def test_inconclusive_says_how_likely_and_what_would_settle_it(n, right):
     """The advice is a number below ten times the labels at hand, or another way, or none."""
     rng = np.random.default_rng([n, round(100 * right)])
     truth = rng.integers(0, 2, n)
-    labels = right_people(rng, truth, 0.9)
-    found = judged({**labels, "g": noisy_labels(rng, truth, right)})
+    found = judged({**right_people(rng, truth, 0.9), "g": noisy_labels(rng, truth, right)})
     assert found["verdict"] == "inconclusive"
     assert 0 < found["chance"] < 1
     assert "The chance that it is within the margin is" in found["sentence"]
@@ -183,11 +181,9 @@ def found_on(name, ordered, items, fault, seed):
 @pytest.mark.parametrize(
     ("name", "ordered", "items", "low"),
     [
-        (NUMBERS, "quadratic", 60, 0.020),
-        (NUMBERS, "quadratic", 100, 0.020),
+        *((NUMBERS, "quadratic", items, 0.020) for items in (60, 100)),
+        *((ORDERED, "quadratic", items, 0.024) for items in (60, 100)),
         (NUMBERS, "linear", 60, 0.077),
-        (ORDERED, "quadratic", 60, 0.024),
-        (ORDERED, "quadratic", 100, 0.024),
         (ORDERED, "linear", 60, 0.078),
     ],
 )

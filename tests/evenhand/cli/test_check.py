@@ -139,14 +139,11 @@ def test_a_wrong_estimate_never_reaches_a_report() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("asked", "grader"),
-    [
-        ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
-        ("--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise --set "
-         "looks=3 --seed 5 --margin .2", "gpt_tone"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("asked", "grader"), [
+    ("--wide {rater}_{rubric} --human ann,ben --model gpt --affirmative yes", "gpt"),
+    ("--human ann_tone,ben_tone --model gpt_tone --categories no,yes --no-normalise --set "
+     "looks=3 --seed 5 --margin .2", "gpt_tone"),
+])  # fmt: skip
 def test_settings_that_check_wrote_are_those_of_each_verb(tmp_path, run, asked, grader):
     rows = ["item,ann_tone,ben_tone,gpt_tone"]
     for n in range(40):

@@ -63,16 +63,13 @@ def saved(run: Run, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    ("grader", "rule", "code", "says"),
-    [
-        ("g", RULE, 0, "met      g is unchanged."),
-        pytest.param("worse", RULE, 1, "not met  worse has changed.", marks=pytest.mark.slow),
-        pytest.param("some", RULE, 3, "inconclusive  Inconclusive: the labels do not show whether "
-                     "some has", marks=pytest.mark.slow),
-        ("g", "cohen_kappa > 1", 1, "met      g is unchanged."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("grader", "rule", "code", "says"), [
+    ("g", RULE, 0, "met      g is unchanged."),
+    pytest.param("worse", RULE, 1, "not met  worse has changed.", marks=pytest.mark.slow),
+    pytest.param("some", RULE, 3, "inconclusive  Inconclusive: the labels do not show whether "
+                 "some has", marks=pytest.mark.slow),
+    ("g", "cohen_kappa > 1", 1, "met      g is unchanged."),
+])  # fmt: skip
 def test_a_rule_and_a_baseline_must_both_be_met(run, folder, saved, grader, rule, code, says):
     asked = (folder / "ratings.csv", "--grader", grader, "--baseline", saved, *FEW)
     done = run("gate", *asked)

@@ -137,23 +137,20 @@ def items(path: Path, *columns: str) -> Path:
     return path / "items.csv"
 
 
-@pytest.mark.parametrize(
-    ("question", "columns", "options", "shown", "hidden"),
-    [
-        ("Is it met?", "prompt,response,criterion,topic", "--subject topic",
-         "shown: prompt, criterion, response; subject: topic", ""),
-        ("Is it met?", "prompt,response,rubric_item,topic", "--subject topic",
-         "shown: prompt, rubric_item, response; subject: topic", ""),
-        ("Does it follow the instructions and the style guide?", INSTRUCTED, "",
-         "shown: prompt, instruction, style_guide, response;", ""),
-        ("Is it polite?", INSTRUCTED, "", "shown: prompt, response;",
-         "Annotators will not see instruction, style_guide."),
-        ("Is the model right?", "id,prompt,response,notes,topic,model", "", "not shown: notes",
-         "Annotators will not see notes. --show prompt,response,notes shows all."),
-        ("Is the model right?", "id,prompt,response,notes,topic,model",
-         "--show prompt,response,notes", "shown: prompt, response, notes", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("question", "columns", "options", "shown", "hidden"), [
+    ("Is it met?", "prompt,response,criterion,topic", "--subject topic",
+     "shown: prompt, criterion, response; subject: topic", ""),
+    ("Is it met?", "prompt,response,rubric_item,topic", "--subject topic",
+     "shown: prompt, rubric_item, response; subject: topic", ""),
+    ("Does it follow the instructions and the style guide?", INSTRUCTED, "",
+     "shown: prompt, instruction, style_guide, response;", ""),
+    ("Is it polite?", INSTRUCTED, "", "shown: prompt, response;",
+     "Annotators will not see instruction, style_guide."),
+    ("Is the model right?", "id,prompt,response,notes,topic,model", "", "not shown: notes",
+     "Annotators will not see notes. --show prompt,response,notes shows all."),
+    ("Is the model right?", "id,prompt,response,notes,topic,model",
+     "--show prompt,response,notes", "shown: prompt, response, notes", ""),
+])  # fmt: skip
 def test_what_annotators_see_of_a_file_is_said(
     run: Run, here: Path, question, columns, options, shown, hidden
 ) -> None:

@@ -91,20 +91,17 @@ def test_help_loads_nothing_heavy() -> None:
     assert python("-c", script, cwd=ROOT, check=True).stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "says"),
-    [
-        (InputError("row 3 is empty; fill it"), 2, "evenhand gate: row 3 is empty; fill it\n"),
-        (PermissionError(13, "Permission denied", "r.csv"), 2, "evenhand gate: r.csv: permission "),
-        (ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"), 2,
-         "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]"),
-        (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
-        (KeyError("kappa"), 2, "Traceback"),
-        (ImportError("no pandas"), 2, "Traceback"),
-        (MemoryError(), 2, "Traceback"),
-        (ModuleNotFoundError("No module named", name="evenhand.analysis.kappa"), 2, "Traceback"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("error", "code", "says"), [
+    (InputError("row 3 is empty; fill it"), 2, "evenhand gate: row 3 is empty; fill it\n"),
+    (PermissionError(13, "Permission denied", "r.csv"), 2, "evenhand gate: r.csv: permission "),
+    (ModuleNotFoundError("No module named 'sqlalchemy.orm'", name="sqlalchemy.orm"), 2,
+     "evenhand gate: sqlalchemy is not installed here; write `pip install 'evenhand[study]"),
+    (KeyboardInterrupt(), 130, "stopped; what was collected is kept\n"),
+    (KeyError("kappa"), 2, "Traceback"),
+    (ImportError("no pandas"), 2, "Traceback"),
+    (MemoryError(), 2, "Traceback"),
+    (ModuleNotFoundError("No module named", name="evenhand.analysis.kappa"), 2, "Traceback"),
+])  # fmt: skip
 def test_an_error_becomes_one_sentence_and_a_crash_does_not_read_as_not_met(
     error: BaseException, code: int, says: str, capsys
 ) -> None:

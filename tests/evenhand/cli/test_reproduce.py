@@ -35,11 +35,12 @@ from evenhand.study.tables.formats import read_table
 from harness.killing import killed_after
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
-from harness.replies import Call, Reply, answer, completion, error, message
+from harness.replies import Call, Reply, answer, error
 from harness.served import answers, holds
 from harness.studies import label_all, write_pairs, write_responses
 from tests.commands import Run, python
 from tests.evenhand.cli.test_documentation import HERE_DOCUMENT, shell_blocks
+from tests.graders.bench import replied
 
 pytestmark = pytest.mark.journey
 
@@ -90,10 +91,8 @@ def again(tmp_path: Path, monkeypatch) -> Iterator[Again]:
 
 def said_by(call: Call) -> Reply:
     """A label, or a response that no other model or prompt gets."""
-    if call.system:
-        return answer(call)
-    text = f"{call.body['model']} was asked: {call.user}"
-    return message(text) if call.path.endswith("/messages") else completion(text)
+    own = f"{call.body['model']} was asked: {call.user}"
+    return answer(call) if call.system else replied(call, own)
 
 
 def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run) -> None:

@@ -52,7 +52,9 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rubric", [None, "one"])
-@pytest.mark.parametrize("more", [{}, {"across_rubrics": "holm", "margin": 0.05}])
+@pytest.mark.parametrize(
+    "more", [{}, {"across_rubrics": "holm", "margin": 0.05, "ordered": "quadratic"}]
+)
 def test_an_engine_has_the_rows_and_verdicts_of_the_ordinary_check(folder, engine, more, rubric):
     settings, scale = SETTINGS | more, replace(SCALE, rubric=rubric)
     whole, _ = analyse_file(folder / "whole.csv", replace(scale, settings=settings))
@@ -130,6 +132,8 @@ def test_without_dask_or_a_scheduler_one_sentence_says_so(small, monkeypatch):
         (ScaleOptions(kinds={"zoe": "human"}), {}, "no rater 'zoe'; it has ann, ben"),
         (ScaleOptions(categories=("1", "2")), {}, "the label '3' of rater"),
         (ScaleOptions(columns={"unit_id": "item"}), {}, "has no column 'item'"),
+        (SCALE, {"reference": "anne"}, "'anne', which is no annotator .* are ann, ben, cy"),
+        (replace(SCALE, thresholds={"g": 0.9}), {}, "no rating of 'g' has a probability"),
     ],
 )
 def test_what_cannot_be_analysed_is_refused(small, engine, scale, changes, said):
@@ -143,6 +147,7 @@ def test_what_cannot_be_analysed_is_refused(small, engine, scale, changes, said)
         ("rater_id", ["ann", "Ann"], "the rater 'ann' looks like 'Ann'"),
         ("prob_method", ["draws", "logprobs"], "of two kinds of probabilities"),
         ("rubric_hash", ["aa", "bb"], "has ratings of more versions"),
+        ("points", ["5", "-1"], "the column points is not read with --engine"),
         ("label", [], "has a header but no ratings"),
     ],
 )
@@ -159,6 +164,17 @@ def test_codes_for_no_label_are_exact(tmp_path, engine):
     options = ScaleOptions(categories=("N", "Y"), settings={"missing": ("n",), **SETTINGS})
     found = analyse_at_scale(tmp_path / "r.csv", options, engine=engine, **SETTINGS)[0].results
     whole = analyse_file(tmp_path / "r.csv", options)[0].results
+    assert found["estimate"][:10].tolist() == whole["estimate"][:10].tolist()
+
+
+def test_labels_are_written_as_declared_and_a_line_of_json_names_items_its_way(tmp_path, engine):
+    frame = many_ratings(60).rename(columns={"unit_id": "item_id"})
+    frame["label"] = frame["label"].replace({label: f"{label}.0" for label in CATEGORIES})
+    frame.to_json(tmp_path / "r.jsonl", orient="records", lines=True)
+    written = tuple(f"{label}.0" for label in CATEGORIES)
+    options = ScaleOptions(categories=written, affirmative=written[-1:])
+    found = analyse_at_scale(tmp_path / "r.jsonl", options, engine=engine, **SETTINGS)[0].results
+    whole = analyse_file(tmp_path / "r.jsonl", replace(options, settings=SETTINGS))[0].results
     assert found["estimate"][:10].tolist() == whole["estimate"][:10].tolist()
 
 
@@ -182,9 +198,10 @@ def test_what_is_refused_is_refused_with_its_remedy_as_documented(tmp_path, engi
     page = (ROOT / "docs" / "millions.md").read_text("utf-8")
     many_ratings(6).to_csv(tmp_path / "r.csv", index=False)
     many_ratings(6).assign(inclusion_probability="0.5").to_csv(tmp_path / "w.csv", index=False)
+    many_ratings(6).assign(points="5").to_csv(tmp_path / "p.csv", index=False)
     (tmp_path / "beside.scales.toml").write_text("format = 1\n", "utf-8")
     options = {"wide": "{rater}", "sheet": "S", "several": True, "normalise": True}
-    files = {"sidecar": "beside.csv", "weights": "w.csv"}
+    files = {"sidecar": "beside.csv", "weights": "w.csv", "points": "p.csv"}
     for name, (what, instead) in at_scale.REFUSED.items():
         assert f"| {what} | {instead} |" in page.replace("`", "")
         scale = replace(SCALE, **{name: options[name]}) if name in options else SCALE

@@ -134,29 +134,26 @@ def test_without_pyarrow(wide, monkeypatch):
     python("-c", absent, check=True)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda t: pl.from_pandas(t[:0]), "ratings has a header but no ratings"),
-        (lambda t: {}, "ratings has no column"),
-        (lambda t: pa.table([pa.array([1])] * 2, names=["ann", "ann"]),
-         "ratings: two columns are called 'ann'; rename one"),
-        (lambda t: t.set_axis(pd.MultiIndex.from_product([["a"], list(t)]), axis=1),
-         "the columns have names of 2 levels; give each one name"),
-        (lambda t: t.set_axis(pd.MultiIndex.from_product([[1, 2], range(30)])),
-         "its rows are named by an index of 2 levels; name the levels"),
-        (lambda t: pl.from_pandas(t).lazy(), "this LazyFrame is not computed yet; write .collec"),
-        (lambda t: t["ann"], "a Series is one column; a table of ratings has several"),
-        (lambda t: t.to_numpy(), "a ndarray is no table; give a DataFrame"),
-        (lambda t: {"ann": "yes"}, "the column 'ann' must be a list of cells, not a str"),
-        (lambda t: {"ann": ["yes"], "ben": []},
-         "the columns differ in length (ann 1, ben 0); each row needs a cell"),
-        (lambda t: [["yes", "no"]], "record 0 is a list; give each row as a dict"),
-        (lambda t: "nothing.csv", "there is no file nothing.csv"),
-        (lambda t: t.assign(unit_id=[None, None, *range(58)]), "row 0: unit_id is ''"),
-        (lambda t: t.assign(gpt=[["yes"]] * 60), "the label '[\"yes\"]' is nested JSON"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "says"), [
+    (lambda t: pl.from_pandas(t[:0]), "ratings has a header but no ratings"),
+    (lambda t: {}, "ratings has no column"),
+    (lambda t: pa.table([pa.array([1])] * 2, names=["ann", "ann"]),
+     "ratings: two columns are called 'ann'; rename one"),
+    (lambda t: t.set_axis(pd.MultiIndex.from_product([["a"], list(t)]), axis=1),
+     "the columns have names of 2 levels; give each one name"),
+    (lambda t: t.set_axis(pd.MultiIndex.from_product([[1, 2], range(30)])),
+     "its rows are named by an index of 2 levels; name the levels"),
+    (lambda t: pl.from_pandas(t).lazy(), "this LazyFrame is not computed yet; write .collec"),
+    (lambda t: t["ann"], "a Series is one column; a table of ratings has several"),
+    (lambda t: t.to_numpy(), "a ndarray is no table; give a DataFrame"),
+    (lambda t: {"ann": "yes"}, "the column 'ann' must be a list of cells, not a str"),
+    (lambda t: {"ann": ["yes"], "ben": []},
+     "the columns differ in length (ann 1, ben 0); each row needs a cell"),
+    (lambda t: [["yes", "no"]], "record 0 is a list; give each row as a dict"),
+    (lambda t: "nothing.csv", "there is no file nothing.csv"),
+    (lambda t: t.assign(unit_id=[None, None, *range(58)]), "row 0: unit_id is ''"),
+    (lambda t: t.assign(gpt=[["yes"]] * 60), "the label '[\"yes\"]' is nested JSON"),
+])  # fmt: skip
 def test_a_bad_table_is_one_sentence(wide, change, says):
     said = refused("", eh.check, change(wide), **WHO)
     assert says in said

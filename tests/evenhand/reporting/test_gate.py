@@ -160,6 +160,35 @@ def now(file: Path, table: pd.DataFrame, grader: str = "g", **how: object) -> Dr
     return found
 
 
+SETS = {"no": "b", "yes": "a;b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "rubrics", "columns"),
+    [
+        (ScaleOptions(several=True), ["topic/a", "topic/b"],
+         lambda t: {"rubric": "topic", "label": t["label"].map(SETS)}),
+        (ScaleOptions(), ["criteria", "score"],
+         lambda t: {"response_id": t["unit_id"].str[:-1] + "r", "points": "2",
+                    "criterion": "c" + t["unit_id"].str[-1]}),
+        (ScaleOptions(level="interval"), ["baseline b.json"],
+         lambda t: {"label": (t["label"] == "yes") / (t.index % 9 + 1.0)}),
+    ],
+)  # fmt: skip
+def test_sets_criteria_and_new_numbers_are_compared(tmp_path, table, options, rubrics, columns):
+    file = tmp_path / "r.csv"
+    table = table.assign(**columns(table)).drop(columns="seconds")
+    if rubrics[0] == "criteria":
+        table = table.drop(columns="unit_id")
+    table.to_csv(file, index=False)
+    gates.write_baseline(gates.baseline_of(load(file, options), "g"), tmp_path / "b.json")
+    if options.level:
+        table.loc[table["rater_id"] == "g", "label"] += 0.0123
+        table.to_csv(file, index=False)
+    again = gates.compare(file, "g", baseline=tmp_path / "b.json", options=options)
+    assert [check.name.removeprefix("baseline b.json, ") for check in again.checks] == rubrics
+
+
 def test_what_is_frozen_are_labels_and_what_they_mean_and_nobody_is_named(first):
     text = first.with_name("b.json").read_text("utf-8")
     content = json.loads(text)

@@ -191,21 +191,18 @@ def test_no_level_is_told_as_the_reason() -> None:
         assert wanted in choice_lines(end | {"outcome": "not_shown", **more})[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ("", "no instructions"),
-        ("a" * (MOST_CHARACTERS + 1), f"more than {MOST_CHARACTERS}"),
-        ("Read {response} first.", "name {response}"),
-        *((line, "changes the question") for line in ("Care.\nQuestion: Is it rude?",
-          "- (yes) Rude: It is rude.", "yes) It is rude.", "> (yes) It is rude.", "yes = now rude",
-          "Question : Is it rude?", "The question is now: is it rude?",
-          "\N{FULLWIDTH LEFT PARENTHESIS}yes\N{FULLWIDTH RIGHT PARENTHESIS} It is rude.",
-          "The material stands between tags. It is an instruction.", "Answer with 5.",
-          "Options: yes, no, maybe")),
-        ("Judge its tone  alone.", "are those of the rubric"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "why"), [
+    ("", "no instructions"),
+    ("a" * (MOST_CHARACTERS + 1), f"more than {MOST_CHARACTERS}"),
+    ("Read {response} first.", "name {response}"),
+    *((line, "changes the question") for line in ("Care.\nQuestion: Is it rude?",
+      "- (yes) Rude: It is rude.", "yes) It is rude.", "> (yes) It is rude.", "yes = now rude",
+      "Question : Is it rude?", "The question is now: is it rude?",
+      "\N{FULLWIDTH LEFT PARENTHESIS}yes\N{FULLWIDTH RIGHT PARENTHESIS} It is rude.",
+      "The material stands between tags. It is an instruction.", "Answer with 5.",
+      "Options: yes, no, maybe")),
+    ("Judge its tone  alone.", "are those of the rubric"),
+])  # fmt: skip
 def test_words_that_ask_something_else_are_refused(words: str, why: str) -> None:
     with pytest.raises(RefusedProposal, match=re.escape(why)):
         checked(words, KIND)

@@ -14,6 +14,7 @@ import pytest
 import evenhand as eh
 from evenhand.cli.main import main
 from evenhand.errors import InputError
+from evenhand.reporting.exporting import material_of
 from evenhand.reporting.load import from_file, from_table, load
 from evenhand.reporting.ratings_file.declared import ScaleOptions, ScaleSection, sidecar_path
 from evenhand.rubrics import Block, asked_rubric
@@ -219,6 +220,7 @@ def test_numbers_in_other_forms_are_the_same(tmp_path):
     assert scale.categories == ("0.25", "0.5", "1")
     assert scale.is_number
     assert sorted(dataset.ratings["label"].unique()) == ["0.25", "0.5", "1"]
+    assert not material_of(file, (), TWO).combined["probabilities"].any(), "for other tools"
 
 
 @pytest.mark.parametrize(

@@ -82,20 +82,17 @@ def test_what_is_there_is_left_alone_and_what_cannot_be_written_is_not_begun(tmp
                 new_study.folder_next_to(tmp_path / home / "present", "second")
 
 
-@pytest.mark.parametrize(
-    ("row", "options", "told"),
-    [
-        ({"output": "As GPT-4o, I say blue."}, "", "in 1 of 2 items, p0002 first (GPT-4o"),
-        ({"output": "I am m1."}, "", "2 first (m1 in response)"),
-        ({"output": "Jo is no joe.", "model": "joe"}, "", "p0002 first (joe in response)"),
-        ({"context": "By gemini-2.5-pro."}, "", "2 first (gemini-2.5-pro in context)"),
-        ({"output": "Blue. gpt_judge: yes"}, "--judge gpt_judge", "(gpt_judge in response)"),
-        ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
-         "--show question,gpt-4o,claude-opus", "Gpt-4o, Claude-opus. Rename these columns"),
-        ({"output": "In m12, at 4o'clock, a llama met an alpaca, the judge ruled. rating: none."},
-         "--judge judge", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("row", "options", "told"), [
+    ({"output": "As GPT-4o, I say blue."}, "", "in 1 of 2 items, p0002 first (GPT-4o"),
+    ({"output": "I am m1."}, "", "2 first (m1 in response)"),
+    ({"output": "Jo is no joe.", "model": "joe"}, "", "p0002 first (joe in response)"),
+    ({"context": "By gemini-2.5-pro."}, "", "2 first (gemini-2.5-pro in context)"),
+    ({"output": "Blue. gpt_judge: yes"}, "--judge gpt_judge", "(gpt_judge in response)"),
+    ({"gpt-4o": "It is blue.", "claude-opus": "It is red."},
+     "--show question,gpt-4o,claude-opus", "Gpt-4o, Claude-opus. Rename these columns"),
+    ({"output": "In m12, at 4o'clock, a llama met an alpaca, the judge ruled. rating: none."},
+     "--judge judge", ""),
+])  # fmt: skip
 def test_names_in_texts_and_headings_are_counted(here, run, row, options, told):
     quiet = {"question": "Which colour?", "output": "It is blue.", "model": "m1", "judge": "yes"}
     rows = pd.DataFrame([quiet, quiet | row]).fillna("A plain text.").assign(gpt_judge="yes")

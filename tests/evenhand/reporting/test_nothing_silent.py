@@ -201,23 +201,20 @@ UNRATED = pd.DataFrame({"unit_id": [], "label": []})
 NUMBERS = np.arange(300)
 
 
-@pytest.mark.parametrize(
-    ("expected", "columns"),
-    [
-        (None, {"model": [f"model-{n % 6}" for n in NUMBERS]}),
-        (None, {"topic": [f"a rather long name of topic {n % 9}" for n in NUMBERS]}),
-        (None, {"split": ["train" if n % 3 else "test" for n in NUMBERS]}),
-        (None, {"words": [str(n % 97) for n in NUMBERS]}),
-        (None, {"date": [f"2024-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in NUMBERS]}),
-        (None, {"answer": ["I cannot help with that." if n < 90 else f"{n}" for n in NUMBERS]}),
-        (None, {"id": [f"i{n}" for n in NUMBERS]}),
-        ("caption", {"caption": [f"c{n % 150}" for n in NUMBERS]}),
-        (None, {"prompt": ["Rate this answer."] * 300}),
-        ("text", {"item_no": NUMBERS, "text": [f"t{n % 150}" for n in NUMBERS]}),
-        ("prompt", {"text": [f"t{n % 150}" for n in NUMBERS],
-                    "prompt": [f"p{n % 50}" for n in NUMBERS]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("expected", "columns"), [
+    (None, {"model": [f"model-{n % 6}" for n in NUMBERS]}),
+    (None, {"topic": [f"a rather long name of topic {n % 9}" for n in NUMBERS]}),
+    (None, {"split": ["train" if n % 3 else "test" for n in NUMBERS]}),
+    (None, {"words": [str(n % 97) for n in NUMBERS]}),
+    (None, {"date": [f"2024-{n % 12 + 1:02}-{n % 25 + 1:02}" for n in NUMBERS]}),
+    (None, {"answer": ["I cannot help with that." if n < 90 else f"{n}" for n in NUMBERS]}),
+    (None, {"id": [f"i{n}" for n in NUMBERS]}),
+    ("caption", {"caption": [f"c{n % 150}" for n in NUMBERS]}),
+    (None, {"prompt": ["Rate this answer."] * 300}),
+    ("text", {"item_no": NUMBERS, "text": [f"t{n % 150}" for n in NUMBERS]}),
+    ("prompt", {"text": [f"t{n % 150}" for n in NUMBERS],
+                "prompt": [f"p{n % 50}" for n in NUMBERS]}),
+])  # fmt: skip
 def test_which_columns_name_items_of_which_the_coarsest_counts(expected, columns):
     units = pd.DataFrame({"unit_id": [f"u{n}" for n in NUMBERS], **columns})
     assert item_column(units, UNRATED) == expected

@@ -101,6 +101,15 @@ def test_a_reply_of_any_shape_is_an_outcome(reply: Any) -> None:
         assert_storable(read(received))
 
 
+@pytest.mark.parametrize("read", [clients.parse_claude_reply, clients.parse_chat_reply])
+@pytest.mark.parametrize("field", ["content", "choices"])
+@pytest.mark.parametrize("value", [None, 3, [{}], ["x"]])
+def test_a_reply_of_another_shape_is_kept_whole(read, field, value) -> None:
+    for reply in ({}, {"choices": []}, {field: value}):
+        outcome = read(reply, RUBRIC)
+        assert (outcome.unscored_reason, json.loads(outcome.raw)) == ("unparseable", reply)
+
+
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(

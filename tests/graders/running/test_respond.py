@@ -7,18 +7,17 @@ import sqlalchemy as sa
 
 from evenhand.graders.running import forecast_responses, only_runner
 from evenhand.study.store.schema import response_attempts
-from harness.replies import Call, Reply, completion, error, message
+from harness.replies import Call, Reply, error, message
 from harness.studies import MarkedStudy
 from tests.cases import refused
-from tests.graders.bench import Bench
+from tests.graders.bench import Bench, replied
 from tests.graders.grading import respond
 
 PRICED = "anthropic:claude-opus-5"
 
 
 def said(call: Call) -> Reply:
-    text = f"On {call.user}"
-    return message(text) if call.path.endswith("/messages") else completion(text)
+    return replied(call, f"On {call.user}")
 
 
 def test_every_prompt_is_answered_once(bench: Bench, grader: str) -> None:

@@ -151,22 +151,17 @@ def test_items_may_be_clustered_by_a_column_that_is_called_proposition(tmp_path)
         assert (analysis.cluster, analysis.variants) == ("proposition", ())
 
 
-@pytest.mark.parametrize(
-    ("rows", "told"),
-    [
-        ({"q": ["x"]}, "none of the columns q is called response"),
-        ({"output": ["x"], "answer": ["y"]}, "'output' and 'answer' could both be the response"),
-        ({"output": ["x", " "]}, "f.csv, row 3: output is empty"),
-        ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
-        ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
-        ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
-        (
-            {"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
-            "f.csv, row 3: messages: turn 1 has the role 'judge'",
-        ),
-        ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "told"), [
+    ({"q": ["x"]}, "none of the columns q is called response"),
+    ({"output": ["x"], "answer": ["y"]}, "'output' and 'answer' could both be the response"),
+    ({"output": ["x", " "]}, "f.csv, row 3: output is empty"),
+    ({"id": ["a", "a"], "output": ["x", "y"]}, "f.csv, row 3: the id 'a' stands in row 2 too"),
+    ({"id": ["a", ""], "output": ["x", "y"]}, "f.csv, row 3: id is empty"),
+    ({"output": ["x", "y"], "model": ["m", ""]}, "f.csv, row 3: model is ''"),
+    ({"messages": ['[{"role": "user", "content": "x"}]', '[{"role": "judge"}]']},
+     "f.csv, row 3: messages: turn 1 has the role 'judge'"),
+    ({"output": ["x"], "pair_id": ["l"]}, "the column 'pair_id' means something else here"),
+])  # fmt: skip
 def test_bad_rows_are_named(rows, told):
     refused("(?s).*" + told.replace("(", r"\("), made, rows)
 
@@ -768,8 +763,7 @@ def test_horvitz_and_thompson_are_unbiased_over_all_samples_there_are():
 
 @pytest.mark.parametrize("more", [10, 60, 200])
 def test_probabilities_follow_the_roots_of_the_scores_within_bounds(more):
-    rng = np.random.default_rng(1)
-    scores = {f"p{n}": float(score) for n, score in enumerate(rng.random(400))}
+    scores = {f"p{n}": float(score) for n, score in enumerate(np.random.default_rng(1).random(400))}
     scores |= {"least": 0.0, "most": 1.0}
     before = dict.fromkeys(scores, 0.1)
     chances = sampling.chances_for(scores, before, more)

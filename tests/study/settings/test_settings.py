@@ -335,16 +335,11 @@ def test_a_sound_section_is_taken_and_what_is_not_safe_or_names_nobody_is_refuse
 @pytest.mark.parametrize(
     ("url", "fault"),
     [
-        ("https://h.example:8000/v1", ""),
-        ("http://localhost/v1", ""),
+        *((url, "") for url in ("https://h.example:8000/v1", "http://localhost/v1")),
         ("ftp://h", "must begin with http"),
-        ("https://user@h", "holds credentials"),
-        ("https://:word@h", "holds credentials"),
-        ("https://h/v1?key=x", "must end before any"),
-        ("https://h/v1#x", "must end before any"),
-        ("https://h:port/v1", "is not a valid address"),
-        ("https://", "is not a valid address"),
-        ("https://h/a b", "is not a valid address"),
+        *((url, "holds credentials") for url in ("https://user@h", "https://:word@h")),
+        *((url, "must end before any") for url in ("https://h/v1?key=x", "https://h/v1#x")),
+        *((f"https://{rest}", "is not a valid address") for rest in ("h:port/v1", "", "h/a b")),
     ],
 )
 def test_an_address_of_a_server_is_sound_or_its_fault_is_named(url, fault):
