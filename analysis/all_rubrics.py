@@ -314,6 +314,10 @@ def _rubric_tasks(
 def _combined(
     parts: Sequence[RubricAnalysis], notes: Sequence[str], request: Request, *, verify: bool = False
 ) -> Analysis:
+    """Combine the analyses of the rubrics to report into one."""
+    if request.reported is not None:
+        sets = {scale.part_of for scale in request.reported.values()}
+        parts = [part for part in parts if part.rows.rubric in {*request.reported} | sets]
     return Analysis(
         rows=[row for part in parts for row in part.rows.rows.values()],
         verdicts=[verdict for part in parts for verdict in part.verdicts],
@@ -339,6 +343,7 @@ def analyse_reduced(
     seed: int = SEED,
     many: int = resampling.MANY_CLUSTERS,
     on_stage: Callable[[str], None] | None = None,
+    reported: Mapping[str, Scale] | None = None,
     **changes: object,
 ) -> Analysis:
     """Analyse ratings that were reduced to patterns while read, a table per rubric (see `analyse`).
@@ -346,10 +351,11 @@ def analyse_reduced(
     Patterns of labels replace units, and `PatternResamples` their clusters. Analyses that need
     single ratings, their probabilities or facts about units are left out, and reported as such.
     `changes` are fields of the settings, `seed` is that of all resampling; more than `many`
-    clusters are resampled in groups (see `analysis.bootstrap.resamples`).
+    clusters are resampled in groups (see `analysis.bootstrap.resamples`). `reported` is as in
+    `Request`.
     """
     settings, decision = with_changes(AnalysisSettings(), DecisionSettings(), changes)
-    request = Request(None, settings, decision, seed=seed)
+    request = Request(None, settings, decision, seed=seed, reported=reported)
     kinds = {rater: kind for reduced in tables.values() for rater, kind in reduced.raters.items()}
     _check_reference(request, {rater for rater, kind in kinds.items() if kind != "model"})
     scales, results = _scales_by_name(scales, settings), []

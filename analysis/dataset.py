@@ -165,15 +165,17 @@ class Dataset:
         why: bool = False,
         pool: Executor | None = None,
         on_stage: Callable[[str], None] | None = None,
+        reported: Mapping[str, Scale] | None = None,
     ) -> Analysis:
         """Return the analysis of the dataset (see `evenhand.analysis.analyse`; for `pool` and
-        `on_stage`, `all_rubrics.analyse_rubrics`).
+        `on_stage`, `all_rubrics.analyse_rubrics`; for `reported`, `Request`).
         """
         # Loaded on use: most uses of a dataset need no analysis.
         from evenhand.analysis.all_rubrics import analyse_rubrics
         from evenhand.analysis.request import Request
 
-        request = Request(self.units, self.settings, self.decision, self.facts, self.seed, why=why)
+        inputs = self.units, self.settings, self.decision, self.facts, self.seed
+        request = Request(*inputs, why=why, reported=reported)
         return analyse_rubrics(
             self.ratings, self.scales, request, verify=verify, pool=pool, on_stage=on_stage
         )

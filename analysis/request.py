@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # importing this module loads no numerical library
 
     from evenhand.analysis.bootstrap.resamples import Resamples
     from evenhand.analysis.labels.matrix import RaterColumn
+    from evenhand.analysis.labels.scale import Scale
     from evenhand.analysis.types import Array, Frequency
 
 
@@ -70,7 +71,8 @@ class Request:
     `people` are the ids of humans by "column=value", such as "party=left". If `why` is True, the
     variance of labels is split into components. `n_rubrics` does not count rubrics that are a
     wording of another. `explaining` are, by name, the columns of annotators whose values explain
-    their labels: those with the same value, such as one party, agree more.
+    their labels: those with the same value, such as one party, agree more. `reported` are the
+    scales of the rubrics that the result has (None: all); they are judged together with the others.
     """
 
     units: pd.DataFrame | None
@@ -82,6 +84,7 @@ class Request:
     why: bool = False
     n_rubrics: int = 1
     explaining: Mapping[str, RaterColumn] = field(default_factory=dict)
+    reported: Mapping[str, Scale] | None = None
     _cached: dict[bytes, Resamples] = field(default_factory=dict)
 
     @property

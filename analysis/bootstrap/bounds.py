@@ -149,6 +149,27 @@ def reach_over_people(
     return np.asarray(reach * factor)
 
 
+def chance_over_people(
+    chance: float, distance: float, people_variance: float, people: int, clusters: float
+) -> float:
+    """Return the probability that an estimate's value in a population of raters is above a limit:
+    one minus the level at which the bound of `reach_over_people` is the limit.
+
+    `chance` is the probability for these `people` raters, and `distance` is the estimate minus the
+    limit; the other arguments are as in `reach_over_people`.
+
+    >>> chances = [chance_over_people(0.975, 0.2, variance, 3, 100) for variance in (0.0, 0.01)]
+    >>> np.round(chances, 3).tolist()
+    [0.975, 0.902]
+    """
+    cluster_freedom = max(clusters - 1.0, 1.0)
+    quantile = float(stdtrit(cluster_freedom, chance)) or _TINY  # not 0: it is divided by
+    cluster_variance = max((distance / quantile) ** 2, 1e-18)
+    total = cluster_variance + people_variance
+    freedom = total**2 / (cluster_variance**2 / cluster_freedom + people_variance**2 / (people - 1))
+    return float(stdtr(freedom, math.copysign(distance, quantile) / math.sqrt(total)))
+
+
 def simultaneous_level(contributions: Array, alpha: float = ALPHA) -> float:
     """Return the level of several estimates' bounds at which one or more miss in at most `alpha`.
 

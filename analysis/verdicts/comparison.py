@@ -36,7 +36,7 @@ from evenhand.analysis.requirement import MAX_GROWTH, ClusterCounts
 from evenhand.analysis.statistics import Remark
 from evenhand.analysis.thresholds import tuning
 from evenhand.analysis.types import Array, Codes, Mask, Numbers
-from evenhand.study.settings.analysis import MAX_MARGIN_SHARE
+from evenhand.study.settings.analysis import MAX_MARGIN_SHARE, Scope
 
 HELD_OUT = "held_out"  # value of `at` for thresholds tuned on other clusters
 UNTUNED = "untuned"  # value of `at` for a rubric's threshold before tuning
@@ -345,6 +345,14 @@ class Comparison:
     def chance_within(self) -> float:
         """Approximate probability that the grader is within the margin."""
         return self.tested_bounds.chance_above(self.null)
+
+    def chance_within_for(self, scope: Scope) -> float:
+        """Return `chance_within`, over people like these if a verdict has this `scope`."""
+        if scope == "these" or math.isnan(self.people_variance):
+            return self.chance_within
+        distance, people = self.difference + self.margin, (self.people_variance, self.n_people)
+        effective = self.sample.effective
+        return bounds.chance_over_people(self.chance_within, distance, *people, effective)
 
 
 @dataclass(frozen=True)

@@ -444,7 +444,7 @@ def add_deciding_rows(
         view, best_kappa = comparison.view, comparison.best_baseline_kappa
         if view.at == UNTUNED:  # compared only for its share of the level
             continue
-        bounds[view.key] = _add_bounds(rows, comparison, level)
+        bounds[view.key] = _add_bounds(rows, comparison, level, rule)
         worst_view = with_missing_as_wrong(labels, view, jackknife.mass.astype(float))
         worst_case = comparator.compare(worst_view, best_kappa) if worst_view else None
         if worst_case is not None:
@@ -472,7 +472,9 @@ def shared_level(
     return Deciding(alpha=shared, look=look, comparisons=comparisons, next_alpha=next_shared)
 
 
-def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bounds:
+def _add_bounds(
+    rows: ResultRows, comparison: Comparison, level: Deciding, rule: DecisionSettings
+) -> Bounds:
     """Add the rows of a comparison and return them, without the worst case."""
     alpha, margin = level.alpha, comparison.margin
 
@@ -497,13 +499,14 @@ def _add_bounds(rows: ResultRows, comparison: Comparison, level: Deciding) -> Bo
     if comparison.is_constant:  # the grader equals a baseline, in every sample
         above = Interval(lead, lead, lead)
     people_kappa = _people_kappa(comparison, alpha, rows.heaviest)
+    chance = comparison.chance_within_for(rule.scope)
     to_pass, sample = _clusters_to_pass(comparison, difference, level), comparison.sample
     return Bounds(  # rows are added in this order
         difference=add(NON_INFERIORITY, difference, pooled, **at_margin),
         like_these=add(NON_INFERIORITY_PEOPLE, like_these, **people) if like_these else None,
         above_baseline=add(ABOVE_BASELINE, above, constant, bar=0.0),
         people_kappa=add(PEOPLE_KAPPA, people_kappa, pooled),
-        chance=add(CHANCE, Interval.point(comparison.chance_within), margin=margin),
+        chance=add(CHANCE, Interval.point(chance), margin=margin),
         clusters_to_pass=add(CLUSTERS_NEEDED, Interval.point(to_pass)) if to_pass else None,
         effective_clusters=add(EFFECTIVE_CLUSTERS, Interval.point(sample.effective)),
         minority_clusters=add(MINORITY_CLUSTERS, Interval.point(sample.minority)),

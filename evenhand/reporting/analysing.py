@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from evenhand import __version__
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.reporting.load import DEFAULTS, from_file, from_study, is_study, load, naming_sidecar
 from evenhand.reporting.ratings_file.criteria import with_scores
 from evenhand.reporting.ratings_file.declared import ScaleOptions
@@ -52,7 +53,8 @@ def analyse_source(
 ) -> AnalysisAndContext:
     """Analyse a study or ratings. Only settings in `options` apply to a study or a `Dataset`."""
     if not isinstance(source, Path):
-        return analyse_dataset(load(source, options), **switches)
+        dataset = load(source, options)
+        return analyse_dataset(dataset, whole_of(source, options, dataset), **switches)
     if is_study(source):
         from evenhand.study import open_study
 
@@ -104,16 +106,35 @@ def analyse_file(
 ) -> AnalysisAndContext:
     """Analyse a ratings file on the scale declared, with its sidecar (see `load.from_file`)."""
     dataset = from_file(file, options)
+    whole = whole_of(file, options, dataset)
     with naming_sidecar(file):
-        return analyse_dataset(dataset, **switches)
+        return analyse_dataset(dataset, whole, **switches)
 
 
-def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisAndContext:
-    """Analyse a dataset without a study; the context's notes tell how its labels were read."""
+def whole_of(source: Source, options: ScaleOptions, dataset: Dataset) -> Dataset | None:
+    """Return all rubrics of a source if the verdicts on those chosen by `options`, in `dataset`,
+    are to hold for all of them together; else None.
+    """
+    if options.rubric is None or dataset.decision.across_rubrics == "none":
+        return None
+    whole = load(source, replace(options, rubric=None))
+    if not dataset.scales.keys() < whole.scales.keys():
+        return None
+    others = whole.ratings[~whole.ratings["rubric"].isin(list(dataset.scales))]
+    ratings = pd.concat([dataset.ratings, others])
+    return replace(whole, ratings=ratings, scales={**whole.scales, **dataset.scales})
+
+
+def analyse_dataset(
+    dataset: Dataset, whole: Dataset | None = None, **switches: Unpack[Switches]
+) -> AnalysisAndContext:
+    """Analyse a dataset without a study; the context's notes tell how its labels were read. Its
+    rubrics are judged together with the others of the `whole`, if any (`whole_of`).
+    """
     from evenhand.analysis.report import ReportContext
 
-    dataset = dataset.named()
-    analysis = dataset.analyse(**switches)
+    whole, dataset = (whole or dataset).named(), dataset.named()
+    analysis = whole.analyse(reported=dataset.scales, **switches)
     return analysis, ReportContext(
         name=dataset.name,
         synthetic=dataset.synthetic,
@@ -122,7 +143,7 @@ def analyse_dataset(dataset: Dataset, **switches: Unpack[Switches]) -> AnalysisA
             "margin": analysis.settings.margin,
             **_ratings_facts(dataset, analysis),
         },
-        notes=dataset.notes,
+        notes=whole.notes,
         rubric_titles=dataset.titles,
         label_names=dataset.names,
     )

@@ -107,6 +107,11 @@ def analyse_at_scale(
             raise InputError(f"{name} has a header but no ratings")
         facts = Facts.all_of(known_facts)
         plan, notes = _plan(reading, facts, options)
+        reported = plan.scales
+        if options.rubric is not None and changes.get("across_rubrics") == "holm":
+            whole, _ = _plan(reading, facts, replace(options, rubric=None))
+            if reported.keys() < whole.scales.keys():
+                plan = replace(whole, scales={**whole.scales, **reported})
         progress("counting patterns of labels")
         plan_task = submit(copy, plan)  # data sent to a worker is lost with it, a task is not
         reduced = [submit(reduce_part, tasks, plan_task) for tasks in part_tasks]
@@ -114,7 +119,7 @@ def analyse_at_scale(
             starts = range(0, len(reduced), _TABLES_PER_TASK)
             reduced = [submit(add_up, reduced[i : i + _TABLES_PER_TASK]) for i in starts]
         tables = add_up([reduced[0].result()])  # sorts the rubrics of a single part, too
-    analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, **changes)
+    analysis = analyse_reduced(tables, plan.scales, on_stage=on_stage, reported=reported, **changes)
     kinds, largest = [*plan.kinds.values()], max(tables.values(), key=attrgetter("n_units"))
     figures: dict[str, str | int | float] = {
         "file": name,

@@ -553,7 +553,7 @@ _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d{2}.*")
 
 def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return `units`, a table called `source` in messages, with the further columns of `rated`, the
-    units in the ratings. Raises InputError if an item has no row or several.
+    units in the ratings. Raises InputError if an item has no row or several, or another value.
     """
     units = with_unit_id(units)
     if "unit_id" not in units:
@@ -573,6 +573,18 @@ def with_units(rated: pd.DataFrame, units: pd.DataFrame, source: str) -> pd.Data
         unit = rated.loc[is_unknown, "unit_id"].iloc[0]
         raise InputError(f"{source} has no row for item {unit!r}, which was rated; add it")
     added = [column for column in rated if column == "unit_id" or column not in units]
+    for column in rated.columns.difference(added):
+        cells = texts(units[column])
+        given = texts(units["unit_id"].map(rated.set_index("unit_id")[column]))
+        number, given_number = (pd.to_numeric(each, errors="coerce") for each in (cells, given))
+        differs = (given != "") & (given != cells) & (given_number != number)
+        if differs.any():
+            position = int(differs.to_numpy().argmax())
+            raise InputError(
+                f"{source}, row {row_number(units, position)}: {column} of item "
+                f"{units['unit_id'].iloc[position]!r} is {cells.iloc[position]!r} here and "
+                f"{given.iloc[position]!r} in the ratings; keep the column in one of the two"
+            )
     return units.merge(rated[added], on="unit_id", how="left").fillna("")
 
 

@@ -351,10 +351,9 @@ def _errorless_sentence(
     scenario: AnyScenario, units_per_pair: float, margin: float, rule: DecisionSettings
 ) -> str:
     """Return a sentence on the fewest pairs with which a grader without errors passes."""
-    smallest_margin = min(
-        rule.margin_share * scenario.kappa if rule.margin_share else margin,
-        MAX_MARGIN_SHARE * scenario.kappa,  # the verdict's own limit of any margin
-    )
+    smallest_margin = min(margin, MAX_MARGIN_SHARE * scenario.kappa)  # as in a verdict
+    if rule.margin_share:
+        smallest_margin = rule.margin_share * scenario.kappa
     n_units = scenario.errorless_units(smallest_margin, level_of_look(look=1, declared=rule.looks))
     n_pairs = math.ceil(n_units / units_per_pair / scenario.overlap)
     return written("plan.errorless", pairs=_rounded(n_pairs))

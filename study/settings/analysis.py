@@ -153,7 +153,9 @@ beyond 0.2 or suppresses them beyond 0.1, where audited; labels stable from word
         fields: dict[str, object] = {**self.injection._asdict(), "bias": self.bias_bound}
         fields |= {"scored": self.min_coverage, "clusters": self.min_clusters}
         if not self.reference:
-            fields |= {"stability": self.min_stability, "margin": margin}
+            share = self.margin_share  # it replaces the margin
+            fields["margin"] = f"{share:.0%} of human kappa" if share else f"{margin:g} kappa"
+            fields["stability"] = self.min_stability
             return written("rule.people", **fields) + across
         fields |= {"reference": self.reference, "kappa": self.reference_kappa}
         fields |= {"sensitivity": self.reference_sensitivity}

@@ -337,3 +337,11 @@ def test_people_who_differ_widen_the_bound():
     assert bounds.reach_over_people(these, 0.0, 3, 200) == pytest.approx(these)
     many, few = (bounds.reach_over_people(these, 0.005, people, 200) for people in (30, 3))
     assert these < many < few
+    # The chance above such a bound, from that for these people.
+    for alpha in (0.01, 0.2, 0.45):
+        these = 0.05 * stats.t.isf(alpha, 199)
+        reach = float(bounds.reach_over_people(these, 0.005, 3, 200, alpha))
+        chance = stats.t.cdf(reach / 0.05, 199)
+        assert bounds.chance_over_people(chance, reach, 0.005, 3, 200) == pytest.approx(1 - alpha)
+        below = bounds.chance_over_people(1 - chance, -reach, 0.005, 3, 200)
+        assert below == pytest.approx(alpha)

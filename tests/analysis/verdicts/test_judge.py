@@ -313,6 +313,12 @@ def test_a_pass_that_rests_on_missing_answers_says_so(labels):
     assert ["tone", IF_WRONG, "humans", "g", "all", ""] in verdict["evidence"]
 
 
+def test_the_chance_is_about_the_annotators_that_the_verdict_is_about(labels):
+    scopes = ("these", "like_these")
+    these, like_these = (judged(labels, scope=scope).verdicts[0]["chance"] for scope in scopes)
+    assert 0.5 < like_these < these
+
+
 @pytest.mark.parametrize("scope", ["these", "like_these"])
 def test_the_worst_case_is_that_of_the_same_labels_given_wrong(labels, scope):
     """As a second implementation: the label that fewer annotators gave, written into the table."""

@@ -141,6 +141,27 @@ def test_settings_and_units_beside_are_those_of_the_command(labels, file, tmp_pa
     refused("units has no row for item 'u59'", eh.check, bare, **THREE, units=own[:-1])
 
 
+def test_units_and_ratings_that_contradict_each_other_are_refused(labels):
+    own = labels[["unit_id", "cluster_id", "topic"]].assign(weight="0.50")
+    table = labels.assign(weight=[0.5] * 59 + [None])  # an item without a value takes that of units
+    assert eh.check(table, **THREE, **SCALE, units=own[::-1], resamples=10).verdicts
+    own.loc[3, "topic"] = "war"
+    why = "units, row 3: topic of item 'u03' is 'war' here and 'tax' in the ratings; keep"
+    refused(why, eh.check, table, **THREE, **SCALE, units=own)
+
+
+def test_a_chosen_rubric_has_its_verdict_over_all_rubrics(file, tmp_path):
+    table = pd.concat([pd.read_csv(file).assign(rubric=name) for name in ("one", "two")])
+    table.to_csv(tmp_path / "two.csv", index=False)
+    rules = {**SCALE, "across_rubrics": "holm", "resamples": 10}
+    first, _ = eh.check(table, **rules).verdicts
+    found = eh.check(table, **rules, rubric="one")
+    assert found.verdicts == eh.select(tmp_path / "two.csv", **rules, rubric="one").verdicts
+    assert (found.verdicts, set(found.results["rubric"])) == ([first], {"one"})
+    gate = eh.gate(tmp_path / "two.csv", "gpt", **rules, rubric="one")
+    assert gate.checks[0].sentence == first["sentence"]
+
+
 @pytest.mark.journey
 def test_raters_who_are_not_named_are_left_out_and_without_graders_there_is_no_verdict(
     labels, file

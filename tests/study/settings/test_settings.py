@@ -415,6 +415,8 @@ def test_a_name_is_one_persons_and_the_rule_names_each_limit():
     people = DecisionSettings(across_rubrics="holm", bias_bound=0.25, min_clusters=77)
     assert "0.25" in people.rule(0.1) and "77" in people.rule(0.1)
     assert people.rule(0.1) != DecisionSettings(bias_bound=0.25, min_clusters=77).rule(0.1)
+    share = DecisionSettings(margin_share=0.3).rule(0.1)
+    assert share.startswith("at most 30% of human kappa below human agreement")
     gold = DecisionSettings(reference="gold", reference_kappa=0.55, reference_sensitivity=0.65)
     assert all(part in gold.rule(0.1) for part in ("gold", "0.55", "0.65", "0.8"))
 
