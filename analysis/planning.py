@@ -591,9 +591,8 @@ def study_precision(
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
-    sample = {"pairs": pairs, "subjects": subjects, "noun": noun}
-    key = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
-    sentences = [written(key, agreement=_TYPICAL_AGREEMENT, **sample)]
+    fields = {"pairs": pairs, "subjects": subjects, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
+    sentences = [written("plan.can_decide" if subjects == 1 else "plan.can_decide_with", **fields)]
     for prevalence in (0.5, 0.9):
         scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))

@@ -375,12 +375,15 @@ def _assumptions_sentence(
         labels = written("plan.yes_or_no", **vars(scenario), spread=scenario.spread_of_shares)
     kind = "declared" if rule.looks else "default"
     level = level_of_look(look=1, declared=rule.looks)
+    limit = f"{margin:g} below human agreement, or a quarter of it if that is less"
+    if rule.margin_share:  # which replaces the margin
+        limit = f"{rule.margin_share:.0%} of human kappa below human agreement"
     return written(
         "plan.assumed",
         labels=labels,
         overlap=scenario.overlap,
         worth=units_per_pair,
-        margin=f"{rule.margin_share:.0%}" if rule.margin_share else f"{margin:g}",
+        margin=limit,
         looks=written(f"plan.looks_{kind}", looks=rule.looks, level=level),
         least=scenario.least_kappa(rule.min_people_kappa),
     )

@@ -446,7 +446,7 @@ def test_settings_that_do_not_fit_a_trial_are_refused(begun):
         with again.store.write() as connection:  # as if a kill had cut that off
             connection.execute(added.values(sample_position=None))
         assert [creation.declare_rewording(again, *reworded(), 4) for _ in range(2)] == [4, 0]
-        studies.task_of(AnnotationDesk(open_study(again.folder)), "cem")
+        studies.work_through(AnnotationDesk(open_study(again.folder)), "cem", options=5)
         refused("tests one wording", creation.declare_rewording, again, *reworded(), 4)
     change(annotation={"rubrics": ["refusal", "refusal-2"]})
     refused("name one of them", open_study, begun.folder)
