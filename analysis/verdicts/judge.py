@@ -170,8 +170,8 @@ def _decide(case: VerdictEvidence) -> Decision:
     passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
     at_threshold = _at_threshold(case)  # a pass, inconclusive, or None
     passes_at_threshold = at_threshold is not None and at_threshold.judgement in PASSES
-    if people.opposed and (passes or passes_at_threshold):  # annotators who reverse the scale
-        relabel = NextStep(kind="annotators", number=len(people.opposed))
+    relabel = NextStep(kind="annotators", number=len(people.opposed))  # who reverse the scale
+    if people.opposed and (passes or passes_at_threshold):
         return _inconclusive(case, [*faults, wording.opposed_reason(case)], step=relabel)
     if people.copied and (passes or passes_at_threshold):
         text = written("because.copy_never_passes", whose=wording.copied_shares(case))
@@ -289,8 +289,9 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
         reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
         return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
     impossible = _impossible(case)
-    if impossible or bounds is None:  # without bounds, `_impossible` has a reason
-        return _too_few_shared(case) or _inconclusive(case, [impossible] if impossible else [])
+    if impossible or bounds is None or case.present.kappa is None:
+        impossible = impossible or because("undefined_plainly", "undefined")
+        return _too_few_shared(case) or _inconclusive(case, [impossible])
     if bounds.has_no_level:  # no part of the error rate is left for this look
         return _too_few_shared(case) or without_level(_inconclusive(case), bounds.deciding)
     people_agree = agreement["people_agree"]
