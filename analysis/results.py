@@ -14,6 +14,7 @@ from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.labels.matrix import BINARY, Coded
 from evenhand.analysis.statistics import Note, Remark, Remarks, entry_for, join_notes, says, text_of
 from evenhand.analysis.types import DataFrame
+from evenhand.lazy import pd
 
 BASELINES = ("baseline:constant", "baseline:random")
 """Names of the baselines, raters whose labels do not depend on the unit."""
@@ -206,8 +207,6 @@ class ResultRows:
 
 def results_table(rows: Iterable[TableRow]) -> DataFrame:
     """Return rows as the `results` table, without internal fields."""
-    import pandas as pd
-
     frame = pd.DataFrame(list(rows), columns=list(RESULTS_COLUMNS))
     counts, numbers = ["n_units", "n_clusters"], ["estimate", "low", "high"]
     return frame.astype(dict.fromkeys(counts, "int64") | dict.fromkeys(numbers, "float64"))

@@ -35,6 +35,7 @@ from evenhand.analysis.statistics import join_notes
 from evenhand.analysis.types import Array, Categories, Codes, DataFrame, Labels, Mask, code_type
 from evenhand.analysis.writer import About, RatedView, RubricView, View
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.rubrics.options import NONE, set_label
 
 MASI_ALPHA = "krippendorff_alpha_masi"
@@ -306,8 +307,6 @@ def repeats_of(
     presentation, that the rater labelled more than once; it belongs to the unit's cluster. Draws
     take the place of raters, all with the rater's threshold.
     """
-    import pandas as pd
-
     draws = ratings.groupby(["rater_id", "unit_id", "order"], sort=False)["draw"]
     repeated = ratings[draws.transform("size") > 1]
     matrices = {}

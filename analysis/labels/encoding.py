@@ -44,12 +44,12 @@ from evenhand.analysis.types import (
     code_type,
 )
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.tables.columns import shortened
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.texts import written
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 _ROUNDING = 1e-12  # by which equal mean probabilities may differ
@@ -149,8 +149,6 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     Raises InputError, naming `source` and row, if labels or probabilities lie outside the scale.
     """
-    import pandas as pd
-
     ratings = _without_human_repeats(ratings)
     unit, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     # Raters are in the order of their ids, and named by their display names.
@@ -244,8 +242,6 @@ class _CombinedLabels(NamedTuple):
 
 def _combined_labels(labels: Codes, reading: Codes, order: Codes, scale: Scale) -> _CombinedLabels:
     """Return the combined labels of rows with these codes, readings and orders, (rows,) each."""
-    import pandas as pd
-
     n_readings = int(reading.max(initial=-1)) + 1
     if scale.is_number:  # the median over draws and orders, the lower one of two
         showing, reading_of_showing = reading, np.arange(n_readings)
@@ -496,8 +492,6 @@ def encode_labels(labels: Any, categories: Categories) -> Labels:
     >>> encode_labels([["yes", "no"], ["no", None]], ["yes", "no"]).tolist()
     [[0, 1], [1, -1]]
     """
-    import pandas as pd
-
     if len(categories) < 1 or len(set(categories)) < len(categories):
         raise InputError(f"the categories must all be different, not {_category_list(categories)}")
     table = _label_table(labels)
@@ -579,8 +573,6 @@ def check_same_length(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None
 
 def cluster_codes(clusters: Clusters, n: int) -> Codes:
     """Return the cluster code of each of n units, (n,); without `clusters`, each is its own."""
-    import pandas as pd
-
     if clusters is None:
         return np.arange(n)
     codes, _ = pd.factorize(np.asarray(clusters, dtype=object))
@@ -701,8 +693,6 @@ def name_keys(names: pa.Array) -> npt.NDArray[np.uint64]:
     """Return the hashes (clusters,) by which `resamples_of_patterns` groups clusters. They
     depend on names alone: a cluster has the same resamples in every process and part of the data.
     """
-    import pandas as pd
-
     return pd.util.hash_array(names.to_numpy(zero_copy_only=False)).astype(np.uint64)
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from evenhand.analysis.labels.scale import Level, Scale
 from evenhand.analysis.types import Array, Codes, DataFrame, Frequency, Integers, Labels, Mask
 from evenhand.errors import InputError
+from evenhand.lazy import pd
 from evenhand.study.settings.analysis import OrderedWeights
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.texts import written
@@ -75,8 +76,6 @@ def with_weights(units: DataFrame | None, ratings: DataFrame, cluster: str) -> D
     rated = table.index.isin(ratings["unit_id"])
     if (table.loc[rated, INCLUSION].astype(str).str.strip() == "").all():
         return units
-    import pandas as pd
-
     chance = pd.to_numeric(table[INCLUSION], errors="coerce").to_numpy(dtype=float)
     is_wrong = ~((chance > 0) & (chance <= 1))
     if (is_wrong & rated).any():
@@ -166,8 +165,6 @@ class UnitFacts:
         """Rows of the rated units. Raises InputError for a unit without a row."""
         if self.table is None:
             return None
-        import pandas as pd
-
         rows = self.table.index.get_indexer(pd.Index(self.ids))
         if (rows < 0).any():
             missing = [self.ids[row] for row in np.flatnonzero(rows < 0)]
@@ -183,8 +180,6 @@ class UnitFacts:
 
     def numbers(self, name: str) -> Array:
         """Return a column as numbers, NaN where a cell is not a number."""
-        import pandas as pd
-
         return np.asarray(pd.to_numeric(pd.Series(self.cells(name)), errors="coerce"), dtype=float)
 
     def texts(self) -> list[str]:

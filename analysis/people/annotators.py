@@ -40,6 +40,7 @@ from evenhand.analysis.results import ResultRow, ResultRows
 from evenhand.analysis.statistics import text_of
 from evenhand.analysis.types import Array, Codes, DataFrame, Labels, Mask, Numbers
 from evenhand.analysis.writer import About, RubricView, View
+from evenhand.lazy import pd
 from evenhand.texts import written
 
 LEVEL_SINGLE, LEVEL_MORE = 0.20, 0.05  # of the tests of one label against several, two against more
@@ -372,8 +373,6 @@ def _agreement_by_class(
 
 def label_times(ratings: DataFrame, units: Sequence[str], raters: Sequence[str]) -> Array | None:
     """Return the times of labels (units, raters) in seconds, NaN for none; None without times."""
-    import pandas as pd
-
     timed = ratings[(ratings["created_at"] != "") & (ratings["label"] != "")]
     if timed.empty:
         return None

@@ -41,6 +41,7 @@ from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects.scores import people_means
 from evenhand.analysis.types import Array, DataFrame
 from evenhand.analysis.writer import RubricView, View
+from evenhand.lazy import pd
 from evenhand.texts import written
 
 COVERAGE = "coverage"
@@ -251,8 +252,6 @@ def add_trial_rows(
     `by_wording` has the ratings under the old wording and the new one, in this order. Only people's
     ratings of the units that were assigned to the wording count.
     """
-    import pandas as pd
-
     ratings_by_wording, n_filled = [], 0
     for (name, ratings), units in zip(by_wording.items(), (trial.old, trial.new), strict=True):
         human = ratings[(ratings["rater_kind"] == "human") & ratings["unit_id"].isin(set(units))]

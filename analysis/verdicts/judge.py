@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from evenhand.analysis import requirement
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS, MIN_SHARED_UNITS
@@ -47,11 +47,9 @@ from evenhand.analysis.verdicts import requirements as verdict_requirements
 from evenhand.analysis.verdicts.evidence import Bounds, VerdictEvidence
 from evenhand.analysis.verdicts.requirements import without_level
 from evenhand.analysis.verdicts.wording import PASSES, Decision, Judgement, NextStep, because
+from evenhand.lazy import pd
 from evenhand.study.settings.analysis import DecisionSettings
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Key = tuple[str, ...]  # that identifies a row (`RESULTS_KEY`)
 _STATISTIC, _RATER_B = 1, 3  # positions in a key

@@ -18,6 +18,7 @@ from evenhand.analysis import Scale
 from evenhand.analysis.labels.encoding import combine_readings, split_by_method
 from evenhand.errors import InputError
 from evenhand.exchange import writers
+from evenhand.lazy import tomlkit
 from evenhand.reporting.load import from_file, from_study, label_hashes
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
@@ -115,8 +116,6 @@ def sidecar_text(study: Study, units: str, attacked: str = "") -> str:
     addition to its two tables. `units` names the file of units next to it, `attacked` that of the
     injection audit, "" without one. A scale's `look` is the number of the next interim analysis.
     """
-    import tomlkit
-
     dataset = from_study(study, whole=True)
     looks = coming_looks(study.store, label_hashes(dataset))
     # Other columns to slice raters by are annotators' answers about themselves.

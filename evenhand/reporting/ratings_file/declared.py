@@ -23,7 +23,7 @@ from evenhand.analysis import Scale, StudyFacts
 from evenhand.analysis.labels.scale import Level, Tuning
 from evenhand.analysis.request import TriedWording
 from evenhand.errors import InputError
-from evenhand.lazy import pd
+from evenhand.lazy import pd, tomlkit
 from evenhand.study.settings.analysis import SEED, AnalysisSettings, DecisionSettings
 from evenhand.study.settings.sections import DisplayNames, Section, Share, fault_of
 from evenhand.study.tables.files import atomic_write
@@ -426,8 +426,6 @@ def write_settings(ratings: Path, options: ScaleOptions) -> Path:
     the rest; return its path. Raises InputError, and writes nothing, if units are in another folder
     or the rubric is a file.
     """
-    import tomlkit
-
     path = sidecar_path(ratings)
     document = tomlkit.parse(path.read_text("utf-8-sig") if path.exists() else "")
     if isinstance(options.units, Path):
