@@ -366,6 +366,7 @@ class Audit(NamedTuple):
         return [(outcome, limits.of(outcome.name)) for outcome in outcomes]
 
     def _in_state(self, state: State, limits: InjectionBounds) -> list[Outcome]:
+        """Return the outcomes that are in a state by their limits."""
         return [item for item in self.outcomes if item.state(limits.of(item.name)) == state]
 
     def sentence(self, limits: InjectionBounds) -> str:

@@ -287,6 +287,7 @@ def _given(task: desks.Task) -> dict[str, str] | None:
 
 
 def _earlier(row: desks.EarlierAnswer, reader: Language) -> dict[str, Any]:
+    """Return a row of the list of earlier answers."""
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
     rubric = task.rubric.in_language(reader.code)

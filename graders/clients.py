@@ -75,6 +75,7 @@ class Reply:
 
     @property
     def outcome(self) -> Outcome:
+        """The first outcome."""
         return self.outcomes[0]
 
 
@@ -1199,6 +1200,7 @@ class ClaudeBatches(_Batches):
         return None
 
     async def state(self, batch_id: str) -> BatchState:
+        """Return the progress of a batch."""
         with self._failures(), suppress(self._gone):
             batch = await self._batches.retrieve(batch_id)
             counts = batch.request_counts

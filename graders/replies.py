@@ -467,9 +467,9 @@ def read_options(
     if reading and reading.in_option_mass >= LOW_MASS:
         return reading
     early_mass = 0.0  # of options in the place of words before the label: answers not followed
-    for index in range(start, len(positions)) if label is not None else ():
+    for index in range(start, len(positions)):
         key = _spelled_key(positions, index, keys)
-        if key == label:
+        if label is not None and key == label:
             return _read_from(positions, index, keys, unsplit_numbers, early_mass)
         if key is None:
             tokens = positions[index].candidates()

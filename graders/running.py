@@ -193,7 +193,9 @@ class Reservations:
         if self._tariff is None:
             return Decimal(0)
         worst_price, lowest_price = self._tariff.at_most(request), self.lowest_price(request)
-        is_careful = self._budget.limit is not None and self._budget.lost and self.longest_answer
+        is_careful = (
+            self._budget.limit is not None and self._budget.lost > 0 and self.longest_answer > 0
+        )
         price = lowest_price if is_careful else worst_price
         granted = await self._budget.reserve(price, min_amount=lowest_price)
         if granted < worst_price:

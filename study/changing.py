@@ -186,6 +186,7 @@ def settings_by_key(config: StudyConfig) -> dict[str, object]:
 
 
 def _field_text(value: object) -> str:
+    """Return a field of a rubric as text."""
     if isinstance(value, tuple):
         return "\n".join(_field_text(part) for part in value)
     if name := getattr(value, "name", ""):  # an option of the rubric

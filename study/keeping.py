@@ -166,6 +166,7 @@ def _set_counters(connection: sa.Connection, tables: sa.MetaData) -> None:
 def _chunks(
     connection: sa.Connection, table: sa.Table, on_rows: OnRows
 ) -> Iterator[Sequence[sa.Row[Any]]]:
+    """Yield a table's rows in chunks."""
     options = {"stream_results": True, "yield_per": _ROWS_PER_CHUNK}
     for rows in connection.execute(sa.select(table), execution_options=options).partitions():
         on_rows()
@@ -637,6 +638,7 @@ def _secure_folder(folder: Path) -> None:
 
 
 def _row_counts(connection: sa.Connection, tables: sa.MetaData) -> dict[str, int]:
+    """Return the number of rows of each table, by name."""
     return {
         name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for name, table in tables.tables.items()

@@ -238,6 +238,7 @@ def _ask_for_rubric(
 
 
 def _ask_for_pairs(study: Study) -> _Form:
+    """Draw the form of a study of paired prompts."""
     by_name = {name: load_rubric(name) for name in shipped_rubrics()} | study.rubrics
     pairs = st.file_uploader("Pairs of prompts", parts.TABLES, max_upload_size=parts.MOST_MB)
     label, size = "Responses, if there are any yet", parts.MOST_MB

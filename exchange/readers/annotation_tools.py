@@ -465,6 +465,7 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
 
 
 def _doccano_items(rows: ItemRows, source: src.Source) -> None:
+    """Read an example as an item, with its text."""
     tool_fields = ("id", "label", *_DOCCANO["texts"])
     for _, record in _doccano_records(source):
         text = next((record[name] for name in _DOCCANO["texts"] if name in record), None)

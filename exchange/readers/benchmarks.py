@@ -434,6 +434,7 @@ def _read_braintrust(rows: Rows, source: Source) -> Export:
 
 
 def _braintrust_items(rows: ItemRows, source: Source) -> None:
+    """Read a row with an output as an item."""
     for record in filter(_is_root, _braintrust_rows(source.records())):
         inputs, output, expected, facts = (
             src.from_json(record.get(name)) for name in ("input", "output", "expected", "metadata")

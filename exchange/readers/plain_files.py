@@ -462,6 +462,7 @@ def _items_below(value: object, file_name: str, path: str) -> tuple[str, list[sr
 
 
 def _may_hold_items(value: object) -> bool:
+    """Return True if there may be items in a value."""
     if isinstance(value, dict):
         return any(isinstance(part, (dict, list)) for part in value.values()) or len(value) > 1
     return bool(src.objects(value))

@@ -633,6 +633,7 @@ class ClaimIndex:
                 self._enter(claim)
 
     def of_rater(self, rater_id: str) -> Mapping[TaskKey, Claim]:
+        """Return the rater's claims."""
         return self._by_rater.get(rater_id, {})
 
     def held_by(self, rater_id: str) -> Set[Key]:

@@ -205,6 +205,7 @@ def _image_bytes(cell: str, folder: Path) -> bytes:
 
 
 def _encoded(picture: Picture, format_name: str, **options: int) -> bytes:
+    """Return a picture encoded in a format, with Pillow's options."""
     buffer = io.BytesIO()
     picture.save(buffer, format_name, **options)
     return buffer.getvalue()

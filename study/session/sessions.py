@@ -206,6 +206,7 @@ class PracticeDesk(desk.Desk):
         return {(self._unit_ids[row.unit_id], row.rubric, row.draw): row.label for row in rows}
 
     def _progress(self, connection: sa.Connection, rater_id: str, attempt: int) -> claims.Progress:
+        """Return the progress of an attempt."""
         answers, questions = self._answers(connection, rater_id), self.units.questions
         return claims.Progress(sum((*key, attempt) in answers for key in questions), len(questions))
 

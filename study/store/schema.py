@@ -74,6 +74,7 @@ def _rating_columns() -> list[Column[object]]:
 
 
 def _reply_columns() -> list[Column[object]]:
+    """Return the columns on a model's reply."""
     provenance = Column("provenance", JSON, nullable=False, default=dict)
     return [Column("raw", Text, nullable=False, default=""), provenance]
 
@@ -84,6 +85,7 @@ SHOWN = ("page_language", "shown_hash")
 
 
 def _label_table(name: str) -> Table:
+    """Return a table of people's labels."""
     return _log(
         name,
         Column("submit_id", String, nullable=False, unique=True),  # a resent one is ignored

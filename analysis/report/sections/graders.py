@@ -237,6 +237,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
 
 
 def _names(candidates: Sequence[Candidate]) -> list[str]:
+    """Return the names of the candidates' graders."""
     return [candidate.verdict["grader"] for candidate in candidates]
 
 

@@ -133,6 +133,7 @@ def _uncited(text: str) -> str:
 
 
 def _methods(source: src.Source) -> Iterator[str]:
+    """Yield the sentences on methods."""
     if source.context.synthetic:
         yield written("methods_text.synthetic")
     for sentences_of in (_labels, _grading, _agreement, _decisions, _computed):
