@@ -143,9 +143,7 @@ class Room:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.copies = name, queue.SimpleQueue[Path]()
-        for number in range(os.cpu_count() or 1):
-            self.copies.put(_copied(folder / f"copy{number}"))
-        copy = self.copies.get()
+        copy = _copied(folder / "copy0")
         package = name if name == "evenhand" else f"evenhand/{name.removeprefix('evenhand/')}"
         tests = [path for path in (f"tests/{name}", package) if (copy / path).exists()]
         links = [path for path in (copy / package).glob("*") if path.is_symlink()]  # other rooms
@@ -158,13 +156,16 @@ class Room:
             f"--source={package}",
             f"--data-file={folder / 'lines'}",
         ]
-        code = _python(copy, [*measured, *_PYTEST, "-p", "harness.mutants", *self.tests], None)
+        # What this run compiles is kept: the sources of mutants differ from it in their times.
+        code = _python(copy, [*measured, *_PYTEST, "-p", "harness.mutants", *self.tests], None, "")
         if code:
             raise SystemExit(f"{name}: its quick tests do not pass as they are (pytest: {code})")
         self.patience = 30 + 3 * (time.monotonic() - began)
         self.lines = coverage.CoverageData(str(folder / "lines"))
         self.lines.read()
         self.copies.put(copy)
+        for number in range(1, os.cpu_count() or 1):
+            self.copies.put(shutil.copytree(copy, folder / f"copy{number}", symlinks=True))
 
     def notices(self, mutant: Mutant) -> bool:
         """Return whether a quick test fails on the mutant: those that run its statement, then their
@@ -173,7 +174,7 @@ class Room:
         """
         copy = self.copies.get()
         path = copy / mutant.path
-        before = path.read_text("utf-8")
+        before, times = path.read_text("utf-8"), path.stat()
         real = {Path(file).resolve(): file for file in self.lines.measured_files()}
         name = next((real[f] for f in real if f.as_posix().endswith("/" + mutant.path)), "")
         by_line = self.lines.contexts_by_lineno(name)
@@ -193,6 +194,7 @@ class Room:
             return False
         finally:
             path.write_text(before, "utf-8")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             self.copies.put(copy)
 
 
@@ -235,12 +237,16 @@ def _copied(folder: Path) -> Path:
     return folder
 
 
-def _python(copy: Path, arguments: Sequence[str], timeout: float | None) -> int:
-    """Run Python in a copy; return its exit code, or -1 after `timeout` seconds."""
+def _python(
+    copy: Path, arguments: Sequence[str], timeout: float | None, keeps_no_bytecode: str = "1"
+) -> int:
+    """Run Python in a copy; return its exit code, or -1 after `timeout` seconds. What it compiles
+    is kept only if `keeps_no_bytecode` is empty.
+    """
     shared = ROOT / os.environ.get("EVENHAND_SHARED", "../shared")
     variables = {
         "PYTHONPATH": str(copy),
-        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONDONTWRITEBYTECODE": keeps_no_bytecode,
         "EVENHAND_SHARED": str(shared),
     }
     with suppress(subprocess.TimeoutExpired):
