@@ -7,7 +7,7 @@ import pytest
 from evenhand.analysis import Scale
 from evenhand.analysis.agreement.coefficients import kappas
 from evenhand.analysis.bootstrap.resamples import Resamples
-from evenhand.analysis.people.annotators import add_annotator_rows, opposed_in
+from evenhand.analysis.people.annotators import add_annotator_rows, label_times, opposed_in
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.writer import View
 from evenhand.reporting.load import load
@@ -70,6 +70,14 @@ def test_with_times_the_first_labels_count():
     untimed = analysed(people, grader[:, None], SCALE)
     assert any("Third labels were given only where two differ" in note for note in untimed.notes)
     assert abs(estimate(untimed, "people_kappa") - estimate(expected, "people_kappa")) < 0.05
+
+
+def test_a_time_is_that_of_a_rater_s_first_label():
+    rows = [(9, "u", "1"), (5, "u", "0"), (1, "u", ""), (7, "v", "1"), (3, "w", "1")]
+    table = pd.DataFrame(rows, columns=["created_at", "unit_id", "label"]).assign(rater_id="ann")
+    table["created_at"] = [f"1970-01-01T00:00:0{second}Z" for second in table["created_at"]]
+    np.testing.assert_array_equal(label_times(table, ["u", "v"], ["ann"]), [[5], [7]])
+    assert label_times(table.assign(created_at=""), ["u"], ["ann"]) is None
 
 
 def test_no_verdict_where_hard_items_got_the_second_label():

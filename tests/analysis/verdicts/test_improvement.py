@@ -68,8 +68,9 @@ def test_where_none_is_better_than_the_old_one_none_is_chosen():
 
 def test_a_grader_that_answers_only_what_is_easy_comes_last():
     found = labels({OLD: 0.6, "new00": 1.0, "new01": 0.9})
-    choice, _ = chosen(unanswered(found, "new00", 4), ["new00", "new01"])
+    choice, _ = chosen(unanswered(found, "new00", 4), ["new00", "unseen", "new01"])
     assert choice.best == "new01"
+    assert choice.rounds[0].scores["unseen"].answered == 0
 
 
 def test_a_gain_is_the_difference_of_the_mean_kappas_with_its_bounds_at_the_level():

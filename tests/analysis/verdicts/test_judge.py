@@ -46,6 +46,10 @@ OUTCOMES = {
         *({"grader": 0.85, "n": 150, "margin": 0.1}, "inconclusive"),
         *("label about {more_clusters} more items", ["Label about", "more items"]),
     ),
+    "human agreement that may be too low": (
+        *({"grader": 0.85, "n": 150, "min_people_kappa": 0.6}, "inconclusive"),
+        *("label about {more_clusters} more items", ["agreement may be too low", "margin below"]),
+    ),
     "one annotator": (
         *({"grader": 0.9, "people": 1}, "inconclusive", "only one annotator labelled"),
         ["Only one annotator labelled"],
@@ -372,7 +376,7 @@ def test_a_unit_without_an_annotator_is_no_missing_answer():
 
 
 @pytest.mark.thorough
-def test_good_grader_are_seldom_said_to_fail_in_a_part():
+def test_good_graders_are_seldom_said_to_fail_in_a_part():
     """Synthetic: 8 parts of 40 units, as good as people; a false alarm in 2.5% at most."""
     alarms = 0
     for seed in range(40):
