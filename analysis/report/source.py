@@ -563,7 +563,7 @@ class RubricFigures:
         """Return the figure of a results row."""
         return self.source.figures[key_of(row)]
 
-    def by_name(
+    def of_statistics(
         self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
     ) -> list[Figure | None]:
         """Return one figure for each statistic in this order, of the same raters, subset, `at`."""
@@ -587,7 +587,7 @@ class RubricFigures:
             chain.from_iterable(sorted(rows, key=attrgetter("line")) for rows in on_subsets)
         )
 
-    def parts(self, statistic: str) -> dict[str, list[Figure]]:
+    def binary_parts(self, statistic: str) -> dict[str, list[Figure]]:
         """Return one statistic's figures on the binary label alone, by part ("column=value")."""
         return {
             subset.removesuffix(BINARY): figures
@@ -595,7 +595,7 @@ class RubricFigures:
             if "=" in subset and subset.endswith(BINARY)
         }
 
-    def by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
+    def sorted_by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
         """Sort graders by their kappa with people, the largest first; those without kappa last."""
         kappa = self.kappa(subset)
 
@@ -606,16 +606,17 @@ class RubricFigures:
         return sorted(graders, key=sort_key)
 
     def rater_pairs(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """Return the raters (reference, grader) of figures, sorted by `by_agreement`."""
+        """Return the raters (reference, grader) of figures, sorted by `sorted_by_agreement`."""
         by_grader = {figure.grader: figure.raters for figure in figures}
-        return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
+        return [by_grader[grader] for grader in self.sorted_by_agreement(by_grader, ALL_BINARY)]
 
     def graders(self, subset: str = ALL) -> list[str]:
-        """Return the graders compared with people, sorted by `by_agreement`."""
-        statistics = (self.general_statistic(subset), CEILING)
+        """Return the graders compared with people, sorted by `sorted_by_agreement`."""
+        statistics = (self.agreement_or_kappa(subset), CEILING)
         figures = (figure for name in statistics for figure in self.select(name, subset))
         names = dict.fromkeys(figure.grader for figure in figures if figure.rater == "humans")
-        return self.by_agreement([name for name in names if name not in ("", *BASELINES)], subset)
+        graders = (name for name in names if name not in ("", *BASELINES))
+        return self.sorted_by_agreement(graders, subset)
 
     def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
         """Return the pairs of single raters that a statistic is given for."""
@@ -624,7 +625,7 @@ class RubricFigures:
 
     def groups(self, subset: str) -> list[str]:
         """Return the groups with figures, without one of a single rater or of the same raters."""
-        figures = self.select(self.general_statistic(subset), subset)
+        figures = self.select(self.agreement_or_kappa(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
         if not {"humans", "models"} <= names:
             names.discard("all")  # has the raters of the one group that there is
@@ -643,7 +644,7 @@ class RubricFigures:
         weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
-    def general_statistic(self, subset: str = ALL) -> str:
+    def agreement_or_kappa(self, subset: str = ALL) -> str:
         """Return the statistic of any two raters with shared units: kappa on numeric labels, which
         have no observed agreement, and else that.
         """
@@ -662,7 +663,7 @@ class RubricFigures:
 
     def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
         """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
-        pairs = self.pairs(self.general_statistic(subset), subset)
+        pairs = self.pairs(self.agreement_or_kappa(subset), subset)
         rows: dict[str, list[RowSpec]] = {
             "people": [(GROUPS["humans"], ("humans", ""))],
             "graders": [(name, ("humans", name)) for name in self.graders(subset)],

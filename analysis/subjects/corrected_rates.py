@@ -207,20 +207,20 @@ def clip_rates(rate: Array) -> Array:
 
 
 def corrected_interval(
-    interval: Interval, resampled: Array, n_units: int, labelled: Counts, reach: Reach | None = None
+    interval: Interval, resampled: Array, n_units: int, sample: Counts, reach: Reach | None = None
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
     variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
     `resampled` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
-    `labelled` the units, and the clusters, that people labelled.
+    `sample` the units, and the clusters, that people labelled.
 
     A bound is the narrower of Wilson's (1927), with Student's t for the number of clusters with the
     rarer outcome, and a score bound. `reach` has the score bounds, and that number of clusters:
     `ppi_reach`, or `wilson_reach` where there are no score bounds (Rogan & Gladen's rates, and
     means). Without a `reach` both bounds follow from the variance, as those of a plain share.
     """
-    n_labelled, n_clusters = labelled
+    n_labelled, n_clusters = sample
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)

@@ -251,7 +251,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     # there (chunk,), and values at the points of the curve (chunk, points).
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
-    for block in resamples.blocks():
+    for block in resamples.weighted_blocks():
         for start in range(0, len(block), step):
             outcomes = candidates.outcomes(block[start : start + step])
             for objective in OBJECTIVES:

@@ -155,8 +155,8 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query.where(columns.kind.in_(_DECISIONS)).order_by(columns.event_id))
 
 
-# Raters who left before they had finished, and quotas by the answer to one background question,
-# `StudyConfig.side`. A rater's side is that answer. The sides a and b of a pair are its responses.
+# Raters who left before they had finished, and quotas of raters by their answer to one background
+# question, `StudyConfig.side`. (Everywhere else in this file, sides are the responses of a pair.)
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "comprehension", "screened_out")
 
@@ -193,8 +193,8 @@ def end_in(log: Sequence[Event], last_claim: str = "") -> str:
     return next((end for end, time in times.items() if time > last_claim), "")
 
 
-def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
-    """Return the sides of all raters, or of one, by rater; those who have answered have one."""
+def quota_answers(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
+    """Return the answers to the question with quotas, by rater: of all who have one, or of one."""
     question, columns = study.config.side, schema.background_answers.c
     query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
     query = query.where(columns.question == question.key if question else sa.false())
@@ -202,31 +202,31 @@ def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") 
     return {row.rater_id: row.answer for row in connection.execute(query)}
 
 
-def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (number of raters, quota) of each side; raters who left unfinished do not count."""
+def quota_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
+    """Return (number of raters, quota) of each answer; raters who left unfinished do not count."""
     if (question := study.config.side) is None:
         return {}
-    sides, ends = sides_by_rater(study, connection), ends_of(connection)
-    n_raters = Counter(side for rater, side in sides.items() if rater not in ends)
+    answers, ends = quota_answers(study, connection), ends_of(connection)
+    n_raters = Counter(answer for rater, answer in answers.items() if rater not in ends)
     quotas = zip(question.options, question.quotas, strict=True)
-    return {side: (n_raters[side], quota) for side, quota in quotas}
+    return {answer: (n_raters[answer], quota) for answer, quota in quotas}
 
 
-def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
-    """Return False if a side has as many raters as its quota; a side without a quota has room."""
-    n_raters, quota = side_places(study, connection).get(side, (0, float("inf")))
+def has_room(study: Study, connection: sa.Connection, answer: str) -> bool:
+    """Return False if an answer has as many raters as its quota. One without a quota has room."""
+    n_raters, quota = quota_places(study, connection).get(answer, (0, float("inf")))
     return n_raters < quota
 
 
 def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bool:
     """Return True if there is a place for a newcomer (""), or for this rater to go on. A rater who
-    has not left still has one; one who has needs it again, on their side and as a participant.
+    has not left still has one; one who has needs it again, in their quota and as a participant.
     """
     ends = ends_of(connection)  # why raters left; for some reasons their places are free again
     if rater_id and rater_id not in ends:
         return True
-    sides = sides_by_rater(study, connection, rater_id).values() if rater_id else ()
-    if not all(has_room(study, connection, side) for side in sides):
+    answers = quota_answers(study, connection, rater_id).values() if rater_id else ()
+    if not all(has_room(study, connection, answer) for answer in answers):
         return False
     settings, participant = study.config.prolific, schema.participant_entries.c.rater_id
     participants = set(connection.execute(sa.select(participant).distinct()).scalars())
@@ -782,7 +782,7 @@ class NextTasks:
                     n_checks_left += len(screen)
         return Progress(n_done + n_checks_done, total + n_checks_done + n_checks_left)
 
-    def claim(self, connection: sa.Connection) -> list[Claim]:
+    def claim_next(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
         changes = Changes(connection, self.index)
         self._update_leases(changes)

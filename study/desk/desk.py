@@ -481,7 +481,7 @@ class AnnotationDesk(Desk):
             if self._end_reason(connection, tasks, datetime.now(UTC), n_assumed=len(assumed)):
                 return None
             done, total = (current.done, current.total) if current else tasks.progress()
-            if not (claimed := tasks.claim(connection)):
+            if not (claimed := tasks.claim_next(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)

@@ -93,7 +93,7 @@ def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
 def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Figure]:
     """Return the `share` of labels above a cut and their `agreement`; empty without a cut."""
     statistics = {"share": tuning.SHARE, "agreement": tuning.ROUTED_AGREEMENT}
-    above = figures.by_name(statistics.values(), cut.raters, cut.subset, cut.at)
+    above = figures.of_statistics(statistics.values(), cut.raters, cut.subset, cut.at)
     return {name: figure for name, figure in zip(statistics, above, strict=True) if figure}
 
 
@@ -291,7 +291,8 @@ def _matched_title(reference: str, grader: str) -> str:
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return [the tuned threshold behind a recommended one, its held-out gain], None if unknown."""
-    return figures.by_name((_TUNED, _GAIN), recommended.raters, src.ALL_BINARY, recommended.at)
+    raters, objective = recommended.raters, recommended.at
+    return figures.of_statistics((_TUNED, _GAIN), raters, src.ALL_BINARY, objective)
 
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:

@@ -264,7 +264,7 @@ def render_table_text(analysis: Analysis, context: src.ReportContext) -> list[Te
 def _panel(figures: src.RubricFigures, subset: str) -> list[Table]:
     """Tabulate groups, pairs of raters, graders with people and baselines on one subset."""
     rows = [(src.GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
-    pairs = figures.pairs(figures.general_statistic(subset), subset)
+    pairs = figures.pairs(figures.agreement_or_kappa(subset), subset)
     pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
     rows += [(src.pair_title(pair), pair) for pair in pairs]
     return figures.table("naming.categories", rows, on=subset, caption=src.SUBSET_NAMES[subset])

@@ -83,7 +83,7 @@ def pair_part(figures: src.RubricFigures) -> Part:
     for subset, name in src.SUBSET_NAMES.items():
         group_tables = figures.table("pairs.groups", on=subset, subset=name)
         groups += group_tables
-        if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
+        if group_tables and not figures.pairs(figures.agreement_or_kappa(subset), subset):
             notes.append(Paragraph(written("pairs.not_listed", rubric=figures.title, subset=name)))
     tables = figures.table("pairs.caption")
     pairs = _heat_map(figures, tables) or tables
@@ -149,7 +149,7 @@ def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
     if not values:
         return []
-    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.general_statistic())))
+    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.agreement_or_kappa())))
     graders = [name for name in figures.graders() if name in names]
     names_in_order = [*(name for name in names if name not in graders), *graders]
     raters = [charts.shorten(src.rater_title(name)) for name in names_in_order]
@@ -281,11 +281,11 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
             sizes.append((entry_for(size.statistic).label, cell))
         units.append((_unit([item], figures.context), tuple(sizes)))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
+    graders = figures.sorted_by_agreement(dict.fromkeys(item.grader for item in on_rubric))
     names = src.join_listed([[grader] for grader in graders])
     counts = figures.select("disagreement_sorted")
     by_grader = {figure.grader: figure for figure in counts}
-    rows = [(grader, by_grader[grader].key) for grader in figures.by_agreement(by_grader)]
+    rows = [(grader, by_grader[grader].key) for grader in figures.sorted_by_agreement(by_grader)]
     kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     answers = [in_pieces("report.disagreements", graders=names)] if on_rubric else []
@@ -296,7 +296,7 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
 def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
     """Return the largest disagreements on different units; in ties, that of the best grader."""
     with_size = [item for item in items if item.key]
-    order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
+    order = figures.sorted_by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))  # the next sort is stable
     by_unit = src.group_by(sort_disagreements(with_size), attrgetter("unit_id"))
     return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]

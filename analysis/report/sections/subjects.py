@@ -71,7 +71,7 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
-    graders = figures.by_agreement(names, src.ALL_BINARY)
+    graders = figures.sorted_by_agreement(names, src.ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].exact.estimate, reverse=True)
     listed_subjects = subjects[: charts.MAX_LISTED]
     values: list[charts.Datum] = []
@@ -98,7 +98,7 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
 def preference_part(figures: src.RubricFigures) -> Part:
     """Make the part on subjects' win rates and strengths, by annotators and by every grader."""
     names = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
-    graders = figures.by_agreement([name for name in names if name != "humans"])
+    graders = figures.sorted_by_agreement([name for name in names if name != "humans"])
     raters = ["humans", *graders]
     rows: list[src.RowSpec] = []
     for statistic in ("win_rate", "strength"):
@@ -399,7 +399,7 @@ def _rate_answer(quantity: _Quantity) -> list[object]:
     """State the best grader's rate on all units, or else the highest and lowest subject's."""
     figures, is_raw = quantity.figures, quantity.statistic == quantity.statistics.raw
     people = figures.get(quantity.statistics.people, "humans", subset=quantity.subset)
-    for grader in figures.by_agreement(quantity.graders, quantity.subset):
+    for grader in figures.sorted_by_agreement(quantity.graders, quantity.subset):
         raw_rates = quantity.raw(grader)
         rates = raw_rates if is_raw else quantity.by_subject(quantity.statistic, grader)
         raw, rate = raw_rates.get(""), rates.get("")  # those of all units
@@ -421,7 +421,7 @@ def _rate_answer(quantity: _Quantity) -> list[object]:
 def _rates_by_part(rates: _Quantity) -> list[blocks.Block]:
     """Show the best grader's rates in every part of the sample, then those of answers by side."""
     figures, graders = rates.figures, rates.distinct_graders
-    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    columns = {part.partition("=")[0] for part in figures.binary_parts("rate_raw")}
     # With pair sides, rates by these columns are of single answers: a pair has one on each side.
     # Rates by all other columns are of pairs, and have another caption.
     by_side = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
@@ -429,8 +429,8 @@ def _rates_by_part(rates: _Quantity) -> list[blocks.Block]:
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
-    ranked = figures.by_agreement(graders, src.ALL_BINARY)
-    parts = chain.from_iterable(figures.parts(rates.statistic).values())
+    ranked = figures.sorted_by_agreement(graders, src.ALL_BINARY)
+    parts = chain.from_iterable(figures.binary_parts(rates.statistic).values())
     # Without remarks that most cells would repeat.
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
     for key, is_by_side in zip(keys, (False, True), strict=True):
@@ -616,7 +616,7 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
         if not graders:
             continue
-        best = figures.by_agreement(graders, src.ALL_BINARY)[0]
+        best = figures.sorted_by_agreement(graders, src.ALL_BINARY)[0]
         is_shared = titles.count(figures.title) > 1
         title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
         by_subject = rates.by_subject(rates.statistic, best)

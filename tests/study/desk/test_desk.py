@@ -1082,8 +1082,8 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
                 add_event(connection, rater, kind, **detail)
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
         assert claiming.ends_of(connection) == ends
-        assert claiming.sides_by_rater(study, connection, "no") == {"no": "b"}
-        assert claiming.side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (2, 0)}
+        assert claiming.quota_answers(study, connection, "no") == {"no": "b"}
+        assert claiming.quota_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (2, 0)}
         room = {side: claiming.has_room(study, connection, side) for side in "abcd"}
         assert room == {"a": True, "b": False, "c": False, "d": True}
 
