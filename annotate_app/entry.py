@@ -126,7 +126,7 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
         return None
     if previous is None or previous.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
-    if not admission.is_new:  # a new code is to be confirmed first (`ask_about_new_code`)
+    if not admission.is_new:  # a new code is to be confirmed first (`confirm_new_code`)
         st.session_state[_ADMITTED] = admission
     if query != admission.query:
         st.query_params.from_dict(admission.query)
@@ -173,9 +173,7 @@ def ask_for_entry(desk: AnnotationDesk, language: Language, complaint: str = "")
             _ask_for_account(desk.study, language, is_only=entry == "account")
 
 
-def ask_about_new_code(
-    desk: AnnotationDesk, admission: access.Admission, language: Language
-) -> None:
+def confirm_new_code(desk: AnnotationDesk, admission: access.Admission, language: Language) -> None:
     """Ask to confirm a code that nobody has used yet, before anything is stored under it."""
     with st.container(key="entry"):
         st.title(language.say("entry.new_code_title"), anchor=False)

@@ -59,7 +59,7 @@ def _show_work(desks: Desks, language: Language) -> None:
         rater_pages.show_unsent(desk, language)
         entry.ask_for_entry(desk, language, complaint)
     elif step is None:
-        entry.ask_about_new_code(desk, admission, language)
+        entry.confirm_new_code(desk, admission, language)
     else:
         rater_pages.show_unsent(desk, language, admission.rater_id, is_over=step.name == "ended")
         rater_pages.show_step(sessions, admission, step, language)

@@ -482,10 +482,10 @@ def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
             index.refresh(connection)
             rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
             at = rng.choice((early, late))
-            changes = claiming.Changes(connection, index)
-            changes.add(claiming.Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
+            writer = claiming.ClaimWriter(connection, index)
+            writer.add(claiming.Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
             if rng.random() < 0.7:
-                changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
+                writer.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
             if step % 10:
                 continue
             index.refresh(connection)
