@@ -39,6 +39,7 @@ from evenhand.analysis.request import Request, StudyFacts
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
+from evenhand.analysis.subjects.corrected_rates import LabelSpread
 from evenhand.analysis.thresholds import tuning as thresholds
 from evenhand.analysis.thresholds.tuning import ActiveThreshold
 from evenhand.analysis.types import Array, DataFrame, Frequency
@@ -119,7 +120,7 @@ class Analysis:
     decision: DecisionSettings = _DECISION
     components: dict[str, VarianceComponents] = field(default_factory=dict)
     """By rubric, the variance of humans' labels between units, between raters, and the residual."""
-    spreads: dict[str, dict[tuple[str, str], scores.LabelSpread]] = field(default_factory=dict)
+    spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
     """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
@@ -244,7 +245,7 @@ def analyse_rubrics(
         if name and name not in analysed_sets:
             analysed_sets.add(name)
             results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
-        results.append(next(analysed))
+        results.append(next(analysed))  # of this task
     judge_across_rubrics(results)
     return _combined(results, notes, request, verify=libraries is not None)
 
@@ -405,7 +406,7 @@ class RubricAnalysis:
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
-    spreads: dict[tuple[str, str], scores.LabelSpread] = field(default_factory=dict)
+    spreads: dict[tuple[str, str], LabelSpread] = field(default_factory=dict)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
     orders: dict[str, tuple[str, ...]] = field(default_factory=dict)
     verification: Verification = field(default_factory=Verification)
@@ -591,16 +592,16 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
     rows, labels, request = result.rows, view.labels, view.request
     for column in labels.columns((*request.screened, *request.settings.variants)):
         matrix.check_values(column.name, column.values)
-    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # widened intervals depend on it
     views = views_of(rows, labels, view.resamples, request)
+    rows.heaviest = float(labels.people_weight.max(initial=1.0))  # for widened intervals, and:
     for agreement_view in views["agreement"]:
-        rows.record_chance(agreement_view.coded, view.resamples)  # and so do they
+        rows.record_chance(agreement_view.coded, view.resamples)
     add_rows(views)
     for opposed in annotators.opposed_in(rows):
         result.note(opposed_in_words(opposed, "note"))
-    for column_name, public in request.explaining.items():
-        kappas = {"within": public.within, "across": public.across}
-        result.note(written("note.sides_differ", column=column_name, **kappas))
+    for name, explaining in request.explaining.items():
+        kappas = {"within": explaining.within, "across": explaining.across}
+        result.note(written("note.sides_differ", column=name, **kappas))
 
 
 def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:

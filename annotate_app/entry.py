@@ -1,7 +1,7 @@
 """Entry to the app: annotators by their address, a login that the browser keeps, or single sign-on;
 leads by a link that works once, by name and password, or single sign-on.
 
-The code of the lead's pages is imported only once a lead or an expert has logged in. `reader` is
+The code of the lead's pages is imported only once a lead or an expert has logged in. `language` is
 always the language of the person who reads the page.
 """
 
@@ -55,11 +55,11 @@ def app_secrets(folder: Path) -> dict[str, Any]:
     return {"auth": {**shared, "lead": provider, "label": provider}}
 
 
-def offer_single_sign_on(study: Study, entry: Literal["lead", "label"], reader: Language) -> None:
+def offer_single_sign_on(study: Study, entry: Literal["lead", "label"], language: Language) -> None:
     """Draw the button of the study's provider, if it has one, and why the visitor was refused."""
     if (settings := study.config.oidc) is None:
         return
-    if st.button(reader.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
+    if st.button(language.say("login.single_sign_on"), width="stretch", key="single-sign-on"):
         st.session_state.pop(_REFUSED, None)
         try:
             access.client_secret(settings)  # without it the login would fail later
@@ -68,7 +68,7 @@ def offer_single_sign_on(study: Study, entry: Literal["lead", "label"], reader: 
         else:
             st.login(entry)
     if refused := st.session_state.get(_REFUSED):
-        show_complaint(reader.complaint(refused))
+        show_complaint(language.complaint(refused))
 
 
 def arrive(study: Study) -> None:
@@ -126,7 +126,7 @@ def current_rater(desk: AnnotationDesk) -> access.Admission | None:
         return None
     if previous is None or previous.rater_id != admission.rater_id:
         desk.register(admission.rater_id)
-    if not admission.is_new:  # a new code is to be confirmed first (`ask_about_new_code`)
+    if not admission.is_new:  # a new code is to be confirmed first (`confirm_new_code`)
         st.session_state[_ADMITTED] = admission
     if query != admission.query:
         st.query_params.from_dict(admission.query)
@@ -157,28 +157,28 @@ def logging_out(study: Study) -> Callable[[], None]:
     return end_login
 
 
-def ask_for_entry(desk: AnnotationDesk, reader: Language, complaint: str = "") -> None:
+def ask_for_entry(desk: AnnotationDesk, language: Language, complaint: str = "") -> None:
     """Draw the ways of entry that this study has, below the error of the last attempt."""
     entry = desk.study.config.session.entry
     with st.container(key="entry"):
-        st.title(reader.say("entry.title"), anchor=False)
+        st.title(language.say("entry.title"), anchor=False)
         if complaint:
             show_complaint(complaint)
         if entry == "open":
-            _ask_for_code(desk, reader)
+            _ask_for_code(desk, language)
         elif entry == "invite" and not complaint:
-            st.text(reader.say("entry.invite"))
-        offer_single_sign_on(desk.study, "label", reader)
+            st.text(language.say("entry.invite"))
+        offer_single_sign_on(desk.study, "label", language)
         if entry == "account" or _has_experts(desk.study):
-            _ask_for_account(desk.study, reader, is_only=entry == "account")
+            _ask_for_account(desk.study, language, is_only=entry == "account")
 
 
-def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader: Language) -> None:
+def confirm_new_code(desk: AnnotationDesk, admission: access.Admission, language: Language) -> None:
     """Ask to confirm a code that nobody has used yet, before anything is stored under it."""
     with st.container(key="entry"):
-        st.title(reader.say("entry.new_code_title"), anchor=False)
-        show(block(admission.rater_id, "code"), block(reader.say("entry.new_code_text")))
-        go_on, change = reader.say("entry.new_code_go_on"), reader.say("entry.new_code_change")
+        st.title(language.say("entry.new_code_title"), anchor=False)
+        show(block(admission.rater_id, "code"), block(language.say("entry.new_code_text")))
+        go_on, change = language.say("entry.new_code_go_on"), language.say("entry.new_code_change")
         confirm = partial(access.record_entry, desk.study, admission.rater_id)
         is_confirmed = st.button(
             go_on, type="primary", width="stretch", key="code-go-on", on_click=confirm
@@ -192,38 +192,38 @@ def ask_about_new_code(desk: AnnotationDesk, admission: access.Admission, reader
         _rerun_at({})
 
 
-def _ask_for_code(desk: AnnotationDesk, reader: Language) -> None:
+def _ask_for_code(desk: AnnotationDesk, language: Language) -> None:
     """Draw the field of an annotator's code under the rubrics' titles; admit a code once sent."""
-    rubrics = [rubric.in_language(reader.code) for rubric in desk.study.labelled_rubrics()]
+    rubrics = [rubric.in_language(language.code) for rubric in desk.study.labelled_rubrics()]
     titles = dict.fromkeys(filter(None, (own_words(rubric.title) for rubric in rubrics)))
-    show(block(" · ".join(titles), "titles"), block(reader.say("entry.text")))
+    show(block(" · ".join(titles), "titles"), block(language.say("entry.text")))
     with st.form("entry-form", border=False):
         typed = st.query_params.get("rater", st.session_state.get(_TYPED, "")).strip()
-        label, button = reader.say("entry.label"), reader.say("entry.button")
+        label, button = language.say("entry.label"), language.say("entry.button")
         code = st.text_input(label, value=typed, autocomplete="off", key="entry-code")
         is_sent = st.form_submit_button(button, type="primary", width="stretch", key="entry-go")
     if not is_sent:
         return
     try:
         if (admission := access.admit(desk.study, {"rater": code})) is None:
-            raise InputError(reader.say("entry.empty"))
+            raise InputError(language.say("entry.empty"))
         desk.register(admission.rater_id)
     except InputError as error:
-        show_complaint(reader.complaint(error))
+        show_complaint(language.complaint(error))
     else:
         _rerun_at(admission.query)
 
 
-def _ask_for_account(study: Study, reader: Language, *, is_only: bool) -> None:
-    with st.container() if is_only else st.expander(reader.say("login.title")):
-        entered = _ask_for_password(reader)
+def _ask_for_account(study: Study, language: Language, *, is_only: bool) -> None:
+    with st.container() if is_only else st.expander(language.say("login.title")):
+        entered = _ask_for_password(language)
     if entered is None:
         return
     minutes = study.config.session.login_hours * 60
     try:
         _ANNOTATOR_LOGIN.keep(access.sign_in(study.store, *entered, minutes))
     except InputError as error:
-        show_complaint(reader.complaint(error))
+        show_complaint(language.complaint(error))
     else:
         _rerun_at({})
 
@@ -237,15 +237,15 @@ def _rerun_at(address: dict[str, str]) -> None:
     st.rerun()
 
 
-def _ask_for_password(reader: Language) -> tuple[str, str, str, str] | None:
+def _ask_for_password(language: Language) -> tuple[str, str, str, str] | None:
     """Draw the form of a login; return the name and password that were just sent, with the
     visitor's address and browser (arguments of `access.sign_in`), or None.
     """
     with st.form("login-form", border=False):
-        name = st.text_input(reader.say("login.name"), autocomplete="username")
-        label, fill = reader.say("login.password"), "current-password"
+        name = st.text_input(language.say("login.name"), autocomplete="username")
+        label, fill = language.say("login.password"), "current-password"
         password = st.text_input(label, type="password", autocomplete=fill)
-        sent = st.form_submit_button(reader.say("login.button"), type="primary", width="stretch")
+        sent = st.form_submit_button(language.say("login.button"), type="primary", width="stretch")
     return (name.strip(), password, visitor_address(), logins.present_browser()) if sent else None
 
 

@@ -2,7 +2,7 @@
 the panel draws them (Markdown, code, conversations, passages).
 
 Every text is escaped, and Streamlit reads none as Markdown or HTML. Tags come from the closed list
-that `markdown_nodes` makes. `reader` is always the language of the person who reads the page.
+that `markdown_nodes` makes. `language` is always the language of the person who reads the page.
 """
 
 import html
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import streamlit as st
 
 from evenhand.annotate_app import languages
-from evenhand.annotate_app.languages import Language
+from evenhand.annotate_app.languages import ENGLISH, Language
 from evenhand.annotate_app.payload import block_label, drawn_code, own_words, tree_of, turn_label
 from evenhand.annotate_app.text_trees import FOLLOWED, Node, markdown_nodes
 from evenhand.rubrics import Rubric
@@ -95,37 +95,37 @@ def show_complaint(complaint: str) -> None:
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
     """Return a text of the study's lead, its Markdown drawn; links open in a new window."""
     nodes = markdown_nodes(text, links=True, under=1)  # so that its first headings are h2
-    reader = languages.language(lang) if lang in languages.known_languages() else languages.ENGLISH
-    inside = _html(nodes, reader) if nodes else html.escape(text)
+    language = languages.language(lang) if lang in languages.known_languages() else ENGLISH
+    inside = _html(nodes, language) if nodes else html.escape(text)
     style = f"evenhand-{kind} evenhand-drawn" if nodes else f"evenhand-{kind}"
     attributes = f'class="{style}" dir="{_direction(text)}"{lang_attribute(lang)}'
     return f"{label_above(label)}<div {attributes}>{inside}</div>"
 
 
-def drawn_rubric(rubric: Rubric, reader: Language) -> str:
+def drawn_rubric(rubric: Rubric, language: Language) -> str:
     """Return a rubric as it is explained before the work: instructions, options and examples."""
     lang = rubric.language
     # A rubric may quote an item's columns: here they are named, not filled in.
     people = rubric.for_people({name: f"[{name.replace('_', ' ')}]" for name in rubric.variables})
     options = []
     for option in rubric.kind.listed:
-        examples = [reader.say("session.example", text=text) for text in option.examples]
+        examples = [language.say("session.example", text=text) for text in option.examples]
         options.append((option.name, [option.description, *examples]))
-    titles = filter(None, (reader.say("panel.guidelines"), own_words(people.title)))
+    titles = filter(None, (language.say("panel.guidelines"), own_words(people.title)))
     return (
         heading(": ".join(titles), 1, lang)
         + heading(people.question, lang=lang)
         + drawn_text(own_words(people.instructions), lang=lang)
-        + heading(reader.say("session.options"))
-        + (items(options, lang) if options else block(rubric.kind.permitted_in(reader.say)))
+        + heading(language.say("session.options"))
+        + (items(options, lang) if options else block(rubric.kind.permitted_in(language.say)))
     )
 
 
-def drawn_blocks(blocks: Sequence[TextBlock], reader: Language, display: str) -> str:
+def drawn_blocks(blocks: Sequence[TextBlock], language: Language, display: str) -> str:
     """Return a unit's texts as its raters see them: what both sides share, then the sides in
     columns. `display` is the study's way to show responses, "text" or "markdown".
     """
-    return side_by_side([(block.side, drawn_block(block, reader, display)) for block in blocks])
+    return side_by_side([(block.side, drawn_block(block, language, display)) for block in blocks])
 
 
 def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
@@ -140,22 +140,22 @@ def side_by_side(parts: Iterable[tuple[str, str]]) -> str:
     return f'<div class="evenhand-sides">{inside}</div>'
 
 
-def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
+def drawn_block(block: TextBlock, language: Language, display: str) -> str:
     """Return a text of a unit under its label: Markdown, code, turns or an image as such."""
-    label, style, is_code = label_above(block_label(block, reader)), "", False
+    label, style, is_code = label_above(block_label(block, language)), "", False
     if block.image:
         source, alt = html.escape(block.image.uri), html.escape(block.image.alt)
         image = f'<img src="{source}" alt="{alt}">'
         return f'<div>{label}<div class="evenhand-quote">{image}</div></div>'
-    if code := drawn_code(block, reader):
-        inside, is_code = _html(code, reader), code[0][0] != "section"  # the tag of a passage
+    if code := drawn_code(block, language):
+        inside, is_code = _html(code, language), code[0][0] != "section"  # the tag of a passage
         style = "evenhand-drawn evenhand-code-block" if is_code else "evenhand-drawn"
     elif nodes := tree_of(block, display):
-        inside, style = _html(nodes, reader), "evenhand-drawn"
+        inside, style = _html(nodes, language), "evenhand-drawn"
     elif block.turns:
-        names = [(turn.role, turn_label(turn, reader)) for turn in block.turns]
+        names = [(turn.role, turn_label(turn, language)) for turn in block.turns]
         if block.kind == "response" and len(names) > 1 and names[-1][0] == "assistant":
-            names[-1] = "rated", f"{names[-1][1]} · {reader.say('panel.last_turn')}"
+            names[-1] = "rated", f"{names[-1][1]} · {language.say('panel.last_turn')}"
         inside = "".join(
             f'<div class="evenhand-turn {role}">{label_above(name)}'
             f'<div dir="auto">{html.escape(turn.text)}</div></div>'
@@ -163,7 +163,7 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
         )
     elif block.is_missing or not block.text.strip():
         notice = "image_missing" if block.is_missing else f"empty_{block.kind}"
-        inside = f"<em>{html.escape(reader.say(f'panel.{notice}'))}</em>"
+        inside = f"<em>{html.escape(language.say(f'panel.{notice}'))}</em>"
     else:
         inside = html.escape(block.text)
     direction = "ltr" if is_code else _direction(block.text)
@@ -171,23 +171,23 @@ def drawn_block(block: TextBlock, reader: Language, display: str) -> str:
     return f"<div>{label}{quote}</div>"
 
 
-def _html(nodes: Iterable[Node], reader: Language) -> str:
+def _html(nodes: Iterable[Node], language: Language) -> str:
     """Return nodes of a tree of `text_trees` as HTML."""
-    return "".join(_element(node, reader) for node in nodes)
+    return "".join(_element(node, language) for node in nodes)
 
 
-def _element(node: Node, reader: Language) -> str:
+def _element(node: Node, language: Language) -> str:
     """Return a node as HTML; a description of an image in the reader's words."""
     if isinstance(node, str):
         return html.escape(node)
     tag, attributes, *children = node
     if tag in ("br", "hr"):
         return f"<{tag}>"
-    inside = _html(children, reader)
+    inside = _html(children, language)
     if attributes.get("class") == "address":  # of a link that cannot be clicked, after its words
         inside = f" ({inside})"
     if attributes.get("class") == "image":
-        inside = html.escape(reader.say("panel.image", alt=children[0]))
+        inside = html.escape(language.say("panel.image", alt=children[0]))
     return f"<{tag}{''.join(_attributes(tag, attributes))}>{inside}</{tag}>"
 
 

@@ -30,9 +30,9 @@ def show_page(site: Site) -> None:
         if entry.is_lead_asked_for():
             entry.show_lead_entry(lambda: served(site).desks().desk.study)  # its files may change
         else:
-            reader = rater_pages.present_language(study)
-            st.set_page_config(page_title=reader.say("page.title"))
-            _show_work(desks, reader)
+            language = rater_pages.present_language(study)
+            st.set_page_config(page_title=language.say("page.title"))
+            _show_work(desks, language)
     except InputError as error:
         show_complaint(str(error))
     except StoreAway as error:
@@ -40,29 +40,29 @@ def show_page(site: Site) -> None:
         st.stop()  # at the end of a run Streamlit would forget the fields that were not drawn
 
 
-def _show_work(desks: Desks, reader: Language) -> None:
+def _show_work(desks: Desks, language: Language) -> None:
     """Draw an annotator's next step: entry, a page of the session, or the panel with an item."""
     desk, sessions = desks.desk, desks.sessions  # of the items; of the steps before and after them
     admission, complaint = None, ""
     try:
         admission = entry.current_rater(desk)
     except InputError as error:
-        complaint = reader.complaint(error)
+        complaint = language.complaint(error)
     entry.keep_login(desk.study, admission)
     step = sessions.next_step(admission.rater_id) if admission and not admission.is_new else None
     if admission and step and step.name in ("labelling", "practice"):
-        rater_pages.show_items(desks, admission, reader, practice=step.name == "practice")
-        rater_pages.keep_language(desk.study, reader, in_panel=True)
+        rater_pages.show_items(desks, admission, language, practice=step.name == "practice")
+        rater_pages.keep_language(desk.study, language, in_panel=True)
         return
-    rater_pages.keep_language(desk.study, reader, in_panel=False)
+    rater_pages.keep_language(desk.study, language, in_panel=False)
     if admission is None:
-        rater_pages.show_unsent(desk, reader)
-        entry.ask_for_entry(desk, reader, complaint)
+        rater_pages.show_unsent(desk, language)
+        entry.ask_for_entry(desk, language, complaint)
     elif step is None:
-        entry.ask_about_new_code(desk, admission, reader)
+        entry.confirm_new_code(desk, admission, language)
     else:
-        rater_pages.show_unsent(desk, reader, admission.rater_id, is_over=step.name == "ended")
-        rater_pages.show_step(sessions, admission, step, reader)
+        rater_pages.show_unsent(desk, language, admission.rater_id, is_over=step.name == "ended")
+        rater_pages.show_step(sessions, admission, step, language)
 
 
 # ---- while the store does not answer ------------------------------------------------------------

@@ -4,7 +4,7 @@ The panel gets a sheet (an item with its questions, each a task with an opaque i
 and, where the rater looks back, earlier answers (`page_data`). It gets nothing that an annotator
 must not know: no unit id (an item's), no subject, no order, no other rater's label. It sends
 answers, flags, and wishes to look at an earlier item (`read_...`). What it already has is not sent
-again (`lightened`). Its code is put together here, too. `reader` is the language of the page.
+again (`lightened`). Its code is put together here, too. `language` is the language of the page.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ def page_data(
     receipts: Mapping[str, str] = NO_RECEIPTS,
     look: Navigation | None = None,
     read_config: Callable[[], PanelConfig] = PanelConfig,
-    reader: Language = ENGLISH,
+    language: Language = ENGLISH,
 ) -> dict[str, Any]:
     """Return the data of all that the panel shows; `receipts`: statuses of what it sent, by id."""
     study = desk.study
@@ -84,35 +84,35 @@ def page_data(
     # Read last, so that the words for the end include an exclusion that came meanwhile.
     config = read_config()
     listed = desk.earlier(rater, look.start) if look and wish == "list" else None
-    rows = [_earlier(row, reader) for row in listed.rows] if listed else []
+    rows = [_earlier(row, language) for row in listed.rows] if listed else []
     return {
         "drafts": drafts_name(desk, rater, config.practice),
         "rater": rater,
         "practice": config.practice,
         "synthetic": study.config.synthetic,
-        "language": reader.code,
-        "languages": {code: language.name for code, language in offered(annotation).items()},
-        "words": reader.part("panel") | dict(config.words),
+        "language": language.code,
+        "languages": {code: known.name for code, known in offered(annotation).items()},
+        "words": language.part("panel") | dict(config.words),
         "way_out": config.way_out,
         "asks": {
-            "confidence": list(reader.part("confidence").values()) if annotation.confidence else [],
+            "confidence": [*language.part("confidence").values()] if annotation.confidence else [],
             "rationale": annotation.rationale,
-            "skip": reader.part("skip"),
-            "flag": reader.part("flag"),
+            "skip": language.part("skip"),
+            "flag": language.part("flag"),
         },
-        "controls": reader.part("controls") if annotation.show_controls else None,
+        "controls": language.part("controls") if annotation.show_controls else None,
         "progress": {"done": done, "total": total},
         "minutes": sheet.minutes if sheet else None,
         "pause_minutes": 0 if config.practice else study.config.session.pause_minutes,
         "receipts": dict(receipts),
         "flag_answers": [
-            _flag(answered.reason, answered.text, reader) | {"answer": answered.answer}
+            _flag(answered.reason, answered.text, language) | {"answer": answered.answer}
             for answered in desk.answers_to_flags(rater)
         ],
         "looked": look.nonce if look else "",
         "earlier": {"rows": rows, "start": listed.start, "found": listed.total} if listed else None,
-        "sheet": _sheet(sheet, reader, display, is_earlier=bool(earlier)) if sheet else None,
-        "ahead": _sheet(ahead, reader, display, is_earlier=False) if ahead else None,
+        "sheet": _sheet(sheet, language, display, is_earlier=bool(earlier)) if sheet else None,
+        "ahead": _sheet(ahead, language, display, is_earlier=False) if ahead else None,
         "resumes": "" if sheet else config.resumes,
         "finish": "" if sheet else (config.finish if done else config.finish_idle),
     }
@@ -220,7 +220,7 @@ def _note(text: str) -> str:
 
 
 def _sheet(
-    sheet: desks.Sheet, reader: Language, display: str, *, is_earlier: bool
+    sheet: desks.Sheet, language: Language, display: str, *, is_earlier: bool
 ) -> dict[str, Any]:
     """Return an item for the panel: its questions, and once each text that any of them needs."""
     blocks = {block.variable: block for task in sheet.tasks for block in task.people.blocks}
@@ -229,26 +229,26 @@ def _sheet(
     in_order = sorted(blocks.values(), key=lambda b: b.kind == "response" and b.declared is None)
     return {
         "id": "-".join(task.task_id for task in sheet.tasks),
-        "language": reader.code,
+        "language": language.code,
         "earlier": is_earlier,
         "number": sheet.number,
         "before": sheet.previous_task_id,
-        "blocks": [_block(block, reader, display) for block in in_order],
-        "questions": [_question(task, reader) for task in sheet.tasks],
+        "blocks": [_block(block, language, display) for block in in_order],
+        "questions": [_question(task, language) for task in sheet.tasks],
         "confidence": first.confidence if first else None,
         "rationale": first.rationale if first else "",
-        "flags": [_flag(flag.reason, flag.text, reader) for flag in sheet.flags],
+        "flags": [_flag(flag.reason, flag.text, language) for flag in sheet.flags],
     }
 
 
-def _flag(reason: str, text: str, reader: Language) -> dict[str, Any]:
-    return {"reason": reader.part("flag").get(reason, ""), "text": text[:_LONGEST_LINE]}
+def _flag(reason: str, text: str, language: Language) -> dict[str, Any]:
+    return {"reason": language.part("flag").get(reason, ""), "text": text[:_LONGEST_LINE]}
 
 
-def _question(task: desks.Task, reader: Language) -> dict[str, Any]:
+def _question(task: desks.Task, language: Language) -> dict[str, Any]:
     """Return a rubric with the rater's answer to it, for the panel."""
-    texts = task.people_in(reader.code)
-    rubric, evidence = task.rubric.in_language(reader.code), {}
+    texts = task.people_in(language.code)
+    rubric, evidence = task.rubric.in_language(language.code), {}
     # Links are drawn only if the lead wrote all of it: an item's text may be filled into it.
     is_as_written = texts.instructions == rubric.instructions
     instructions = own_words(texts.instructions)
@@ -267,9 +267,9 @@ def _question(task: desks.Task, reader: Language) -> dict[str, Any]:
         "guide": guide,
         "options": [
             option.model_dump(mode="json", include={"key", "name", "description", "examples"})
-            for option in texts.kind.choices(reader.say("several.none"))
+            for option in texts.kind.choices(language.say("several.none"))
         ],
-        **texts.kind.widget(reader.say),
+        **texts.kind.widget(language.say),
         "given": _given(task),
     }
 
@@ -286,18 +286,18 @@ def _given(task: desks.Task) -> dict[str, str] | None:
     return {"option": task.stored_answer.option_key, "skip": task.stored_answer.skip_reason}
 
 
-def _earlier(row: desks.EarlierAnswer, reader: Language) -> dict[str, Any]:
+def _earlier(row: desks.EarlierAnswer, language: Language) -> dict[str, Any]:
     """Return a row of the list of earlier answers."""
     task = row.task
     given = _given(task) or {"option": "", "skip": ""}
-    rubric = task.rubric.in_language(reader.code)
-    name = rubric.kind.name_of(given["option"], reader.say("several.none"))
+    rubric = task.rubric.in_language(language.code)
+    name = rubric.kind.name_of(given["option"], language.say("several.none"))
     return {
         "task": task.task_id,
         "number": row.number,
-        "title": own_words(task.people_in(reader.code).title)[:_LONGEST_LINE],
+        "title": own_words(task.people_in(language.code).title)[:_LONGEST_LINE],
         "lang": rubric.language,
-        "answer": str(name or reader.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
+        "answer": str(name or language.part("skip").get(given["skip"], ""))[:_LONGEST_LINE],
         "skipped": bool(given["skip"]),
         "at": task.stored_answer.created_at if task.stored_answer else "",
         "flagged": row.flagged,
@@ -305,24 +305,24 @@ def _earlier(row: desks.EarlierAnswer, reader: Language) -> dict[str, Any]:
     }
 
 
-def _block(block: TextBlock, reader: Language, display: str) -> dict[str, Any]:
+def _block(block: TextBlock, language: Language, display: str) -> dict[str, Any]:
     """Return a text for the panel. `tree` has the nodes of its Markdown; "plain" says that it is
     Markdown that cannot be drawn, so that its source is shown.
     """
     is_markdown = _is_markdown(block, display)
     tree = text_trees.markdown_nodes(block.text) if is_markdown else None
-    text = reader.say("panel.image_missing") if block.is_missing else block.text
+    text = language.say("panel.image_missing") if block.is_missing else block.text
     turns = [
-        {"role": turn.role, "label": turn_label(turn, reader), "text": turn.text}
+        {"role": turn.role, "label": turn_label(turn, language), "text": turn.text}
         for turn in block.turns
     ]
     return {
         "name": block.variable,
-        "label": block_label(block, reader),
+        "label": block_label(block, language),
         "kind": block.kind,
         "code": _declared_kind(block) in ("code", "json"),
         **({"turns": turns} if turns else {}),
-        **({"nodes": nodes} if (nodes := drawn_code(block, reader)) else {}),
+        **({"nodes": nodes} if (nodes := drawn_code(block, language)) else {}),
         **({"image": block.image.uri, "alt": block.image.alt} if block.image else {}),
         "side": block.side,
         "text": text,
@@ -347,26 +347,26 @@ def tree_of(block: TextBlock, display: str) -> tuple[text_trees.Node, ...] | Non
     return text_trees.markdown_nodes(block.text) if _is_markdown(block, display) else None
 
 
-def drawn_code(block: TextBlock, reader: Language) -> tuple[text_trees.Node, ...] | None:
+def drawn_code(block: TextBlock, language: Language) -> tuple[text_trees.Node, ...] | None:
     """Return the nodes of passages, of code in colours, or of JSON that folds; None otherwise."""
     kind = _declared_kind(block)
     if block.declared and kind == "code" and block.declared.language:
         return text_trees.code_nodes(block.text, block.declared.language)
-    heading = reader.say("turn.passage", at="{at}", of="{of}")  # a template, to be filled in
+    heading = language.say("turn.passage", at="{at}", of="{of}")  # a template, to be filled in
     may_be_passages = block.kind != "response" and kind in ("json", "")
     passages = text_trees.passage_nodes(block.text, heading) if may_be_passages else None
     return passages or (text_trees.json_nodes(block.text) if kind == "json" else None)
 
 
-def turn_label(turn: Turn, reader: Language) -> str:
+def turn_label(turn: Turn, language: Language) -> str:
     """Return the label above a turn: its role in the reader's words, and its name if it has one."""
     name = f" · {turn.name[:_LONGEST_LINE]}" if turn.name else ""
-    return reader.say(f"turn.{turn.role}") + name
+    return language.say(f"turn.{turn.role}") + name
 
 
-def block_label(block: TextBlock, reader: Language) -> str:
+def block_label(block: TextBlock, language: Language) -> str:
     """Return the label above a text: the rubric's own, or else the reader's word for it."""
-    return block.label if block.declared else reader.say(f"block.{block.variable}")
+    return block.label if block.declared else language.say(f"block.{block.variable}")
 
 
 def drafts_name(desk: desks.Desk, rater: str, practice: bool = False) -> str:

@@ -469,9 +469,9 @@ def _reply(site: sites.Site, ticket: str, browser: str, body: bytes) -> Response
         return _uncached({"receipts": receipts, "page": step})
     code = sent.get("language")
     wanted = code if isinstance(code, str) else None
-    reader = fitting([wanted], offered(desks.desk.study.config.annotation))
+    language = fitting([wanted], offered(desks.desk.study.config.annotation))
     look = payload.read_navigation(sent.get("look"))
-    data = hand_out(desks, admission, reader, practice=practice, receipts=receipts, look=look)
+    data = hand_out(desks, admission, language, practice=practice, receipts=receipts, look=look)
     return _uncached(payload.lightened(data, payload.read_known(sent)))
 
 

@@ -41,6 +41,7 @@ from evenhand.analysis.bootstrap.intervals import (
 )
 from evenhand.analysis.bootstrap.resamples import Resamples
 from evenhand.analysis.subjects.corrected_rates import (
+    MEANS,
     RateSums,
     clip_rates,
     corrected_interval,
@@ -48,7 +49,7 @@ from evenhand.analysis.subjects.corrected_rates import (
     rate_features,
     rogan_gladen_rate,
 )
-from evenhand.analysis.subjects.scores import MEANS, all_differences
+from evenhand.analysis.subjects.scores import all_differences
 
 OUT = RESULTS / "coverage-corrected.md"
 
@@ -241,7 +242,7 @@ def interval_of(
         return widened(share_interval(found, drawn, units, labelled), labelled, "share")
     sample = (labelled, labelled)
     if name == "rogan_gladen":
-        reach = Reach(math.inf, math.inf, labelled)
+        reach = Reach(carriers=labelled)
     return corrected_interval(found, drawn, labelled + REST, sample, reach)
 
 

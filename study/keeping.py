@@ -1,8 +1,8 @@
 """Maintenance of a study: backups in one file, moving and upgrading a store, and a health check.
 
-Copies of a store's rows come first; the rest needs them: `backup_study` and `keep_backups` write an
-archive, `restore_study` reads one, `move_store` and `upgrade_store` change the store, and `examine`
-and `serving_notes` check a study.
+Copies of a store's rows and the form of an archive come first; the rest needs them: `backup_study`
+and `keep_backups` write an archive, `restore_study` reads one, `move_store` and `upgrade_store`
+change the store, and `examine` and `serving_notes` check a study.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import logging
 import os
 import platform
 import re
-import secrets
 import sqlite3
 import stat
 import tempfile
@@ -26,6 +25,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from secrets import token_hex
 from shutil import disk_usage
 from typing import Any
 from urllib.parse import urlsplit
@@ -244,6 +244,140 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
     return sorted(name for kind, name, _ in entries if kind == "table")
 
 
+# ---- the archive: a zip of the study's folder, and a list of its files --------------------------
+# It may come from anyone: reading it writes only into one folder, and no more than the list says.
+LIST = "backup.json"
+STORE = "study.db"
+"""The store's name in a backup, whatever it was kept in; so no database's password gets there."""
+FORMAT = 1
+# What `zipfile` raises for damaged archives, and for versions and compressions that it lacks.
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MAX_FILES = 10_000
+_MAX_LIST_BYTES = 4_000_000
+_CHUNK_BYTES = 1 << 20
+
+
+class Entry(Section):
+    """A file of the archive: its size and checksum."""
+
+    bytes: int = Field(ge=0)
+    sha256: str
+
+
+class Listing(Section):
+    """An archive's list: its files, and the number of rows of each table of the store."""
+
+    format: int
+    evenhand: str
+    created_at: str
+    files: dict[str, Entry]
+    tables: dict[str, int]
+
+
+def check_archive(path: Path) -> Listing:
+    """Read every byte and compare it with the list. Raises InputError if one differs."""
+    with _open_archive(path) as (archive, listing):
+        for name, entry in listing.files.items():
+            _read_member(archive, name, entry, write=lambda _: None)
+    return listing
+
+
+def unpack(path: Path, folder: Path) -> Listing:
+    """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
+    not a backup, is damaged, or holds files that a backup does not have.
+    """
+    with _open_archive(path) as (archive, listing):
+        n_bytes = sum(entry.bytes for entry in listing.files.values())
+        if n_bytes > disk_usage(folder).free:
+            raise InputError(f"the backup needs {n_bytes:,} bytes; the disk has fewer free")
+        for name, entry in listing.files.items():
+            target = folder / name
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            try:
+                new_folder(target.parent)
+                with os.fdopen(os.open(target, flags, FILE), "wb") as file:
+                    _read_member(archive, name, entry, file.write)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:  # such as a file where another file's folder would be
+                reason = str(error.strerror).lower()
+                raise InputError(f"{name} of the backup cannot be unpacked: {reason}") from None
+    return listing
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, Listing]]:
+    """Open an archive and its checked list."""
+    with path.open("rb") as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except (*_UNREADABLE, OSError):  # such as a position before the file's beginning
+            raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
+        with archive:
+            yield archive, _read_list(archive)
+
+
+def _read_list(archive: zipfile.ZipFile) -> Listing:
+    """Return the archive's list. Raises InputError unless it names exactly the archive's files, and
+    all of them are plain files inside the folder.
+    """
+    members = archive.infolist()
+    names = [member.filename for member in members]
+    if LIST not in names:
+        raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
+    if archive.getinfo(LIST).file_size > _MAX_LIST_BYTES or len(names) > _MAX_FILES:
+        raise InputError(f"{archive.filename} is larger than any backup; it is not read")
+    for name, member in zip(names, members, strict=True):
+        mode = member.external_attr >> 16  # on Unix; 0: none
+        is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
+        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
+            raise InputError(f"the archive holds {name!r}, which no backup does; refused")
+    try:
+        listing = Listing.model_validate_json(archive.read(LIST))
+    except (*_UNREADABLE, OSError):
+        raise InputError(
+            f"{archive.filename} is damaged, or a newer evenhand made it: its {LIST} is not read"
+        ) from None
+    if listing.format != FORMAT:
+        raise InputError(f"a newer evenhand made {archive.filename}; update this one")
+    if sorted(names) != sorted([LIST, *listing.files]):
+        raise InputError(f"{archive.filename} holds other files than its list says")
+    for name, entry in listing.files.items():
+        if entry.bytes != archive.getinfo(name).file_size:
+            raise InputError(f"{name} has another size in the archive than in its list")
+    return listing
+
+
+def _is_fit(name: str) -> bool:
+    """Return True if an archive may hold a file of this name: a plain one, inside the folder, and
+    neither hidden, as other programs' settings are, nor that of a log next to the store, which
+    would be played into it when it is opened.
+    """
+    is_visible = all(part[:1] not in ("", ".") for part in name.split("/"))
+    is_inside = is_visible and not Path(name).drive  # on Windows a drive leads elsewhere
+    # Of all spaces, such as those in names of screenshots, only the usual one is printable.
+    is_plain = all(sign.isprintable() or unicodedata.category(sign) == "Zs" for sign in name)
+    return is_inside and is_plain and "\\" not in name and not name.startswith(f"{STORE}-")
+
+
+def _read_member(
+    archive: zipfile.ZipFile, name: str, entry: Entry, write: Callable[[bytes], object]
+) -> None:
+    """Pass an archive's file to `write` in chunks. Raises InputError if it is not as its entry."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with archive.open(name) as file:
+            while (chunk := file.read(_CHUNK_BYTES)) and size <= entry.bytes:
+                size += len(chunk)
+                digest.update(chunk)
+                write(chunk)
+    except _UNREADABLE:
+        raise InputError(f"the backup is damaged: {name} cannot be read") from None
+    if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
+        raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
+
+
 # ---- backups: a study in one archive ------------------------------------------------------------
 # They are made while people label, and restored in a new folder.
 BACKUPS = "backups"  # folder in the study's folder that backups leave out
@@ -275,8 +409,7 @@ def keep_backups(folder: Path, to: Path, keep: int, *, verify: bool = False) -> 
     with closing(_open_store(folder)) as store:
         # A mark tells the backups from those of another folder of the same name, which stay.
         with store.write() as connection:
-            row = {"key": "mark", "value": secrets.token_hex(4)}
-            database.append_once(connection, meta, "key", row)
+            database.append_once(connection, meta, "key", {"key": "mark", "value": token_hex(4)})
         (mark,) = store.values(sa.select(meta.c.value).where(meta.c.key == "mark"))
         prefix = f"{folder.resolve().name}-{mark}"
         name = f"{prefix}-{datetime.now(UTC):%Y%m%d-%H%M%S}.zip"
@@ -430,140 +563,6 @@ def _study_files(folder: Path) -> dict[str, bytes]:
     return files
 
 
-# ---- the archive: a zip of the study's folder, and a list of its files --------------------------
-# It may come from anyone: reading it writes only into one folder, and no more than the list says.
-LIST = "backup.json"
-STORE = "study.db"
-"""The store's name in a backup, whatever it was kept in; so no database's password gets there."""
-FORMAT = 1
-# What `zipfile` raises for damaged archives, and for versions and compressions that it lacks.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_MAX_FILES = 10_000
-_MAX_LIST_BYTES = 4_000_000
-_CHUNK_BYTES = 1 << 20
-
-
-class Entry(Section):
-    """A file of the archive: its size and checksum."""
-
-    bytes: int = Field(ge=0)
-    sha256: str
-
-
-class Listing(Section):
-    """An archive's list: its files, and the number of rows of each table of the store."""
-
-    format: int
-    evenhand: str
-    created_at: str
-    files: dict[str, Entry]
-    tables: dict[str, int]
-
-
-def check_archive(path: Path) -> Listing:
-    """Read every byte and compare it with the list. Raises InputError if one differs."""
-    with _open_archive(path) as (archive, listing):
-        for name, entry in listing.files.items():
-            _read_member(archive, name, entry, write=lambda _: None)
-    return listing
-
-
-def unpack(path: Path, folder: Path) -> Listing:
-    """Write an archive's files into a folder, for the owner alone. Raises InputError where it is
-    not a backup, is damaged, or holds files that a backup does not have.
-    """
-    with _open_archive(path) as (archive, listing):
-        n_bytes = sum(entry.bytes for entry in listing.files.values())
-        if n_bytes > disk_usage(folder).free:
-            raise InputError(f"the backup needs {n_bytes:,} bytes; the disk has fewer free")
-        for name, entry in listing.files.items():
-            target = folder / name
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            try:
-                new_folder(target.parent)
-                with os.fdopen(os.open(target, flags, FILE), "wb") as file:
-                    _read_member(archive, name, entry, file.write)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except OSError as error:  # such as a file where another file's folder would be
-                reason = str(error.strerror).lower()
-                raise InputError(f"{name} of the backup cannot be unpacked: {reason}") from None
-    return listing
-
-
-@contextmanager
-def _open_archive(path: Path) -> Iterator[tuple[zipfile.ZipFile, Listing]]:
-    """Open an archive and its checked list."""
-    with path.open("rb") as file:
-        try:
-            archive = zipfile.ZipFile(file)
-        except (*_UNREADABLE, OSError):  # such as a position before the file's beginning
-            raise InputError(f"{path} is no backup of evenhand, or only a part of one") from None
-        with archive:
-            yield archive, _read_list(archive)
-
-
-def _read_list(archive: zipfile.ZipFile) -> Listing:
-    """Return the archive's list. Raises InputError unless it names exactly the archive's files, and
-    all of them are plain files inside the folder.
-    """
-    members = archive.infolist()
-    names = [member.filename for member in members]
-    if LIST not in names:
-        raise InputError(f"{archive.filename} is no backup of evenhand: it has no {LIST}")
-    if archive.getinfo(LIST).file_size > _MAX_LIST_BYTES or len(names) > _MAX_FILES:
-        raise InputError(f"{archive.filename} is larger than any backup; it is not read")
-    for name, member in zip(names, members, strict=True):
-        mode = member.external_attr >> 16  # on Unix; 0: none
-        is_file = not member.is_dir() and stat.S_IFMT(mode) in (0, stat.S_IFREG)
-        if not is_file or member.compress_type not in _COMPRESSIONS or not _is_fit(name):
-            raise InputError(f"the archive holds {name!r}, which no backup does; refused")
-    try:
-        listing = Listing.model_validate_json(archive.read(LIST))
-    except (*_UNREADABLE, OSError):
-        raise InputError(
-            f"{archive.filename} is damaged, or a newer evenhand made it: its {LIST} is not read"
-        ) from None
-    if listing.format != FORMAT:
-        raise InputError(f"a newer evenhand made {archive.filename}; update this one")
-    if sorted(names) != sorted([LIST, *listing.files]):
-        raise InputError(f"{archive.filename} holds other files than its list says")
-    for name, entry in listing.files.items():
-        if entry.bytes != archive.getinfo(name).file_size:
-            raise InputError(f"{name} has another size in the archive than in its list")
-    return listing
-
-
-def _is_fit(name: str) -> bool:
-    """Return True if an archive may hold a file of this name: a plain one, inside the folder, and
-    neither hidden, as other programs' settings are, nor that of a log next to the store, which
-    would be played into it when it is opened.
-    """
-    is_visible = all(part[:1] not in ("", ".") for part in name.split("/"))
-    is_inside = is_visible and not Path(name).drive  # on Windows a drive leads elsewhere
-    # Of all spaces, such as those in names of screenshots, only the usual one is printable.
-    is_plain = all(sign.isprintable() or unicodedata.category(sign) == "Zs" for sign in name)
-    return is_inside and is_plain and "\\" not in name and not name.startswith(f"{STORE}-")
-
-
-def _read_member(
-    archive: zipfile.ZipFile, name: str, entry: Entry, write: Callable[[bytes], object]
-) -> None:
-    """Pass an archive's file to `write` in chunks. Raises InputError if it is not as its entry."""
-    digest, size = hashlib.sha256(), 0
-    try:
-        with archive.open(name) as file:
-            while (chunk := file.read(_CHUNK_BYTES)) and size <= entry.bytes:
-                size += len(chunk)
-                digest.update(chunk)
-                write(chunk)
-    except _UNREADABLE:
-        raise InputError(f"the backup is damaged: {name} cannot be read") from None
-    if (size, digest.hexdigest()) != (entry.bytes, entry.sha256):
-        raise InputError(f"the backup is damaged: {name} is not as it was when it was made")
-
-
 # ---- moving a store to another database, SQLite or PostgreSQL, or to a newer schema -------------
 # Until the last step the study is unchanged, so a run that is killed has done nothing, or all.
 _FILE_URL = "sqlite:///"
@@ -668,7 +667,7 @@ def _new_store_name(folder: Path, present: str, to: str) -> str:
 def _copy_store(store: Database, source: sa.Connection, target: Database) -> States:
     """Copy the store to an empty database, or find the same rows there; return the states."""
 
-    def on_rows() -> None:  # for both: while rows come from one, the other has nothing to answer
+    def on_rows() -> None:  # while rows come from one database, the other need not answer either
         store.report_answer()
         target.report_answer()
 

@@ -301,11 +301,11 @@ def share_bounds(part: Array, whole: Array, alpha: float = ALPHA) -> tuple[float
 
 
 class Reach(NamedTuple):
-    """What bounds a share corrected by prediction-powered inference, from its labelled clusters."""
+    """Clusters that count for the bounds of a corrected share, and its score bounds, if any."""
 
-    below: float  # distance down to the lower score bound; inf for none, so that Wilson's holds
-    above: float  # distance up to the upper score bound; likewise
-    carriers: float  # their effective number (see the module); of a mean, that of all clusters
+    carriers: float  # effective number of labelled clusters (see the module); of a mean, of all
+    below: float = math.inf  # distance down to the lower score bound; inf: Wilson's bound holds
+    above: float = math.inf  # distance up to the upper score bound; likewise
 
 
 @lru_cache(maxsize=4096)
@@ -459,4 +459,4 @@ def powered_reach(
     unlabelled_reach = float(ndtri(1.0 - ALPHA)) * unlabelled
     below = math.hypot(labelled_part - low, unlabelled_reach)
     above = math.hypot(high - labelled_part, unlabelled_reach)
-    return Reach(below, above, effective_carriers(cases, sizes, times))
+    return Reach(effective_carriers(cases, sizes, times), below, above)

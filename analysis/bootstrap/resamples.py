@@ -240,7 +240,7 @@ class Resamples:
         n_omitted = np.asarray(self._omissions.sum(axis=1)).ravel()  # 0 where `only` kept none
         return float(n_omitted.sum() / max(np.count_nonzero(n_omitted), 1))
 
-    def blocks(self) -> Iterator[Numbers]:
+    def weighted_blocks(self) -> Iterator[Numbers]:
         """Yield the draw counts (rows, types) of the data, then of each block, times weights."""
         yield self.mass[None, :]
         for block in range(len(self._block_sizes)):
@@ -366,7 +366,7 @@ class PatternResamples(Resamples):
     >>> units = csr_array(np.array([[1, 1], [0, 2]]))  # the second cluster has two equal units
     >>> groups = Resamples(np.ones(2), 1, np.random.default_rng(7))
     >>> resamples = PatternResamples(units, units, groups)
-    >>> np.vstack(list(resamples.blocks())).tolist()  # the resample has the second cluster twice
+    >>> np.vstack(list(resamples.weighted_blocks())).tolist()  # resampled: the second cluster twice
     [[1, 3], [0, 4]]
     """
 

@@ -285,9 +285,7 @@ def max_t_notes(columns: Sequence[Parts]) -> list[list[list[str]]]:
     n_tests = sum(int((~np.isnan(result.p)).sum()) for result in results)
 
     def note(p: float, adjusted: float) -> str:
-        if np.isnan(p):
-            return ""
-        return f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {n_tests}"
+        return "" if np.isnan(p) else f"permutation p {p:.4g}; max-T p {adjusted:.4g} of {n_tests}"
 
     return [
         [list(map(note, p, adjusted)) for p, adjusted in zip(*result, strict=True)]  # of one part

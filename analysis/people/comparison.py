@@ -560,7 +560,7 @@ def _mean_advantage(comparisons: _Comparisons, humans: Sequence[int], writer: Wr
 
     wins, units = by_cluster(comparisons.grader_wins), by_cluster(np.ones(len(comparisons.unit)))
     means = []
-    for block in resamples.blocks():  # weights (some rows, clusters)
+    for block in resamples.weighted_blocks():  # weights (some rows, clusters)
         shares = ratio(block @ wins, np.asarray(block @ units, dtype=float))
         means.append(np.ascontiguousarray(shares).mean(axis=1))
     return np.concatenate(means)

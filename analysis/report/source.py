@@ -335,7 +335,7 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
 # `RubricFigures.table` makes a `Table` of the rows and columns that tables.toml declares
 # (`TableSpec`) and those that a section adds. The forms of a row, for a column "cohen_kappa":
 #
-#   RowSpec    ("gpt", Key("tone", "", "humans", "gpt")): its title, and the key of its cells
+#   RowSpec    "gpt", Key("tone", "", "humans", "gpt"): its title, and the key of its cells
 #   Column     "cohen_kappa": what a column replaces in this key, which gives the key of a figure
 #   FigureRow  ("gpt", [Figure]): its title, and the figure found for each column
 #   Row        ("gpt", (Cell, Cell)): the number of units, and each figure as a cell (`make_table`)
@@ -343,9 +343,18 @@ def _join(items: Sequence[Sequence[object]], separator: str) -> list[object]:
 Column = str | Mapping[str, str] | Callable[[Key], Figure | None]
 """How a column's figure follows from the key of a row: by replacing its statistic, by replacing
 these parts of it, or by calling a function with it."""
-RowSpec = tuple[str, Key | tuple[str, str] | None]
-"""Title of a row, and the key that its cells share, whose statistic may be "". Two raters (or a
-group and "") stand for their key on the table's subset; None makes a heading of the rows below."""
+HeadedColumn = str | tuple[str, Column]  # a statistic under its own label, or (heading, column)
+
+
+class RowSpec(NamedTuple):
+    """Title of a row, and the key that its cells share, whose statistic may be "". Two raters (or a
+    group and "") stand for their key on the table's subset; None makes a heading of the rows below.
+    """
+
+    title: str
+    key: Key | tuple[str, str] | None = None
+
+
 FigureRow = tuple[str, Sequence[Figure | None] | None]
 """Title of a row, and a figure for each column; without figures, a heading of the rows below."""
 
@@ -359,10 +368,10 @@ def rows_of(
 ) -> list[RowSpec]:
     """Return a row for each figure, with a `heading` over those with the same key part `by`."""
     if heading is None:
-        return [(title(figure), figure.key) for figure in figures]
+        return [RowSpec(title(figure), figure.key) for figure in figures]
     rows: list[RowSpec] = []
     for group in group_by(figures, attrgetter(by)).values():
-        rows += [(heading(group[0]), None), *rows_of(group, title)]
+        rows += [RowSpec(heading(group[0])), *rows_of(group, title)]
     return rows
 
 
@@ -373,7 +382,7 @@ def distinct_rows(
 ) -> list[RowSpec]:
     """Return one row for all figures that share the part `by` of their key, titled by that part."""
     groups = group_by(figures, attrgetter(by))
-    return [(title(name), group[0].key) for name, group in groups.items()]
+    return [RowSpec(title(name), group[0].key) for name, group in groups.items()]
 
 
 _MAX_REASON = 28  # letters of a reason in a cell: longer ones, below the table, keep it narrow
@@ -563,12 +572,6 @@ class RubricFigures:
         """Return the figure of a results row."""
         return self.source.figures[key_of(row)]
 
-    def by_name(
-        self, statistics: Iterable[str], raters: tuple[str, str], subset: str = ALL, at: str = ""
-    ) -> list[Figure | None]:
-        """Return one figure for each statistic in this order, of the same raters, subset, `at`."""
-        return [self.get(statistic, *raters, subset, at) for statistic in statistics]
-
     def by_subset(self, statistic: str) -> dict[str, list[Figure]]:
         """Return all figures of one statistic by subset, in the order of the results."""
         return self.source.by_statistic.get((self.rubric, statistic), {})
@@ -587,7 +590,7 @@ class RubricFigures:
             chain.from_iterable(sorted(rows, key=attrgetter("line")) for rows in on_subsets)
         )
 
-    def parts(self, statistic: str) -> dict[str, list[Figure]]:
+    def binary_parts(self, statistic: str) -> dict[str, list[Figure]]:
         """Return one statistic's figures on the binary label alone, by part ("column=value")."""
         return {
             subset.removesuffix(BINARY): figures
@@ -595,7 +598,7 @@ class RubricFigures:
             if "=" in subset and subset.endswith(BINARY)
         }
 
-    def by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
+    def sorted_by_agreement(self, graders: Iterable[str], subset: str = ALL) -> list[str]:
         """Sort graders by their kappa with people, the largest first; those without kappa last."""
         kappa = self.kappa(subset)
 
@@ -606,16 +609,17 @@ class RubricFigures:
         return sorted(graders, key=sort_key)
 
     def rater_pairs(self, figures: Iterable[Figure]) -> list[tuple[str, str]]:
-        """Return the raters (reference, grader) of figures, sorted by `by_agreement`."""
+        """Return the raters (reference, grader) of figures, sorted by `sorted_by_agreement`."""
         by_grader = {figure.grader: figure.raters for figure in figures}
-        return [by_grader[grader] for grader in self.by_agreement(by_grader, ALL_BINARY)]
+        return [by_grader[grader] for grader in self.sorted_by_agreement(by_grader, ALL_BINARY)]
 
     def graders(self, subset: str = ALL) -> list[str]:
-        """Return the graders compared with people, sorted by `by_agreement`."""
-        statistics = (self.general_statistic(subset), CEILING)
+        """Return the graders compared with people, sorted by `sorted_by_agreement`."""
+        statistics = (self.agreement_or_kappa(subset), CEILING)
         figures = (figure for name in statistics for figure in self.select(name, subset))
         names = dict.fromkeys(figure.grader for figure in figures if figure.rater == "humans")
-        return self.by_agreement([name for name in names if name not in ("", *BASELINES)], subset)
+        graders = (name for name in names if name not in ("", *BASELINES))
+        return self.sorted_by_agreement(graders, subset)
 
     def pairs(self, statistic: str, subset: str = ALL) -> list[tuple[str, str]]:
         """Return the pairs of single raters that a statistic is given for."""
@@ -624,7 +628,7 @@ class RubricFigures:
 
     def groups(self, subset: str) -> list[str]:
         """Return the groups with figures, without one of a single rater or of the same raters."""
-        figures = self.select(self.general_statistic(subset), subset)
+        figures = self.select(self.agreement_or_kappa(subset), subset)
         names = {figure.rater for figure in figures if not figure.grader}
         if not {"humans", "models"} <= names:
             names.discard("all")  # has the raters of the one group that there is
@@ -632,18 +636,12 @@ class RubricFigures:
             names.discard("models")  # one grader is no group
         return [name for name in GROUPS if name in names]
 
-    def alphas(self, subset: str) -> list[str]:
-        """Return the alphas that have figures; the nominal one only if there is no other."""
-        names = [f"krippendorff_alpha_{level}" for level in ("ordinal", "interval", "masi")]
-        with_figures = [name for name in names if self.select(name, subset)]
-        return with_figures or ["krippendorff_alpha_nominal"]
-
     def kappa(self, subset: str = ALL) -> str:
         """Return the kappa that verdicts rest on: weighted where the categories are ordered."""
         weighted = f"weighted_kappa_{self.analysis.settings.ordered}"
         return weighted if self.select(weighted, subset) else "cohen_kappa"
 
-    def general_statistic(self, subset: str = ALL) -> str:
+    def agreement_or_kappa(self, subset: str = ALL) -> str:
         """Return the statistic of any two raters with shared units: kappa on numeric labels, which
         have no observed agreement, and else that.
         """
@@ -662,13 +660,13 @@ class RubricFigures:
 
     def rater_rows(self, kind: str, subset: str) -> list[RowSpec]:
         """Return rows of raters of a kind: people, graders, baselines, pairs or groups."""
-        pairs = self.pairs(self.general_statistic(subset), subset)
+        pairs = self.pairs(self.agreement_or_kappa(subset), subset)
         rows: dict[str, list[RowSpec]] = {
-            "people": [(GROUPS["humans"], ("humans", ""))],
-            "graders": [(name, ("humans", name)) for name in self.graders(subset)],
-            "baselines": [(rater_title(name), ("humans", name)) for name in BASELINES],
-            "pairs": [(pair_title(pair), pair) for pair in pairs],
-            "groups": [(GROUPS[name], (name, "")) for name in self.groups(subset)],
+            "people": [RowSpec(GROUPS["humans"], ("humans", ""))],
+            "graders": [RowSpec(name, ("humans", name)) for name in self.graders(subset)],
+            "baselines": [RowSpec(rater_title(name), ("humans", name)) for name in BASELINES],
+            "pairs": [RowSpec(pair_title(pair), pair) for pair in pairs],
+            "groups": [RowSpec(GROUPS[name], (name, "")) for name in self.groups(subset)],
         }
         return rows[kind]
 
@@ -676,7 +674,7 @@ class RubricFigures:
         self,
         name: str,
         rows: Iterable[RowSpec] = (),
-        columns: Iterable[str | tuple[str, Column]] = (),
+        columns: Iterable[HeadedColumn] = (),
         *,
         on: str = "",
         stub: str = "",
@@ -684,10 +682,10 @@ class RubricFigures:
         **fields: object,
     ) -> list[Table]:
         """Make the table that `tables.toml` declares under a name, with further rows and columns;
-        nothing if it has no rows (see `make_table`). A column is a statistic under its own label,
-        or a heading with a `Column`. Rows of raters are `on` a subset. The caption is the text
-        `name`, filled with `fields`, or `caption`. A declaration with `views` makes a table on each
-        subset of `SUBSET_NAMES`; all other arguments are then ignored, unless `on` is given.
+        nothing if it has no rows (see `make_table`). Rows of raters are `on` a subset. The caption
+        is the text `name`, filled with `fields`, or `caption`. A declaration with `views` makes a
+        table on each subset of `SUBSET_NAMES`; all other arguments are then ignored, unless `on` is
+        given.
         """
         spec = TableSpec(**table_of("evenhand.analysis.report", "tables.toml")[name])
         if spec.views and not on:
@@ -714,10 +712,12 @@ class RubricFigures:
         return make_table(full_caption, stub or label_text(spec.stub), headings, figure_rows, spec)
 
     def _columns(
-        self, columns: Iterable[str | Mapping[str, str] | tuple[str, Column]], subset: str
+        self, columns: Iterable[Mapping[str, str] | HeadedColumn], subset: str
     ) -> list[tuple[str, Column]]:
         """Return each column with its heading; a name such as "alphas" stands for statistics."""
-        alphas = self.alphas(subset)
+        by_level = (f"krippendorff_alpha_{level}" for level in ("ordinal", "interval", "masi"))
+        alphas = [name for name in by_level if self.select(name, subset)]
+        alphas = alphas or ["krippendorff_alpha_nominal"]  # this only if there is no other
         # Names of `tables.toml` for statistics that depend on the labels. On the binary label the
         # rank correlation is one of subjects' scores, not of labels: `ranks` has no column there.
         statistics_by_name = {

@@ -52,10 +52,9 @@ from evenhand.analysis.bootstrap.resamples import Bootstrap, ratio
 from evenhand.analysis.labels.encoding import check_same_length, cluster_codes, units_of_both_sides
 from evenhand.analysis.labels.matrix import LabelMatrix, UnitColumn, sides_of
 from evenhand.analysis.labels.scale import Scale
-from evenhand.analysis.results import from_to
+from evenhand.analysis.results import ResultRow, from_to
 from evenhand.analysis.statistics import Note, Remark, join_notes
 from evenhand.analysis.subjects import scores as subject_scores
-from evenhand.analysis.subjects.scores import wilson_reach
 from evenhand.analysis.types import Array, Clusters, Codes, Column, Mask
 from evenhand.analysis.writer import About, Counts, RubricView, SampleSize, Writer
 from evenhand.errors import InputError
@@ -207,20 +206,20 @@ def clip_rates(rate: Array) -> Array:
 
 
 def corrected_interval(
-    interval: Interval, resampled: Array, n_units: int, labelled: Counts, reach: Reach | None = None
+    interval: Interval, resampled: Array, n_units: int, sample: Counts, reach: Reach | None = None
 ) -> Interval:
     """Return the interval of a corrected rate, within [0, 1]: the interval of a share with the
     variance of the resampled rates; where no resample differs, `widened` as the clusters allow.
 
     `resampled` are the resampled rates (rows,), not clipped; `n_units` counts the graded units,
-    `labelled` the units, and the clusters, that people labelled.
+    `sample` the units, and the clusters, that people labelled.
 
     A bound is the narrower of Wilson's (1927), with Student's t for the number of clusters with the
     rarer outcome, and a score bound. `reach` has the score bounds, and that number of clusters:
-    `ppi_reach`, or `wilson_reach` where there are no score bounds (Rogan & Gladen's rates, and
-    means). Without a `reach` both bounds follow from the variance, as those of a plain share.
+    `ppi_reach`, or one without score bounds (of Rogan & Gladen's rates, and of means). Without a
+    `reach` both bounds follow from the variance, as those of a plain share.
     """
-    n_labelled, n_clusters = labelled
+    n_labelled, n_clusters = sample
     ends = np.array([interval.estimate, interval.low, interval.high])
     estimate, low, high = clip_rates(ends).tolist()
     interval = Interval(estimate, low, high, interval.remarks)
@@ -410,7 +409,7 @@ def _resampled_interval(
     n_labelled, n_clusters = features[:, LABELLED].sum(), np.count_nonzero(sums[:, LABELLED])
     labelled = SampleSize(int(n_labelled), int(n_clusters))
     interval = resamples.interval(replicates, labelled.clusters)
-    reach = wilson_reach(labelled.clusters) if weight is None else ppi_reach(sums, weight)
+    reach = Reach(carriers=labelled.clusters) if weight is None else ppi_reach(sums, weight)
     return corrected_interval(interval, replicates[1:], len(features), labelled, reach)
 
 
@@ -420,6 +419,7 @@ def _resampled_interval(
 # `Writer.add` takes a figure as its values (rows,), for which it computes an interval, or as a
 # finished `Interval` or number; and its units as a mask (units,) or as `Counts`.
 PEOPLES_OWN = Remark("peoples_own")  # of all graded units: PPI++ is people's own rate
+MOST_COMPARED = 40  # most subjects whose differences are listed: 40 have 780 differences
 FEW_UNITS = 30  # labelled units below which a figure of a part of the sample has a note
 FEW = Remark("few_labelled", (FEW_UNITS,))
 MIN_STRATUM = 20
@@ -427,10 +427,47 @@ MIN_STRATUM = 20
 both, and a share of few clusters is not reliable."""
 
 
+class SubjectStatistics(NamedTuple):
+    """Names of the statistics of subjects' rates of affirmative verdicts (`RATES`), or of the means
+    of their labels (`MEANS`), and the scale of these.
+    """
+
+    by_people: str  # of people's labels
+    raw: str  # of the grader's labels
+    corrected: str  # people's, by PPI++ (prediction-powered) from both; the following are of these:
+    difference: str  # differences between subjects
+    side_difference: str  # between groups of annotators, or between the two answers of pairs
+    least_side: str  # the least of all groups of annotators
+    onto: tuple[float, float] = (0.0, 1.0)  # start and span of the scale for values from 0 to 1
+
+    @property
+    def is_rate(self) -> bool:
+        """True for rates of affirmative verdicts."""
+        return self.raw == RATES.raw
+
+    def reach(self, n_clusters: float) -> Reach | None:
+        """Return the `Reach` of a mean; None for a rate, whose reach depends on its rarer outcome.
+        A mean has no such outcome: all clusters count for Student's t. With PPI++, `n_clusters` is
+        inf, for the normal distribution, as each resample estimates the weight again.
+        """
+        return None if self.is_rate else Reach(carriers=n_clusters)
+
+
+RATES = SubjectStatistics(
+    by_people="rate_human", raw="rate_raw", corrected="rate_ppi", least_side="rate_least_ppi",
+    difference="rate_difference_ppi", side_difference="rate_side_difference_ppi",
+)  # fmt: skip
+MEANS = SubjectStatistics(
+    by_people="subject_score", raw="subject_score", corrected="mean_ppi",
+    difference="mean_difference_ppi", side_difference="mean_difference_ppi",
+    least_side="mean_least_ppi",
+)  # fmt: skip
+
+
 class Scores(NamedTuple):
     """Labels of a view as numbers from 0 to 1, NaN for none."""
 
-    measure: subject_scores.Measure  # names of the statistics of means over units
+    statistics: SubjectStatistics  # names of the statistics of means over units
     people: Array  # people's mean, (units,)
     grades: dict[str, Array]  # of every grader by name, (units,)
     times_in_rest: Array  # those of `LabelMatrix`, (units,)
@@ -441,12 +478,12 @@ class Scores(NamedTuple):
         labels, scale = view.labels, view.labels.scale
         annotators = list(labels.humans if humans is None else humans)
         if view.coded.is_binary:
-            measure, scores = subject_scores.RATES, labels.verdict_values
+            statistics, scores = RATES, labels.verdict_values
             people = subject_scores.people_means(labels, annotators)
         else:
             values = np.array(scale.values)
             start, span = float(values.min()), float(np.ptp(values)) or 1.0  # all equal: 1
-            measure = subject_scores.MEANS._replace(onto=(start, span))
+            statistics = MEANS._replace(onto=(start, span))
             is_clear = [key not in scale.unclear for key in scale.categories]
             positions = np.where(is_clear, (values - start) / span, np.nan)
             scores = np.append(positions, np.nan)[labels.codes]  # code -1 is the last: no label
@@ -454,7 +491,7 @@ class Scores(NamedTuple):
             people = ratio(np.nansum(by_people, axis=1), (~np.isnan(by_people)).sum(axis=1))
         graders = [model for model in labels.models if np.isfinite(scores[:, model]).any()]
         grades = {labels.raters[model]: scores[:, model] for model in graders}
-        return cls(measure, people, grades, labels.times_in_rest)
+        return cls(statistics, people, grades, labels.times_in_rest)
 
 
 @dataclass(frozen=True)
@@ -491,26 +528,26 @@ def add_corrected_rows(view: RubricView) -> None:
     _add_people_rows(view, scores, groups)
     for grader in scores.grades:
         corrected = _CorrectedRates(view, groups, grader, scores, strata)
-        if corrected.is_labelled.any() and scores.measure.is_rate:
+        if corrected.is_labelled.any() and scores.statistics.is_rate:
             corrected.add_rates_and_error_rates()
         else:
             corrected.add_raw_and_ppi()
         if corrected.is_labelled.any():
-            corrected.add_differences(view.request.n_rubrics)
+            corrected.add_differences_and_ranks(view.request.n_rubrics)
 
 
 def _add_people_rows(out: Writer, scores: Scores, groups: _Groups) -> None:
     """Add people's own rate or mean of each group."""
-    measure, reference = scores.measure, scores.people
+    statistics, reference = scores.statistics, scores.people
     is_labelled = ~np.isnan(reference)
     features = np.column_stack([is_labelled, np.where(is_labelled, reference, 0.0)])
     n_labelled, affirmed = cell_sums(features, groups.codes, len(groups.names), out)
     people = ratio(affirmed, n_labelled)
     for group, name, is_member in groups:
         if (units := is_labelled & is_member).any():
-            counts, about = out.count(units), About(a="humans", at=name, onto=measure.onto)
-            about["reach"] = measure.reach(counts.clusters)
-            out.add(measure.people, people[:, group], counts, **about)
+            counts, about = out.count(units), About(a="humans", at=name, onto=statistics.onto)
+            about["reach"] = statistics.reach(counts.clusters)
+            out.add(statistics.by_people, people[:, group], counts, **about)
 
 
 class _CorrectedRates:
@@ -525,9 +562,9 @@ class _CorrectedRates:
     def __init__(
         self, out: Writer, groups: _Groups, grader: str, scores: Scores, strata: Codes | None = None
     ) -> None:
-        self.out, self.groups, self.grader, self.measure = out, groups, grader, scores.measure
+        self.out, self.groups, self.grader, self.statistics = out, groups, grader, scores.statistics
         self.reference, grades = scores.people, scores.grades[grader]
-        about = About(a="humans", b=grader, onto=self.measure.onto)
+        about = About(a="humans", b=grader, onto=self.statistics.onto)
         self._add = partial(out.add, reason="no_variation", **about)
         self.is_graded, self.is_labelled = ~np.isnan(grades), ~np.isnan(self.reference)
         self.is_compared = self.is_graded & self.is_labelled
@@ -553,7 +590,7 @@ class _CorrectedRates:
     def _sums(self, codes: Codes, n_codes: int) -> RateSums:
         """Return the sums by code (units,) in every resample, each (rows, codes)."""
         sums = RateSums(*cell_sums(self.features, codes, n_codes, self.out))
-        return sums._replace(ddof=0.0 if self.measure.is_rate else 1.0)
+        return sums._replace(ddof=0.0 if self.statistics.is_rate else 1.0)
 
     def add_rates_and_error_rates(self) -> None:
         """Add the grader's error rates, its raw rates, PPI++, and Rogan & Gladen's estimates."""
@@ -563,7 +600,7 @@ class _CorrectedRates:
         self.add_raw_and_ppi()
         rates = rogan_gladen_rate(self.sums.grader_rate, pooled.sensitivity, pooled.specificity)
         all_compared = self.out.count(self.is_compared)  # error rates are of all groups' labels
-        statistic, reach = "rate_rogan_gladen", wilson_reach(all_compared.clusters)
+        statistic, reach = "rate_rogan_gladen", Reach(carriers=all_compared.clusters)
         for group, name, is_member in self.groups:
             if not (units := self.is_graded & is_member).any():
                 continue
@@ -600,28 +637,28 @@ class _CorrectedRates:
         for group, name, is_member in self.groups:
             if not (units := self.is_graded & is_member).any():
                 continue
-            about = About(at=name, reach=self.measure.reach(self.out.count(units).clusters))
-            if not self.measure.is_rate:
+            about = About(at=name, reach=self.statistics.reach(self.out.count(units).clusters))
+            if not self.statistics.is_rate:
                 about |= About(a=self.grader, b="")  # a raw mean is the grader's `subject_score`
-            self._add(self.measure.raw, self.sums.grader_rate[:, group], units, **about)
+            self._add(self.statistics.raw, self.sums.grader_rate[:, group], units, **about)
             if (units & self.is_labelled).any():
                 self._add_ppi(group, name, units)
             elif self.is_labelled.any():
                 reason = Remark("no_pairable_units")
-                self._add(self.measure.powered, np.nan, units, at=name, reason=reason)
+                self._add(self.statistics.corrected, np.nan, units, at=name, reason=reason)
 
     def _add_ppi(self, group: int, name: str, units: Mask) -> None:
         """Add the rate of PPI++ of a group's graded `units`, of which people labelled some."""
         in_sample, weight = units & self.is_labelled, float(self.weight[0, group])
         strata = self.strata_of.get(group, np.where(units, 0, -1))  # by default one
         sample = self.out.count(in_sample)
-        if self.measure.is_rate:
+        if self.statistics.is_rate:
             reach = _stratified_reach(self.out, self.features, strata, weight)
-        else:  # with weight 0 people's own mean (see `Measure.reach`)
-            reach = self.measure.reach(np.inf if weight > 0 else sample.clusters)
+        else:  # with weight 0 people's own mean (see `SubjectStatistics.reach`)
+            reach = self.statistics.reach(np.inf if weight > 0 else sample.clusters)
         note = _sample_note(self.out, in_sample, units & ~self.is_labelled, int(strata.max()) + 1)
         rates = self.rates[:, group]
-        self._add_corrected(self.measure.powered, rates, name, units, sample, reach, note)
+        self._add_corrected(self.statistics.corrected, rates, name, units, sample, reach, note)
 
     def _add_corrected(
         self,
@@ -644,23 +681,58 @@ class _CorrectedRates:
         interval = corrected_interval(interval, rates[1:], counts.units, sample, reach)
         self._add(statistic, interval, counts, at=name, note=notes)
 
-    def add_differences(self, rubrics: int) -> None:
-        """Add differences of the groups' rates, with bounds that hold together over `rubrics`."""
-        key = self.measure.powered, "humans", self.grader, self.out.subset
-        rows = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
-        defined = {k: row for k, row in rows.items() if row and not np.isnan(row["estimate"])}
+    def add_differences_and_ranks(self, rubrics: int) -> None:
+        """Add differences of the groups' rates, with bounds that hold together over `rubrics`, and
+        the groups' ranks by their rates.
+        """
+        key = self.statistics.corrected, "humans", self.grader, self.out.subset
+        by_group = {group: self.out.rows.get(*key, name) for group, name, _ in self.groups}
+        defined = {k: row for k, row in by_group.items() if row and not np.isnan(row["estimate"])}
         if len(defined) < 2:
             return
-        rates = self.rates[:, list(defined)]  # a copy
+        rows, rates = list(defined.values()), self.rates[:, list(defined)]  # a copy
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
         masks = [is_member for group, _, is_member in self.groups if group in defined]
         n_compared = [self.out.count(self.is_compared & mask).clusters for mask in masks]
         # A subject has an answer in a cluster even where its grade is missing.
         n_answers = self.out.resamples.sums_by_type(self.out.clusters, np.column_stack(masks))
-        subject_scores.add_difference_rows(
-            self.out, self.grader, self.measure, list(defined.values()), rates, rubrics=rubrics,
-            labelled=np.array(n_compared), answered=self.out.resamples.to_clusters(n_answers) > 0,
-        )  # fmt: skip
+        answered = self.out.resamples.to_clusters(n_answers) > 0
+        differences = subject_scores.all_differences(
+            rates, np.array(n_compared), 0.05 / rubrics, is_rate=self.statistics.is_rate
+        )
+        self._add_differences(rows, differences, answered)
+        # The rank of each subject (at = subject) with those that it may have; 1 is the highest.
+        estimates = rates[0].round(12)  # ties stay ties, as in subjects' scores
+        ranks = 1 + (estimates > estimates[:, None]).sum(axis=1)
+        possible = subject_scores.rank_sets(differences, len(rows))
+        for row, rank, highest, lowest in zip(rows, ranks, *possible, strict=True):
+            rank_set = Interval(float(rank), low=float(highest), high=float(lowest))
+            about = About(a="humans", b=self.grader, at=row["at"])
+            self.out.add("rate_rank_set", rank_set, (row["n_units"], row["n_clusters"]), **about)
+
+    def _add_differences(
+        self, rows: Sequence[ResultRow], differences: subject_scores.Differences, answered: Mask
+    ) -> None:
+        """Add the difference of every two subjects (at = "A>B", A minus B), unless there are more
+        than `MOST_COMPARED`. `rows` are the subjects' rows of PPI++, by number. `answered`
+        (clusters, subjects) is True where a subject has an answer: a note tells if those of two
+        subjects are in other clusters.
+        """
+        if len(rows) > MOST_COMPARED:
+            return
+        bounds = np.clip([differences.estimate, differences.low, differences.high], -1.0, 1.0)
+        pairs = zip(differences.first, differences.second, bounds.T.tolist(), strict=True)
+        for i, j, interval in pairs:
+            first, second = rows[i], rows[j]
+            n_both = int((answered[:, i] & answered[:, j]).sum())
+            n_either = int((answered[:, i] | answered[:, j]).sum())
+            about = About(a="humans", b=self.grader, at=from_to(first["at"], second["at"]))
+            about["onto"] = (0.0, self.statistics.onto[1])  # scaled, but not shifted
+            if n_both < n_either:
+                about["note"] = Remark("prompts_differ", (n_both, n_either))
+            n_clusters = max(first["n_clusters"], second["n_clusters"])  # mostly the same ones
+            counts = first["n_units"] + second["n_units"], n_clusters
+            self.out.add(self.statistics.difference, Interval(*interval), counts, **about)
 
 
 def cell_sums(features: Array, codes: Codes, n_codes: int, out: Writer) -> Array:
@@ -735,7 +807,7 @@ def add_part_rows(view: RubricView, columns: Sequence[UnitColumn] | None = None)
         out = Writer(view.rows, resamples, clusters, view.coded.part(part))
         grades = {grader: values[chosen] for grader, values in scores.grades.items()}
         times_in_rest = scores.times_in_rest[chosen]
-        part_scores = Scores(scores.measure, scores.people[chosen], grades, times_in_rest)
+        part_scores = Scores(scores.statistics, scores.people[chosen], grades, times_in_rest)
         part_groups = replace(groups, codes=groups.codes[chosen])
         _add_people_rows(out, part_scores, part_groups)
         for grader in grades:
@@ -771,14 +843,14 @@ def _add_side_comparison_rows(
 ) -> None:
     """Add each subject's differences between sides, and the least side, by one grader's rates."""
     sides, all_rates = list(by_side), list(by_side.values())
-    measure, groups = all_rates[0].measure, all_rates[0].groups
-    start, span = measure.onto  # of the scale of the rows, which values from 0 to 1 are mapped onto
+    statistics, groups = all_rates[0].statistics, all_rates[0].groups
+    start, span = statistics.onto  # of the rows' scale, which values from 0 to 1 are mapped onto
     widening = float(ndtri(1.0 - 0.025 / len(sides))) / Z  # Bonferroni: any may be the least
     alpha = 0.05 / view.request.n_rubrics / len(groups.names)  # Bonferroni again
     for group, name, is_member in groups:
         graded = is_member & all_rates[0].is_graded
-        subsets = [corrected.out.subset for corrected in all_rates]
-        rows = [view.rows.get(measure.powered, "humans", grader, part, name) for part in subsets]
+        keys = ((statistics.corrected, "humans", grader, each.out.subset) for each in all_rates)
+        rows = [view.rows.get(*key, name) for key in keys]
         defined = [row for row in rows if row and not np.isnan(row["estimate"])]
         if len(defined) < len(sides):  # the least side is unknown
             continue
@@ -786,20 +858,20 @@ def _add_side_comparison_rows(
         rates[0] = clip_rates(rates[0])  # those of the data, as in the rows of the rates
         masks = (corrected.is_compared & is_member for corrected in all_rates)
         n_compared = np.array([view.count(mask).clusters for mask in masks])
-        by_pair = subject_scores.all_differences(rates, n_compared, alpha, is_rate=measure.is_rate)
-        ends = np.clip([by_pair.estimate, by_pair.low, by_pair.high], -1.0, 1.0).T.tolist()
-        for first, second, bounds in zip(by_pair.first, by_pair.second, ends, strict=True):
+        pairs = subject_scores.all_differences(rates, n_compared, alpha, is_rate=statistics.is_rate)
+        ends = np.clip([pairs.estimate, pairs.low, pairs.high], -1.0, 1.0).T.tolist()
+        for first, second, bounds in zip(pairs.first, pairs.second, ends, strict=True):
             out = view.on(view.coded.part(f"{column}={from_to(sides[first], sides[second])}"))
             about = About(a="humans", b=grader, at=name, onto=(0.0, span))
-            out.add(measure.sides, Interval(*bounds), graded, **about)
+            out.add(statistics.side_difference, Interval(*bounds), graded, **about)
         side_intervals = [[row["estimate"], row["low"], row["high"]] for row in defined]
         estimates, lows, highs = np.array(side_intervals).T
         highs = estimates + widening * (highs - estimates)
         least_values = np.array([estimates.min(), lows.min(), highs.min()])
         least = clip_rates((least_values - start) / span)  # from the scale of the rows to 0 to 1
         out = view.on(view.coded.part(f"{column}=*"))
-        about = About(a="humans", b=grader, at=name, onto=measure.onto)
-        out.add(measure.least, Interval(*least.tolist()), graded, **about)
+        about = About(a="humans", b=grader, at=name, onto=statistics.onto)
+        out.add(statistics.least_side, Interval(*least.tolist()), graded, **about)
 
 
 def has_means(scale: Scale) -> bool:
@@ -877,7 +949,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
     first, second = np.where(a_is_first, a, b), np.where(a_is_first, b, a)
     subset = view.coded.part(f"side={from_to(*request.settings.sides)}")
     out = view.on(subset, labels.clusters[first])  # its units are pairs
-    groups, (measure, people, by_grader, times_in_rest) = _Groups.of(labels), Scores.of(view)
+    groups, (statistics, people, by_grader, times_in_rest) = _Groups.of(labels), Scores.of(view)
     people_difference, subject = people[first] - people[second], groups.codes[first]  # (pairs,)
     for grader, scores in by_grader.items():
         grader_difference = scores[first] - scores[second]
@@ -887,17 +959,17 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
         samples = [out.count(is_labelled & pairs) for pairs in pairs_of]
         features = rate_features(people_difference, grader_difference, times_in_rest[first])
         n_clusters = np.array([sample.clusters for sample in samples])
-        data, is_rate = (out, features, subject, n_clusters), measure.is_rate
+        data, is_rate = (out, features, subject, n_clusters), statistics.is_rate
         differences = _paired_differences(*data, 0.05 / request.n_rubrics, is_rate=is_rate)
         # Answers, (units,), that a pair could have: those with a known side and a grade.
         is_answer = (labels.side >= 0) & (sign != 0) & ~np.isnan(scores) & (groups.codes >= 0)
         n_answers = np.bincount(groups.codes[is_answer], minlength=len(groups.names))
         for k in np.flatnonzero(n_answers):  # the subjects with an answer
             pairs, n_labelled = pairs_of[k], samples[k].units
-            about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, measure.onto[1]))
+            about = About(a="humans", b=grader, at=groups.names[k], onto=(0.0, statistics.onto[1]))
             if not pairs.any() or not n_labelled:
                 reason = Remark("no_pairable_units" if pairs.any() else "one_side_only")
-                out.add(measure.sides, Interval.undefined(reason), pairs, **about)
+                out.add(statistics.side_difference, Interval.undefined(reason), pairs, **about)
                 continue
             n_unpaired = int(n_answers[k]) - 2 * int(pairs.sum())
             about["note"] = join_notes(
@@ -906,7 +978,7 @@ def add_side_difference_rows(view: RubricView, sign: Array) -> None:
                 Remark("one_side_left_out", (n_unpaired,)) if n_unpaired else "",
                 Remark("labelled_by_people", (n_labelled,)),
             )
-            out.add(measure.sides, differences[k], pairs, **about)
+            out.add(statistics.side_difference, differences[k], pairs, **about)
 
 
 def _paired_differences(
@@ -955,13 +1027,39 @@ def paired_half_widths(
 
 
 # ---- Spreads for planning ------------------------------------------------------------------------
-def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.LabelSpread]:
+@dataclass(frozen=True)
+class LabelSpread:
+    """Standard deviation of annotators' labels of items, or of differences within pairs, and their
+    correlation with the grader's labels: the figures that a sample for PPI++ is planned with.
+
+    With n items labelled of N graded, the best weight gives the mean the variance
+    sd^2 ((1 - r^2) / n + r^2 / N) (Angelopoulos, Duchi & Zrnic 2023, example 6.1), where r is the
+    correlation: a grader saves at most the share r^2 of the labels.
+    """
+
+    sd: float
+    correlation: float
+
+    def labels_for(self, width: float, graded: float) -> int | None:
+        """Return the fewest labelled items with which half the 95% interval is `width`, of `graded`
+        items (inf if the grader's mean is known); None if more than these would be needed.
+
+        >>> spread = LabelSpread(sd=0.5, correlation=0.8)
+        >>> spread.labels_for(0.05, 2000), spread.labels_for(0.05, 300)
+        (158, None)
+        """
+        variance_left = (width / (Z * self.sd)) ** 2 - self.correlation**2 / graded
+        needed = (1.0 - self.correlation**2) / variance_left if variance_left > 0 else math.inf
+        return max(math.ceil(needed - 1e-9), 2) if needed <= graded else None
+
+
+def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
     """Return the spreads that a sample size is planned with, by ("mean" or "difference", grader):
     of labels around each subject's mean, or of differences of two subjects within clusters. Spreads
     are pooled over subjects, or pairs of subjects, and have the scale of the labels.
     """
     scores, groups, clusters = Scores.of(view), _Groups.of(view.labels), view.labels.clusters
-    n_groups, spreads = len(groups.names), dict[tuple[str, str], subject_scores.LabelSpread]()
+    n_groups, spreads = len(groups.names), dict[tuple[str, str], LabelSpread]()
     first, second = np.triu_indices(n_groups, 1)
     # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
     cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
@@ -973,12 +1071,12 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], subject_scores.Labe
             np.add.at(total, cells, values[is_compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            if (spread := _pooled_spread(samples, scores.measure.onto[1])) is not None:
+            if (spread := _pooled_spread(samples, scores.statistics.onto[1])) is not None:
                 spreads[quantity, grader] = spread
     return spreads
 
 
-def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | None:
+def _pooled_spread(samples: Array, span: float) -> LabelSpread | None:
     """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
     NaN for none, from their covariance matrix within samples; None if its freedom is below two.
     """
@@ -991,4 +1089,4 @@ def _pooled_spread(samples: Array, span: float) -> subject_scores.LabelSpread | 
     (people_variance, covariance), (_, grader_variance) = covariances
     product = people_variance * grader_variance
     r = covariance / math.sqrt(product) if product > 0 else 0.0
-    return subject_scores.LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))
+    return LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))

@@ -257,6 +257,6 @@ def _add_corrected_win_rates(
         interval = out.resamples.interval(rates[:, subject], labelled.clusters)
         about["note"] = f"{labelled.units} of them labelled by annotators"
         interval = corrected_rates.corrected_interval(
-            interval, rates[1:, subject], n_units=counts.units, labelled=labelled, reach=reach
+            interval, rates[1:, subject], n_units=counts.units, sample=labelled, reach=reach
         )
         out.add("win_rate_ppi", interval, counts, **about)

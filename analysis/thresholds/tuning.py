@@ -251,7 +251,7 @@ def sweep(graded: Graded, resamples: Resamples, default: float) -> dict[str, Swe
     # there (chunk,), and values at the points of the curve (chunk, points).
     chunks: dict[str, list[tuple[Codes, Array, Array]]] = {name: [] for name in OBJECTIVES}
     step = max(1, _CACHED_CELLS // len(candidates.thresholds))
-    for block in resamples.blocks():
+    for block in resamples.weighted_blocks():
         for start in range(0, len(block), step):
             outcomes = candidates.outcomes(block[start : start + step])
             for objective in OBJECTIVES:
@@ -1047,8 +1047,7 @@ def _add_calibration_rows(view: RubricView, grader: int, reference: Reference) -
     add("ece", Interval.point(math.sqrt(max(0.0, squared_calibration_error(graded)))))
     cross_fitted = recalibrated(graded)
     if cross_fitted is not None:
-        note = "isotonic, fitted on other clusters"
-        add("brier_recalibrated", brier(cross_fitted), note=note)
+        add("brier_recalibrated", brier(cross_fitted), note="isotonic, fitted on other clusters")
     curve = reliability_curve(graded)
     for stated, share, low, high, step in zip(
         curve.stated, curve.share, curve.low, curve.high, curve.step, strict=True

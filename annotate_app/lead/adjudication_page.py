@@ -101,14 +101,14 @@ class _Work:
     revised: Key | None = None
     skipped: set[Key] = field(default_factory=set)
     complaint: str = ""
-    last_label: int | None = None  # event id of the latest label when the item was opened
+    last_label_id: int | None = None  # event id of the latest label when the item was opened
 
     @property
     def key(self) -> Key | None:
         return self.revised or self.open  # of the item on the page
 
     def clear(self) -> None:
-        self.open = self.revised = self.last_label = None
+        self.open = self.revised = self.last_label_id = None
 
 
 def show_adjudication(study: Study) -> None:
@@ -117,7 +117,7 @@ def show_adjudication(study: Study) -> None:
     work: _Work = st.session_state.setdefault(_WORK, _Work())
     unit, rubric = (st.query_params.pop(name, "") for name in ("unit", "rubric"))  # of a link
     if unit and who.role == "lead":  # experts decide again only on what they decided
-        work.revised, work.last_label = (unit, rubric), None
+        work.revised, work.last_label_id = (unit, rubric), None
     try:
         case = _open_case(study, who, work)
     except InputError as error:
@@ -134,8 +134,8 @@ def show_adjudication(study: Study) -> None:
 
 def _open_case(study: Study, who: Visitor, work: _Work) -> cases.QueuedUnit | None:
     """Return the item that is decided again, or the next one of the queue; draw how many wait."""
-    if work.last_label is None:
-        work.last_label = cases.last_label(study.store)
+    if work.last_label_id is None:
+        work.last_label_id = cases.last_label_id(study.store)
     if work.revised is not None:
         return parts.counted(study, cases.reopen, work.revised)
     case, n_waiting = parts.counted(study, cases.open_next, who.name, set(work.skipped), work.open)
@@ -209,7 +209,7 @@ def _store_decision(study: Study, who: Visitor, work: _Work, *, decider: Mapping
             work.skipped.add(key)
         else:
             work.complaint = cases.decide(
-                study, who.name, *key, sent.label, sent.reason, work.last_label
+                study, who.name, *key, sent.label, sent.reason, work.last_label_id
             )
         work.clear()
     except InputError as error:
@@ -239,7 +239,7 @@ def _show_past(study: Study, who: Visitor, work: _Work) -> None:
     label = "Revise a decision of yours"
     chosen = st.selectbox(label, rows, index=None, placeholder="Choose a decision")
     if st.button("Open it again", disabled=chosen is None) and chosen is not None:
-        work.revised, work.last_label = rows[chosen], None
+        work.revised, work.last_label_id = rows[chosen], None
         st.rerun()
 
 

@@ -347,7 +347,7 @@ def show_texts(study: Study) -> None:
     st.text(written("lead.texts"))
     languages = [study.config.annotation.language, *study.config.annotation.languages]
     code = _choose_language(st, languages, "text_in")
-    editing, reader = begin(study, f"texts-{code}"), language(code)
+    editing, spoken = begin(study, f"texts-{code}"), language(code)
     is_default = code == languages[0]
     config = editing.present.config
     in_config = {**dict(config.session), "consent": config.consent.text if config.consent else ""}
@@ -366,14 +366,14 @@ def show_texts(study: Study) -> None:
         elif is_changed:
             changes.setdefault("session", {})[name] = text
         is_warning = name == "content_warning"
-        kind, label = ("warning", reader.say("session.warning")) if is_warning else ("text", "")
-        drawn = html_texts.drawn_text(text, kind, label, reader.code) if text else ""
+        kind, label = ("warning", spoken.say("session.warning")) if is_warning else ("text", "")
+        drawn = html_texts.drawn_text(text, kind, label, spoken.code) if text else ""
         pages["consent" if is_consent else "welcome"] += drawn
     show_review(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
     with right:
         no_text, content = html_texts.block(written("lead.texts_none")), ""
         for page, drawn in pages.items():
-            content += html_texts.heading(reader.say(f"session.{page}_title"), 1)
+            content += html_texts.heading(spoken.say(f"session.{page}_title"), 1)
             content += drawn or no_text
         parts.show_annotator_view(content)
 
@@ -422,8 +422,8 @@ def show_rubrics(study: Study) -> None:
 
     after = show_review(study, editing, changed_texts)
     with right:
-        reader = language(code) if code in codes_english_first() else ENGLISH
-        drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), reader)
+        spoken = language(code) if code in codes_english_first() else ENGLISH
+        drawn = html_texts.drawn_rubric(after.rubrics[name].in_language(code), spoken)
         parts.show_annotator_view(drawn, "As annotators read it before they start")
 
 

@@ -71,11 +71,11 @@ def run_label(arguments: Namespace) -> int:
 def run_new(arguments: Namespace) -> None:
     """Make a study of prompts or of items, and print what it can decide and the next commands."""
     new_study.check_raters_and_seed(arguments.raters, arguments.seed)
-    item_study = items = None
+    content = items = None
     rubrics: Sequence[Rubric]
     if arguments.items:
-        item_study = new_study.item_study(arguments.items, label_options(arguments))
-        rubrics, items = item_study.rubrics, item_study.items
+        content = new_study.read_content(arguments.items, label_options(arguments))
+        rubrics, items = content.rubrics, content.items
     else:
         reason = "goes with --items; pairs and propositions have rubrics"
         main.refuse(arguments, ITEM_OPTIONS, reason)
@@ -85,13 +85,13 @@ def run_new(arguments: Namespace) -> None:
     plan = main.call_with(StudyPlan, arguments, **design)
     if "://" in arguments.store or "$" in arguments.store:  # an address, or a variable of one
         remember(arguments.dir, [arguments.store])  # trusted, since the user typed it
-    n_judged = new_study.make_study(arguments.dir, plan, item_study)  # labels of a judge's column
+    n_judged = new_study.make_study(arguments.dir, plan, content)  # labels of a judge's column
     with main.study_of(arguments) as study:
-        if item_study:
-            print_lines(item_study.sentences(n_judged, arguments.dir, study.config.sample.pairs))
+        if content:
+            print_lines(content.sentences(n_judged, arguments.dir, study.config.sample.pairs))
         describe_study(study)
     folder = arguments.dir
-    has_responses = arguments.responses is not None or item_study is not None
+    has_responses = arguments.responses is not None or content is not None
     steps = [] if has_responses else [f"import {folder} RESPONSES.jsonl"]
     suits_offline_grader = any(rubric.lexical for rubric in plan.rubrics)
     grader = "baseline:lexical" if suits_offline_grader else "PROVIDER:MODEL"

@@ -22,7 +22,7 @@ from evenhand.lazy import tomlkit
 from evenhand.reporting.load import from_file, from_study, label_hashes
 from evenhand.reporting.ratings_file import declared
 from evenhand.study import Study, open_study
-from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight, sides_by_rater
+from evenhand.study.desk.claims import STOPPED_BY, decisions_table, oversight, quota_answers
 from evenhand.study.lead.disagreements import final_labels
 from evenhand.study.prompts.pairs import are_comparisons
 from evenhand.study.session.sessions import Sessions, session_times
@@ -43,7 +43,7 @@ def exported_ratings(study: Study) -> pd.DataFrame:
     """Return the ratings, with languages unless all are English, and any sides of annotators."""
     ratings = with_shown(study.store, study.ratings())
     with study.store.read() as connection:
-        sides = sides_by_rater(study, connection)
+        sides = quota_answers(study, connection)
     if (side := study.config.side) is None:
         return ratings
     return ratings.assign(**{side.key: ratings["rater_id"].map(sides).fillna("")})

@@ -719,9 +719,8 @@ def compare(
 
 def _source_name(source: Source | str, options: declared.ScaleOptions) -> str:
     """Return the name of a source in messages."""
-    if isinstance(source, (str, PathLike)):
-        return str(source)
-    return str(getattr(source, "name", options.name))
+    is_path = isinstance(source, (str, PathLike))
+    return str(source if is_path else getattr(source, "name", options.name))
 
 
 def _check_rule(
@@ -789,10 +788,10 @@ def _comparison(
     changes = dict(options.settings)
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
-    # The units and the other settings are the baseline's.
-    read = {name: changes[name] for name in changes if name in ("missing", "clip_scores")}
-    labels_only = replace(options, units=None, settings=read)
-    dataset = load(source, labels_only, scales=baseline.known_scales())
+    # Only labels are read here: the units and the other settings are the baseline's.
+    settings = {name: changes[name] for name in changes if name in ("missing", "clip_scores")}
+    of_labels = replace(options, units=None, settings=settings)
+    dataset = load(source, of_labels, scales=baseline.known_scales())
     rubric = options.rubric
     if rubric is not None and rubric.endswith(".toml"):
         rubric = load_rubric(rubric).name

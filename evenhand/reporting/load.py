@@ -225,47 +225,51 @@ def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataF
 
 
 def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the units on which a grader's labels do not count, or are not counted as missing, by
-    rubric and rater id, because of `evenhand improve`.
+    """Return, by rubric and rater id, the units whose grades do not count, or need not be there,
+    because of `evenhand improve`, which splits clusters in parts: *learn*, *choose* and *prove*.
 
     - A winner looks better than it is on the clusters that it was chosen on, and any grader with a
-      proposed prompt on those that the prompt was written from: its grades there are withheld.
+      proposed prompt on those that the prompt was written from: its grades there do not count.
     - A new candidate with grades only in *learn* and *choose* (the training and selection sets)
-      that was not chosen is no grader of the study: all its grades are withheld.
-    - The old grader and winners whose first grades `improve` asked for are asked about some parts
-      only: units of the split clusters without their grades do not count as missing.
+      that was not chosen is no grader of the study: none of its grades count.
+    - The old grader and winners whose first grades `improve` asked for were asked about some parts
+      only: other units of the split clusters need not have their grades.
     """
+    from evenhand.study.store.logs.decisions import rubrics_improved
+
+    return {name: _withheld_on(name, study, dataset) for name in rubrics_improved(study.store)}
+
+
+def _withheld_on(rubric: str, study: Study, dataset: Dataset) -> dict[str, frozenset[str]]:
+    """Return the units of `withheld_grades` on one rubric, by rater id."""
     from evenhand.study.store.logs import decisions
 
-    withheld: dict[str, dict[str, frozenset[str]]] = {}
-    for rubric in decisions.rubrics_improved(study.store):
-        clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
-        parts = decisions.parts_of(study.store, rubric)  # of the split, by cluster
-        chosen_on = decisions.chosen_on(study.store, rubric)
-        learned_from = decisions.influences_on_texts(study.store, rubric)
-        first_graded_by_improve = decisions.graded_here_first(study.store, rubric)
-        ratings = dataset.ratings
-        ratings = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
-        by_rater = ratings.groupby("rater_id")["unit_id"]
-        graded = {str(rater): frozenset(units) for rater, units in by_rater}
-        withheld_units: dict[str, frozenset[str]] = {}
-        for rater, units in graded.items():
-            # A winner, or a grader with a proposed prompt.
-            tuned_on = chosen_on.get(rater, set()) | learned_from.get(own_prompt_hash(rater), set())
-            omitted = {unit for unit, cluster in clusters.items() if cluster in tuned_on}
-            # A grader that was asked about some parts only.
-            is_in_parts = parts.keys() >= {clusters.get(unit) for unit in units}
-            if rater in first_graded_by_improve and is_in_parts:
-                omitted |= {unit for unit, cluster in clusters.items() if cluster in parts} - units
-            if omitted:
-                withheld_units[rater] = frozenset(omitted)
-        # New candidates that were not chosen.
-        for rater, tried in decisions.candidates_of(study.store, rubric).items():
-            if tried.is_new and rater not in chosen_on and rater in graded:
-                units = graded[rater]
-                if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
-                    withheld_units[rater] = units
-        withheld[rubric] = withheld_units
+    clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))  # by unit
+    parts = decisions.parts_of(study.store, rubric)  # by cluster
+    chosen_on = decisions.chosen_on(study.store, rubric)  # clusters, by winner
+    written_from = decisions.influences_on_texts(study.store, rubric)  # clusters, by text's hash
+    first_graded = decisions.graded_here_first(study.store, rubric)  # graders
+
+    def units_in(some_clusters: Collection[str]) -> set[str]:
+        return {unit for unit, cluster in clusters.items() if cluster in some_clusters}
+
+    ratings = dataset.ratings
+    grades = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
+    by_rater = grades.groupby("rater_id")["unit_id"]
+    graded = {str(rater): frozenset(units) for rater, units in by_rater}
+    withheld: dict[str, frozenset[str]] = {}
+    for rater, units in graded.items():
+        tuned_on = chosen_on.get(rater, set()) | written_from.get(own_prompt_hash(rater), set())
+        omitted = units_in(tuned_on)
+        if rater in first_graded and parts.keys() >= {clusters.get(unit) for unit in units}:
+            omitted |= units_in(parts) - units
+        if omitted:
+            withheld[rater] = frozenset(omitted)
+    for rater, candidate in decisions.candidates_of(study.store, rubric).items():
+        if candidate.is_new and rater not in chosen_on and rater in graded:
+            graded_parts = {parts.get(clusters.get(unit, "")) for unit in graded[rater]}
+            if graded_parts <= {"learn", "choose"}:
+                withheld[rater] = graded[rater]
     return withheld
 
 
@@ -346,16 +350,16 @@ def study_scales(study: Study) -> dict[str, Scale]:
                 reference=threshold.reference,
                 instead_of=threshold.instead_of,
             )
-    base_of_labelled = {rubric.name: rubric.variant_of for rubric in study.labelled_rubrics()}
-    main_wording: dict[str, str] = {}  # by the base of a family that is not labelled itself
-    for name, base in base_of_labelled.items():
-        if base and base not in base_of_labelled:
-            main_wording.setdefault(base, name)
+    labelled = {rubric.name: rubric for rubric in study.labelled_rubrics()}
+    main_wordings: dict[str, str] = {}  # by the base that they are labelled instead of
+    for name, rubric in labelled.items():
+        if rubric.variant_of and rubric.variant_of not in labelled:
+            main_wordings.setdefault(rubric.variant_of, name)
     scales = {}
     for name, rubric in study.rubrics.items():
         scale = Scale.from_rubric(rubric, thresholds.get(name), tunings.get(name))
         variant_of = scale.variant_of
-        if main := main_wording.get(variant_of or name):
+        if main := main_wordings.get(variant_of or name):
             variant_of = "" if name == main else main
         scales[name] = replace(scale, ordered=study.config.analysis.ordered, variant_of=variant_of)
     return scales
@@ -419,10 +423,11 @@ def from_rows(
     attacked: pd.DataFrame | None = None,
     scales: Scales | None = None,
 ) -> Dataset:
-    """Load the rows of a ratings file or a table. `units` are a table of units and its name,
-    `attacked` is an injection audit. The scale and settings of the options override the sidecar.
+    """Load the rows of a ratings file or a table, one for each label. `units` are a table of units
+    and its name, `attacked` is an injection audit. `reading.options` override the sidecar.
     """
-    source, options, changes = reading.source, reading.options, reading.options.settings
+    source, options, settings = reading.source, reading.options, reading.options.settings
+    # The labels, and the units that they are on.
     ratings, unit_table = split_ratings(rows, source)
     if ratings.empty:
         raise InputError(f"{source} has a header but no ratings")
@@ -430,41 +435,41 @@ def from_rows(
     if units is not None:
         declared_units, units_source = units
         unit_table = with_units(unit_table, declared_units, units_source)
-    check_setting_columns(changes, unit_table, rows, units_source)
-    # A default sidecar; without validation, as building the validator would take long.
+    check_setting_columns(settings, unit_table, rows, units_source)
+    # The sidecar, or a default one; without validation, as building the validator takes long.
     stored = sidecar or declared.Sidecar.model_construct()
     if faults := unknown_ids(stored.names, ratings, stored.scales):
         raise InputError(faults[0])
-    # With scales that are given, such as a baseline's, the ratings on other rubrics are left out.
-    rubrics = ratings["rubric"]
+    # The rubrics and their scales. With `scales`, ratings on other rubrics are left out.
+    rubrics = {*ratings["rubric"].unique()}
     has_criteria = {*CRITERIA} <= set(unit_table)
     if scales is not None:
-        names, scales = rubrics_of(scales, rubrics.unique(), has_criteria=has_criteria)
-        ratings = ratings[rubrics.isin(names)] if (rubrics != "").any() else ratings
+        names, scales = rubrics_of(scales, rubrics, has_criteria=has_criteria)
+        ratings = ratings[ratings["rubric"].isin(names)] if rubrics != {""} else ratings
         if ratings.empty:
             fault = f"{source} has no ratings on {listed(scales)}"
-            raise InputError(f"{fault}; its rubrics are {listed(sorted(set(rubrics)))}")
-    # The rubric of a score is not in the file: scores are computed in the end, from criteria.
-    if has_criteria and options.rubric not in {*rubrics}:
+            raise InputError(f"{fault}; its rubrics are {listed(sorted(rubrics))}")
+    if has_criteria and options.rubric not in rubrics:  # a score's, which is computed in the end
         options = replace(options, rubric=rubric_scored(options.rubric))
     scaled = scales_of(ratings, replace(reading, options=options), stored, scales)
     ratings = scaled.ratings
-    # The cluster is that of the options or the sidecar, or else the items that units repeat.
-    settings = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
-    cluster = {**settings, **changes}.get("cluster")
+    # The clusters: those that user or sidecar declared, or else the items that units repeat.
+    in_sidecar = {name: getattr(stored.analysis, name) for name in stored.analysis.model_fields_set}
+    cluster = {**in_sidecar, **settings}.get("cluster")
     unit_table, item_cluster, item_notes = clustered_by_items(unit_table, ratings, cluster, options)
-    rater_slices = changes.get("rater_slices") or ()
+    settings = settings if item_cluster is None else {**settings, "cluster": item_cluster}
+    # The columns of raters that annotators may be sliced by.
+    rater_slices = settings.get("rater_slices") or ()
     has_slices = rater_slices or stored.analysis.rater_slices
     most_values = None if has_slices else MOST_SIDES + 1  # None: no limit; 1 for an empty cell
     raters = rater_columns(rows, most_values)
     check_sides(rows, raters, rater_slices, source)
-    notes = [*reading.notes]
     if sidecar is None:
-        notes.append(_reading_note(reading.items, scaled))
+        notes = [*reading.notes, _reading_note(reading.items, scaled)]
     else:
         key = "sidecar_of" if stored.study else "sidecar"
         file = declared.sidecar_path(Path(source)).name
-        notes.insert(0, written(f"reading.{key}", study=stored.study, file=file))
+        notes = [written(f"reading.{key}", study=stored.study, file=file), *reading.notes]
     titles = {name: stored.names.get(name, scale.title) for name, scale in stored.scales.items()}
     dataset = Dataset(
         name=source,
@@ -482,8 +487,8 @@ def from_rows(
         notes=(*notes, *item_notes, *scaled.notes),
         synthetic=stored.synthetic,
     )
-    changes = changes if item_cluster is None else {**changes, "cluster": item_cluster}
-    return with_scores(without_withheld(with_parts(dataset, scaled.set_options)).changed(**changes))
+    dataset = without_withheld(with_parts(dataset, scaled.set_options)).changed(**settings)
+    return with_scores(dataset)
 
 
 def check_sides(

@@ -3,7 +3,7 @@
 A file of items becomes a study in four steps:
 
 1. `_read_items` reads the rows (`_Rows`), each with one answer, or with two to be compared.
-2. `item_study` finds the roles of columns, and returns the content of a study (`ItemStudy`): the
+2. `read_content` finds the roles of columns, and returns the content of a study, a `StudyContent`:
    items, the rubrics to ask, and a judge's labels (a judge is a model whose labels are a column).
 3. `make_study` makes the study, also of other prompts.
 4. `preview_of` tells its size, work and precision, and names of models that annotators would see.
@@ -74,8 +74,8 @@ _READING_OPTIONS = ("--judge", "--missing", "--sheet", "--show", "--subject", "-
 
 
 @dataclass(frozen=True)
-class ItemStudy:
-    """The content of an items file in the form of a study."""
+class StudyContent:
+    """The content of a new study, as read from a file of items."""
 
     items: prompt_items.Items
     rubrics: list[Rubric]  # to ask on the items
@@ -111,7 +111,7 @@ class ItemStudy:
         return "" if self.judge_ratings is None else str(self.judge_ratings["rater_id"].iloc[0])
 
 
-def item_study(source: Path | Table, options: ItemOptions) -> ItemStudy:
+def read_content(source: Path | Table, options: ItemOptions) -> StudyContent:
     """Read a file or a table of items. Files named in its cells are looked for in its folder, or in
     the working folder for a table. Raises InputError if it is invalid, or without a question.
     """
@@ -215,7 +215,7 @@ def _read_items(source: Path | Table, options: ItemOptions) -> _Rows:
     return _Rows(path, frame, table_read.notes, show, cluster, rubrics, options)
 
 
-def _study_of_answers(rows: _Rows) -> ItemStudy:
+def _study_of_answers(rows: _Rows) -> StudyContent:
     """Return the items, and the rubrics on them, of a file with one answer in a row."""
     name, options = rows.path.name, rows.options
     options.refuse(["steps"], "goes with two answers in a row, such as response_a, response_b")
@@ -252,10 +252,10 @@ def _study_of_answers(rows: _Rows) -> ItemStudy:
     ratings = None
     if items.judge_labels is not None:
         ratings = prompt_items.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
-    return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
+    return StudyContent(items, rubrics, ratings, columns.roles(), notes, name)
 
 
-def _study_of_comparisons(rows: _Rows) -> ItemStudy:
+def _study_of_comparisons(rows: _Rows) -> StudyContent:
     """Return the items, and the rubrics on them, of a file with two answers in a row."""
     name, options = rows.path.name, rows.options
     of_one = ["options", "scale", "several", "level", "each_turn"]
@@ -285,7 +285,7 @@ def _study_of_comparisons(rows: _Rows) -> ItemStudy:
     ratings = None
     if items.judge_labels is not None:
         ratings = prompt_items.comparison_judge(items, columns, _judge_rubric(rubrics), name)
-    return ItemStudy(items, rubrics, ratings, columns.roles(), notes, name)
+    return StudyContent(items, rubrics, ratings, columns.roles(), notes, name)
 
 
 def _hidden_note(visible: Sequence[str], hidden: Sequence[str], options: ItemOptions) -> list[str]:
@@ -385,7 +385,7 @@ def check_raters_and_seed(raters: int, seed: int) -> None:
         raise InputError("--seed must be 0 or more")
 
 
-def make_study(folder: Path, plan: StudyPlan, content: ItemStudy | None = None) -> int:
+def make_study(folder: Path, plan: StudyPlan, content: StudyContent | None = None) -> int:
     """Make a study, with the first entries of its log and the labels of its items' judge; it
     appears complete or not at all. Return the number of the judge's labels.
     """
@@ -401,11 +401,13 @@ def make_study(folder: Path, plan: StudyPlan, content: ItemStudy | None = None) 
     return n_judged
 
 
-def _new_study(source: Path | Table, folder: Path, options: LabelOptions) -> tuple[ItemStudy, int]:
+def _new_study(
+    source: Path | Table, folder: Path, options: LabelOptions
+) -> tuple[StudyContent, int]:
     """Make a study of items; return what was read, and the number of the judge's labels."""
     raters = 1 if options.raters is None else options.raters
     check_raters_and_seed(raters, options.seed)
-    content = item_study(source, options)
+    content = read_content(source, options)
     plan = StudyPlan(
         items=content.items,
         rubrics=content.rubrics,
@@ -632,7 +634,7 @@ def _continue(source: Path | Table, folder: Path, options: LabelOptions) -> list
             by_turn = prompt_items.CONVERSATION_ID in study.store.pairs()
             item_options = replace(options, rubric=rubrics, each_turn=by_turn)
         try:
-            content = item_study(source, item_options)
+            content = read_content(source, item_options)
         except InputError as fault:
             if has_questions or options.judge:
                 raise

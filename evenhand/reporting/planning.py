@@ -20,7 +20,7 @@ from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
-from evenhand.analysis.subjects.scores import LabelSpread
+from evenhand.analysis.subjects.corrected_rates import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Printable

@@ -1,7 +1,7 @@
 """A file or folder from a user, and what readers take from it, in four parts.
 
 *Files*: a `Source` is read once and within bounds, whatever it holds. *Values of JSON*: numbers
-keep their digits (`Numeral`), objects are called `Record`. `get_in`, `value_at` and `name_at` find
+keep their digits (`Numeral`), objects are called `Record`. `get_in`, `value_at` and `text_at` find
 a value by a path of keys; `text_of` and `first_text` give texts and numbers as text and "" for the
 rest, `text_or_json` any value. *Archives*: ZIP files, whose declared sizes are not trusted. *Texts
 that raters read*, in a tool's record of an answer (`texts_of`): tools and providers wrap a text in
@@ -299,9 +299,9 @@ def value_at(record: object, path: str) -> Any:
     return {name[len(start) :]: record[name] for name in record if name.startswith(start)} or None
 
 
-def name_at(record: object, paths: Iterable[str]) -> str:
-    """Return the first name or number at one of these paths; "" where there is none."""
-    return next((name for path in paths if (name := text_of(value_at(record, path)))), "")
+def text_at(record: object, paths: Iterable[str]) -> str:
+    """Return the first text or number at one of these paths, as text; "" where there is none."""
+    return next((text for path in paths if (text := text_of(value_at(record, path)))), "")
 
 
 def text_of(value: object) -> str:

@@ -5,7 +5,7 @@ subject (the rated model) the step's model or, if it names none, the last one na
 
 `Span` and `add_traces` are shared; each tool then has a section of functions that recognise its
 files (`_is_...`), and read ratings (`_read_...`) and items (`..._items`). `READERS` is at the end.
-In records `get_in` follows keys, `value_at` a path "a.b", and `name_at` the first of several.
+In records `get_in` follows keys, `value_at` a path "a.b", and `text_at` the first of several.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evenhand.texts import written
 _RETRIEVER = "retriever"
 _NO_ANSWER = (_RETRIEVER, "embedding", "reranker", "tool", "parser", "prompt", "event", "guardrail")
 """Kinds of steps whose output is no answer."""
-_NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span`, read by `name_at`
+_NAME_FIELDS = ("id", "trace", "parent", "kind", "model", "cluster")  # of `Span`, read by `text_at`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,12 @@ class Span:
         holds the keys of input and output, and paths of other parts: the first filled one counts.
         """
         keys = TOOLS[tool]["span"]  # {"input": "inputs", "model": ["model", "metadata.model"], ...}
-        step: Record = {name: src.name_at(record, keys.get(name, ())) for name in _NAME_FIELDS}
+        step: Record = {name: src.text_at(record, keys.get(name, ())) for name in _NAME_FIELDS}
         for name in ("input", "output"):
             text = record.get(keys[name])
             step[name] = src.from_json(text) if keys.get("json") else text
         id_paths = keys.get("ids", {}).items()
-        step["ids"] = {name: src.name_at(record, paths) for name, paths in id_paths}
+        step["ids"] = {name: src.text_at(record, paths) for name, paths in id_paths}
         step["about"] = fields_in(record.get(keys.get("about")))
         step["expected"] = value_at(record, keys["expected"]) if "expected" in keys else None
         return cls(**step | fields)
@@ -119,19 +119,19 @@ def _add_feedback(rows: Rows, record: Record, tool: str, unit: object = "", **co
     """
     paths = TOOLS[tool]["feedback"]  # {"origin": "source.type", "value": ["label", "score"], ...}
     kinds = TOOLS[tool]["kinds"]  # by origin: {"app": "human"}
-    origin = src.name_at(record, [paths["origin"]])
+    origin = src.text_at(record, [paths["origin"]])
     columns = rating_columns(src.from_json(value_at(record, paths["metadata"]))) | columns
     columns.pop("rubric", None)  # the record itself names it
     rater_paths = paths["raters"].get(origin, paths["raters"]["other"])
     values = (value_at(record, path) for path in paths.get("value", ()))
     value = next((value for value in values if value not in (None, "")), None)
     rows.add(
-        unit or src.name_at(record, paths.get("unit", ())),
-        columns.pop("rater_id", "") or src.name_at(record, rater_paths),
+        unit or src.text_at(record, paths.get("unit", ())),
+        columns.pop("rater_id", "") or src.text_at(record, rater_paths),
         columns.pop("rater_kind", kinds.get(origin, "")),
         columns.pop("value", value),
-        src.name_at(record, paths["rubric"]),
-        created_at=src.name_at(record, paths["created_at"]),
+        src.text_at(record, paths["rubric"]),
+        created_at=src.text_at(record, paths["created_at"]),
         **columns,
     )
 
@@ -379,7 +379,7 @@ def _read_mlflow(rows: Rows, source: src.Source) -> None:
             _add_assessment(rows, text_of(trace.get("trace_id")), trace)
             continue
         info = trace["info"] if isinstance(trace.get("info"), dict) else trace
-        unit = src.name_at(info, ("trace_id", "request_id"))
+        unit = src.text_at(info, ("trace_id", "request_id"))
         for assessment in src.objects(info.get("assessments")):
             _add_assessment(rows, unit, assessment)
 
@@ -407,7 +407,7 @@ def _mlflow_items(rows: ItemRows, source: src.Source) -> None:
 def _mlflow_spans(trace: Record) -> Iterator[Span]:
     """Yield the spans of a trace, or the trace as one span where its spans are not in the file."""
     info = trace["info"] if isinstance(trace.get("info"), dict) else trace
-    unit = src.name_at(info, ("trace_id", "request_id"))
+    unit = src.text_at(info, ("trace_id", "request_id"))
     expected = [
         get_in(record, "expectation", "value")
         for record in src.objects(info.get("assessments"))

@@ -155,8 +155,8 @@ def decisions_table(store: Store) -> pd.DataFrame:
     return store.table(query.where(columns.kind.in_(_DECISIONS)).order_by(columns.event_id))
 
 
-# Raters who left before they had finished, and quotas by the answer to one background question,
-# `StudyConfig.side`. A rater's side is that answer. The sides a and b of a pair are its responses.
+# Raters who left before they had finished, and quotas of raters by their answer to one background
+# question, `StudyConfig.side`. (Everywhere else in this file, sides are the responses of a pair.)
 
 _ENDING_EVENTS = ("released", "readmitted", "consent", "comprehension", "screened_out")
 
@@ -193,8 +193,8 @@ def end_in(log: Sequence[Event], last_claim: str = "") -> str:
     return next((end for end, time in times.items() if time > last_claim), "")
 
 
-def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
-    """Return the sides of all raters, or of one, by rater; those who have answered have one."""
+def quota_answers(study: Study, connection: sa.Connection, rater_id: str = "") -> dict[str, str]:
+    """Return the answers to the question with quotas, by rater: of all who have one, or of one."""
     question, columns = study.config.side, schema.background_answers.c
     query = sa.select(columns.rater_id, columns.answer).order_by(columns.event_id)
     query = query.where(columns.question == question.key if question else sa.false())
@@ -202,31 +202,31 @@ def sides_by_rater(study: Study, connection: sa.Connection, rater_id: str = "") 
     return {row.rater_id: row.answer for row in connection.execute(query)}
 
 
-def side_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
-    """Return (number of raters, quota) of each side; raters who left unfinished do not count."""
+def quota_places(study: Study, connection: sa.Connection) -> dict[str, tuple[int, int]]:
+    """Return (number of raters, quota) of each answer; raters who left unfinished do not count."""
     if (question := study.config.side) is None:
         return {}
-    sides, ends = sides_by_rater(study, connection), ends_of(connection)
-    n_raters = Counter(side for rater, side in sides.items() if rater not in ends)
+    answers, ends = quota_answers(study, connection), ends_of(connection)
+    n_raters = Counter(answer for rater, answer in answers.items() if rater not in ends)
     quotas = zip(question.options, question.quotas, strict=True)
-    return {side: (n_raters[side], quota) for side, quota in quotas}
+    return {answer: (n_raters[answer], quota) for answer, quota in quotas}
 
 
-def has_room(study: Study, connection: sa.Connection, side: str) -> bool:
-    """Return False if a side has as many raters as its quota; a side without a quota has room."""
-    n_raters, quota = side_places(study, connection).get(side, (0, float("inf")))
+def has_room(study: Study, connection: sa.Connection, answer: str) -> bool:
+    """Return False if an answer has as many raters as its quota. One without a quota has room."""
+    n_raters, quota = quota_places(study, connection).get(answer, (0, float("inf")))
     return n_raters < quota
 
 
 def has_place(study: Study, connection: sa.Connection, rater_id: str = "") -> bool:
     """Return True if there is a place for a newcomer (""), or for this rater to go on. A rater who
-    has not left still has one; one who has needs it again, on their side and as a participant.
+    has not left still has one; one who has needs it again, in their quota and as a participant.
     """
     ends = ends_of(connection)  # why raters left; for some reasons their places are free again
     if rater_id and rater_id not in ends:
         return True
-    sides = sides_by_rater(study, connection, rater_id).values() if rater_id else ()
-    if not all(has_room(study, connection, side) for side in sides):
+    answers = quota_answers(study, connection, rater_id).values() if rater_id else ()
+    if not all(has_room(study, connection, answer) for answer in answers):
         return False
     settings, participant = study.config.prolific, schema.participant_entries.c.rater_id
     participants = set(connection.execute(sa.select(participant).distinct()).scalars())
@@ -580,7 +580,7 @@ def last_version(connection: sa.Connection) -> int:
     return int(connection.execute(latest).scalar_one())
 
 
-class Changes:
+class ClaimWriter:
     """A writer of changes of claims, for one `write()` within which `index` was refreshed."""
 
     def __init__(self, connection: sa.Connection, index: ClaimIndex) -> None:
@@ -782,18 +782,18 @@ class NextTasks:
                     n_checks_left += len(screen)
         return Progress(n_done + n_checks_done, total + n_checks_done + n_checks_left)
 
-    def claim(self, connection: sa.Connection) -> list[Claim]:
+    def claim_next(self, connection: sa.Connection) -> list[Claim]:
         """Return the tasks of the next screen, reserved for this rater; none if nothing is left."""
-        changes = Changes(connection, self.index)
-        self._update_leases(changes)
+        writer = ClaimWriter(connection, self.index)
+        self._update_leases(writer)
         if self.valid_claims:
             first = min(self.valid_claims, key=lambda claim: claim.version)
             together = self.design.one_screen_per_unit
             return [claim for claim in self.valid_claims if asked_together(claim, first, together)]
-        check = self._claim_check(changes)
-        return check or self._claim_repeat(changes) or self._claim_first(changes)
+        check = self._claim_check(writer)
+        return check or self._claim_repeat(writer) or self._claim_first(writer)
 
-    def _update_leases(self, changes: Changes) -> None:
+    def _update_leases(self, writer: ClaimWriter) -> None:
         """Release the open tasks that others have taken over. If a lease of the valid ones is half
         over, renew all of these in their order: each gets a new version, by which tasks are shown.
         """
@@ -801,9 +801,9 @@ class NextTasks:
         needs_renewal = any(claim.claimed_at < half_lease_ago for claim in self.valid_claims)
         for claim in sorted(self.open_claims, key=lambda claim: claim.version):
             if claim not in self.valid_claims:
-                changes.mark(claim.task_id, state="released")
+                writer.mark(claim.task_id, state="released")
             elif needs_renewal:
-                changes.mark(claim.task_id, claimed_at=utc_now())
+                writer.mark(claim.task_id, claimed_at=utc_now())
 
     @cached_property
     def _next_screen(self) -> Screen:
@@ -819,7 +819,7 @@ class NextTasks:
                 units.add(screen[0].unit_id)
                 yield screen
 
-    def _claim_check(self, changes: Changes) -> list[Claim]:
+    def _claim_check(self, writer: ClaimWriter) -> list[Claim]:
         """Claim the next attention check if one is due and has the rubrics of the next unit."""
         rater, checks = self.rater_id, self.design.checks
         n_answers = sum(not claim.is_check for claim in answered(self.tasks))
@@ -829,11 +829,11 @@ class NextTasks:
         rubrics = {question.rubric.name for question in self._next_screen}
         screen = next((screen for _, screen in remaining if screen[0].rubric.name in rubrics), ())
         return [
-            self._give(changes, question, draw=0, order=checks.order(rater, question))
+            self._give(writer, question, draw=0, order=checks.order(rater, question))
             for question in screen
         ]
 
-    def _claim_repeat(self, changes: Changes) -> list[Claim]:
+    def _claim_repeat(self, writer: ClaimWriter) -> list[Claim]:
         """Claim a hidden repeat if one is due: earlier tasks under new ids, same side order."""
         design = self.design
         if not design.settings.repeat_share:
@@ -855,7 +855,7 @@ class NextTasks:
             return []
         drawn = min(candidates, key=lambda claim: design.digest("repeat", rater, *claim.key))
         return [
-            self._give(changes, design.questions[claim.key], draw=1, order=claim.order)
+            self._give(writer, design.questions[claim.key], draw=1, order=claim.order)
             for claim in candidates
             if asked_together(claim, drawn, together)
         ]
@@ -874,7 +874,7 @@ class NextTasks:
             delay = seeded_number(design.blinding_key, spacing, *parts)
         return n_repeats < design.planned_repeats(n_first - delay)
 
-    def _claim_first(self, changes: Changes) -> list[Claim]:
+    def _claim_first(self, writer: ClaimWriter) -> list[Claim]:
         """Claim the next screen of new questions, in the unit's order of sides."""
         screen, order = self._next_screen, ""
         if screen and screen[0].rubric.has_sides:
@@ -882,12 +882,12 @@ class NextTasks:
             orders = self.index.side_orders(self.rater_id)
             shown = Counter((parse_unit_id(seen).subject, orders[seen]) for seen in orders)
             order = orders.get(unit) or self.design.side_order(self.rater_id, unit, shown)
-        return [self._give(changes, question, draw=0, order=order) for question in screen]
+        return [self._give(writer, question, draw=0, order=order) for question in screen]
 
-    def _give(self, changes: Changes, question: Question, draw: int, order: str) -> Claim:
+    def _give(self, writer: ClaimWriter, question: Question, draw: int, order: str) -> Claim:
         """Store and return a new claim of a question for this rater."""
         task_id = _RANDOM_ID + secrets.token_hex(12)  # random: it reveals nothing
-        return changes.add(Claim.of(self.rater_id, question, draw, order, task_id))
+        return writer.add(Claim.of(self.rater_id, question, draw, order, task_id))
 
 
 def minutes_ago(minutes: float) -> str:

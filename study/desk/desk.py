@@ -481,7 +481,7 @@ class AnnotationDesk(Desk):
             if self._end_reason(connection, tasks, datetime.now(UTC), n_assumed=len(assumed)):
                 return None
             done, total = (current.done, current.total) if current else tasks.progress()
-            if not (claimed := tasks.claim(connection)):
+            if not (claimed := tasks.claim_next(connection)):
                 return None
             flags = rater_flags(connection, rater_id, claimed)
         sheet_tasks = tuple(self._task(claim, design, None) for claim in claimed)
@@ -553,8 +553,8 @@ class AnnotationDesk(Desk):
         texts = self._marked_texts(rater_id, submissions)
         with self.study.store.write() as connection:
             self._index.refresh(connection)
-            changes = claims.Changes(connection, self._index)
-            return [self._receipt(changes, rater_id, sent, texts) for sent in submissions]
+            writer = claims.ClaimWriter(connection, self._index)
+            return [self._receipt(writer, rater_id, sent, texts) for sent in submissions]
 
     def _marked_texts(self, rater_id: str, submissions: Sequence[Submission]) -> TextsByTask:
         """Return the texts of each task in which words were marked."""
@@ -568,20 +568,20 @@ class AnnotationDesk(Desk):
         return {task: self._values(claim, design) for task, claim in by_task if claim}
 
     def _receipt(
-        self, changes: claims.Changes, rater_id: str, submission: Submission, texts: TextsByTask
+        self, writer: claims.ClaimWriter, rater_id: str, submission: Submission, texts: TextsByTask
     ) -> Receipt:
         """Store one answer or flag, mark its claim as labelled, and return its receipt."""
-        claim = self._claim_of(changes.connection, rater_id, submission.task_id)
+        claim = self._claim_of(writer.connection, rater_id, submission.task_id)
         rubric = self.study.rubrics.get(claim.rubric) if claim else None
         if rubric is None:
             return "unknown_task"
         table = schema.attention_labels if has_known_answer(claim.unit_id) else labels
         task_texts = texts.get(submission.task_id, {})
-        receipt = store_submission(changes.connection, table, claim, submission, rubric, task_texts)
+        receipt = store_submission(writer.connection, table, claim, submission, rubric, task_texts)
         if not isinstance(submission, Answer) or receipt != "stored" or claim.state == "labelled":
             return receipt
-        if release_reason(events_of(changes.connection, rater_id)) != "rejected":
-            changes.mark(claim.task_id, state="labelled")
+        if release_reason(events_of(writer.connection, rater_id)) != "rejected":
+            writer.mark(claim.task_id, state="labelled")
         return receipt
 
     def _claim_of(self, connection: sa.Connection, rater_id: str, task_id: str) -> Any:

@@ -99,7 +99,7 @@ def reopen(study: Study, key: Key) -> QueuedUnit:
     return _queue_units(study, {key: labels_of_unit})[0]
 
 
-def last_label(store: Store) -> int:
+def last_label_id(store: Store) -> int:
     """Return the event id of the latest label, 0 before any; see `decide`."""
     return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
@@ -146,8 +146,8 @@ def decide(
     since: int | None = None,
 ) -> str:
     """Append the decision of the adjudicator `name`; it is on disk on return. The latest decision
-    on a unit counts. Return a sentence where another adjudicator has decided it after the label
-    number `since` (see `last_label`), else "". Raises InputError for a bad unit, label or reason.
+    on a unit counts. Return a sentence where another adjudicator has decided it after the label of
+    id `since` (`last_label_id`), else "". Raises InputError for a bad unit, label or reason.
     """
     unit_ids = study.units_by_kind("all")
     decision = _checked_decision(study, unit_ids, (unit_id, rubric, label, reason))

@@ -340,7 +340,7 @@ class Sessions:
                 return Step("consent")
             case "side" if _events_like(log, "screened_out", side=True):
                 return Step("ended", reason="side_full")
-            case "side" if not claims.sides_by_rater(self.study, connection, rater_id):
+            case "side" if not claims.quota_answers(self.study, connection, rater_id):
                 return Step("side")
             case "rubric":
                 for rubric in self.study.labelled_rubrics():
@@ -407,7 +407,7 @@ class Sessions:
     def sides(self) -> dict[str, tuple[int, int]]:
         """Return (raters, quota) of each answer to the question with quotas; {} without one."""
         with self.study.store.read() as connection:
-            return claims.side_places(self.study, connection)
+            return claims.quota_places(self.study, connection)
 
     def record_rubric_read(self, rater_id: str, rubric: Rubric, language: str = "") -> None:
         """Record that the rater has read a rubric."""

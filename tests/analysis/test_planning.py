@@ -11,7 +11,7 @@ from evenhand.analysis import Scale, ppi_plus_plus
 from evenhand.analysis import planning as plans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
-from evenhand.analysis.subjects.scores import LabelSpread
+from evenhand.analysis.subjects.corrected_rates import LabelSpread
 from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import analyse_labels, verdict_on

@@ -21,7 +21,7 @@ from evenhand.annotate_app.logins import PLACES, place_of
 from evenhand.cli.main import main
 from evenhand.errors import InputError
 from evenhand.reporting.exporting import as_csv, exported_attacked, part_path, sidecar_text
-from evenhand.reporting.new_study import item_study, look_at_items
+from evenhand.reporting.new_study import look_at_items, read_content
 from evenhand.reporting.ratings_file.declared import ItemOptions
 from evenhand.reporting.report import study_quality
 from evenhand.rubrics import load_rubric
@@ -141,11 +141,11 @@ def test_each_column_is_told_before_anything_is_asked(tmp_path):
         "read by annotators, the prompt", "read by annotators, the response",
         "the subject (model under test)", "kept with the item",
     ]  # fmt: skip
-    assert found.roles == item_study(file, ASKED).roles
+    assert found.roles == read_content(file, ASKED).roles
     file = write(tmp_path / "items.csv", "prompt,answer_a,answer_b", "Hi,Hello,Hey", "Ho,Hi,Oh")
     found = look_at_items(file, ItemOptions())  # two answers are told as such
     assert found.show == ["prompt", "answer_a", "answer_b"]
-    assert found.roles == item_study(file, ItemOptions()).roles
+    assert found.roles == read_content(file, ItemOptions()).roles
     assert {role for role, _ in found.roles} <= set(_ROLES)
 
 
@@ -163,7 +163,7 @@ def test_complaints_name_fields_for_options(tmp_path):
     wrong = [{}, asked, both, asked | {"scale": "1-x"}, asked | {"options": ("yes",)}]
     wrong += [asked | {"scale": "1-5", "several": True}, asked | both | {"each_turn": True}]
     for how in (*wrong, asked | both | {"steps": 3}):
-        said = _in_page(refused("", item_study, chat, ItemOptions(**how)))
+        said = _in_page(refused("", read_content, chat, ItemOptions(**how)))
         assert "--" not in said
         assert "yes,no" not in said
 

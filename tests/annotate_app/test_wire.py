@@ -666,7 +666,7 @@ def test_closed_lists_have_their_words():
 def test_the_study_says_what_the_page_is_in(make_study):
     with open_study(make_study(2, language="de", languages=["es"])) as study:
         among = offered(study.config.annotation)
-        data = payload.page_data(AnnotationDesk(study), "r", reader=fitting([], among))
+        data = payload.page_data(AnnotationDesk(study), "r", language=fitting([], among))
     assert data["language"] == "de"
     assert data["languages"] == {"de": "Deutsch", "es": "Español"}
     assert data["words"]["skip"] == "Auslassen"
@@ -687,7 +687,7 @@ def test_whoever_comes_by_any_way_reads_one_language(make_study):
 def test_a_unit_is_asked_in_the_readers_language(make_study):
     with open_study(make_study(2, rubrics=[load_rubric("even-handedness")])) as study:
         desk = AnnotationDesk(study)
-        pages = [payload.page_data(desk, "r", reader=language(code)) for code in ("en", "de")]
+        pages = [payload.page_data(desk, "r", language=language(code)) for code in ("en", "de")]
     english, german = (page["sheet"] for page in pages)
     (asked,), (original,) = german["questions"], english["questions"]
     assert (german["language"], asked["lang"], original["lang"]) == ("de", "de", "en")
@@ -701,7 +701,7 @@ def test_a_unit_is_asked_in_the_readers_language(make_study):
 
 def test_an_untranslated_rubric_keeps_its_own_language(make_study):
     with open_study(make_study(2)) as study:
-        sheet = payload.page_data(AnnotationDesk(study), "r", reader=language("de"))["sheet"]
+        sheet = payload.page_data(AnnotationDesk(study), "r", language=language("de"))["sheet"]
     (asked,) = sheet["questions"]
     assert (asked["lang"], asked["question"]) == ("en", "Which response is shorter?")
     told = "the language 'xx'; evenhand knows de, en, es$"

@@ -44,7 +44,8 @@ def clarity_part(figures: src.RubricFigures) -> Part:
     tables: list[Table] = []
     if clear := figures.get("clear_share", "humans", "", src.ALL + COLLAPSED):
         answer = in_pieces("report.clear", share=clear)
-        tables = figures.table("clarity.annotators", [(src.rater_title("humans"), ("humans", ""))])
+        people = src.RowSpec(src.rater_title("humans"), ("humans", ""))
+        tables = figures.table("clarity.annotators", [people])
         agreement = figures.select(disagreements.CLEAR_AGREEMENT, src.ALL + COLLAPSED)
         if by_size := src.largest_first(agreement):
             best = in_pieces("report.clear_best", grader=by_size[0].grader, share=by_size[0])
@@ -93,8 +94,8 @@ def _cut_answers(figures: src.RubricFigures) -> list[list[object]]:
 def _above_cut(figures: src.RubricFigures, cut: src.Figure) -> dict[str, src.Figure]:
     """Return the `share` of labels above a cut and their `agreement`; empty without a cut."""
     statistics = {"share": tuning.SHARE, "agreement": tuning.ROUTED_AGREEMENT}
-    above = figures.by_name(statistics.values(), cut.raters, cut.subset, cut.at)
-    return {name: figure for name, figure in zip(statistics, above, strict=True) if figure}
+    keys = ((name, cut.key._replace(statistic=statistics[name])) for name in statistics)
+    return {name: figure for name, key in keys if (figure := figures.by_key(key))}
 
 
 def _cut_sentences(figures: src.RubricFigures) -> Iterator[tuple[src.Figure, str]]:
@@ -137,7 +138,7 @@ def stability_part(figures: src.RubricFigures) -> Part:
         return figures.by_key(key._replace(subset=key.subset + BINARY))
 
     binary_head = written("stability.binary", statistic=entry_for(STABILITY).label)
-    columns: list[str | tuple[str, src.Column]] = [STABILITY, SPREAD, (binary_head, on_binary)]
+    columns: list[src.HeadedColumn] = [STABILITY, SPREAD, (binary_head, on_binary)]
     kappas = [row for row in figures.select_all(STABILITY) if not row.is_binary]
     overall_kappas = figures.select(STABILITY)
     names = dict.fromkeys(row.subset for row in kappas)  # of all subjects together, and of each
@@ -147,8 +148,9 @@ def stability_part(figures: src.RubricFigures) -> Part:
         for row in overall_kappas:
             if row.at == varying and row.interval:  # without an interval it is undefined
                 rater = written("ceiling.majority") if row.rater == "humans" else row.rater
-                rows.append((written("stability.labelled_by", rater=rater), None))
-                rows += [(src.subject_title(name), row.key._replace(subset=name)) for name in names]
+                rows.append(src.RowSpec(written("stability.labelled_by", rater=rater)))
+                keys = (row.key._replace(subset=name) for name in names)
+                rows += [src.RowSpec(src.subject_title(key.subset), key) for key in keys]
         tables += figures.table("stability.answers", rows, columns, column=varying)
     rubric_kappas = [row for row in overall_kappas if row.at == REWORDED]
     reworded = src.rows_of(rubric_kappas, lambda row: src.rater_title(row.rater))
@@ -217,7 +219,7 @@ def threshold_part(figures: src.RubricFigures) -> Part:
         evidence = src.lines_of([threshold, *_tuned_and_gain(figures, threshold)])
         sentences.append(with_lines(_threshold_sentence(figures, threshold), evidence))
     briers = figures.select("brier", src.ALL_BINARY)
-    rows = [(_matched_title(*row.raters), row.raters) for row in briers]
+    rows = [src.RowSpec(_matched_title(*brier.raters), brier.raters) for brier in briers]
     folded = [*items(written("thresholds.what"), sentences), *threshold_curves(figures)]
     folded += [*_tuned_table(figures, [MAIN]), *figures.table("thresholds.errors", rows)]
     folded += reliability_diagrams(figures)
@@ -291,7 +293,7 @@ def _matched_title(reference: str, grader: str) -> str:
 
 def _tuned_and_gain(figures: src.RubricFigures, recommended: src.Figure) -> list[src.Figure | None]:
     """Return [the tuned threshold behind a recommended one, its held-out gain], None if unknown."""
-    return figures.by_name((_TUNED, _GAIN), recommended.raters, src.ALL_BINARY, recommended.at)
+    return [figures.by_key(recommended.key._replace(statistic=name)) for name in (_TUNED, _GAIN)]
 
 
 def _threshold_sentence(figures: src.RubricFigures, recommended: src.Figure) -> str:
@@ -377,7 +379,7 @@ def _curve_table(
         figure = figures.by_key(key._replace(statistic=name, at=MAIN))
         return figure if figure and float(key.at) == figure.exact.estimate else None
 
-    columns: list[str | tuple[str, src.Column]] = [tuning.CURVE]
+    columns: list[src.HeadedColumn] = [tuning.CURVE]
     for name in (_TUNED, _RECOMMENDED):
         columns.append((entry_for(name).label, partial(if_in_row, name=name)))
     rows = src.rows_of(

@@ -207,7 +207,7 @@ def price_front(figures: src.RubricFigures) -> list[Chart]:
         if candidate.difference and candidate.price:  # always: tells the type checker
             grader = candidate.verdict["grader"]
             difference, price = map(figures.of_row, (candidate.difference, candidate.price))
-            rows.append((grader, difference.key))
+            rows.append(src.RowSpec(grader, difference.key))
             fields = {"grader": charts.shorten(grader), "price": price.exact.estimate}
             fields |= {"price_row": price.line, "front": candidate.best_buy}
             values.append(difference.datum(**fields))
@@ -263,10 +263,10 @@ def render_table_text(analysis: Analysis, context: src.ReportContext) -> list[Te
 
 def _panel(figures: src.RubricFigures, subset: str) -> list[Table]:
     """Tabulate groups, pairs of raters, graders with people and baselines on one subset."""
-    rows = [(src.GROUPS[name], (name, "")) for name in figures.groups(subset) if name != "all"]
-    pairs = figures.pairs(figures.general_statistic(subset), subset)
-    pairs += [("humans", name) for name in (*figures.graders(subset), *BASELINES)]
-    rows += [(src.pair_title(pair), pair) for pair in pairs]
+    rows = [row for row in figures.rater_rows("groups", subset) if row.key != ("all", "")]
+    rows += figures.rater_rows("pairs", subset)
+    with_people = (("humans", name) for name in (*figures.graders(subset), *BASELINES))
+    rows += [src.RowSpec(src.pair_title(pair), pair) for pair in with_people]
     return figures.table("naming.categories", rows, on=subset, caption=src.SUBSET_NAMES[subset])
 
 
@@ -275,7 +275,7 @@ def rates_table(figures: src.RubricFigures) -> list[Table]:
     reference = figures.analysis.decision.reference
     statistics = list(REFERENCE if reference else MAJORITY)
     graders = (figure.grader for figure in figures.select(statistics[0], src.ALL_BINARY))
-    rows = [(grader, (reference or "humans", grader)) for grader in graders]
+    rows = [src.RowSpec(grader, (reference or "humans", grader)) for grader in graders]
     compared_with = reference or written("ceiling.majority")
     return figures.table("ceiling.rates", rows, statistics, whom=compared_with)
 
@@ -317,7 +317,7 @@ def bias_part(figures: src.RubricFigures) -> Part:
             shifts, _heading, lambda row: entry_for(row.statistic).name, by="statistic"
         )
 
-    columns: list[tuple[str, src.Column]] = [(written("bias_section.shift"), figures.by_key)]
+    columns: list[src.HeadedColumn] = [(written("bias_section.shift"), figures.by_key)]
     columns.append((written("bias_section.p"), p_value))
     screened = figures.select_all(*SCREENED)
     by_part = src.distinct_rows(screened, "subset", lambda subset: subset.removesuffix(BINARY))

@@ -1,8 +1,9 @@
 """Sections on raters: each rater's labels, agreement of every two raters, graders' performance in
 groups of units, and the units where graders and people differ most.
 
-Each `*_part` function makes a section's part on one rubric. `page_of` collects all disagreements
-for a separate page, on which they can be searched and filtered.
+Each `*_part` function makes a section's part on one rubric, of its `figures`: these are rounded
+numbers of the results (`source.Figure`) on one rater or two, "humans" for all people. `page_of`
+collects all disagreements for a separate page, on which they can be searched and filtered.
 """
 
 import json
@@ -30,48 +31,48 @@ _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Steps of shading, as shares of the largest count; small ones, so that few errors are visible."""
 _KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
-_DIFFERENCE = "group_difference"
 
 
 def label_part(figures: src.RubricFigures) -> Part:
     """Make the part on raters' labels: shares of categories, coverage, agreement and speed."""
-    shares = [row for subset in src.SUBSET_NAMES for row in figures.select("prevalence", subset)]
+    shares = [share for view in src.SUBSET_NAMES for share in figures.select("prevalence", view)]
     numbers = figures.select(_MEAN)
     coverage_by_rater = {figure.grader: figure for figure in figures.select(COVERAGE)}
-    columns: list[str | tuple[str, src.Column]] = []
-    for subset, at in dict.fromkeys((figure.subset, figure.at) for figure in shares):
-        is_affirmative = (subset, at) == (src.ALL_BINARY, AFFIRMATIVE)
-        key_parts = {"statistic": "prevalence", "subset": subset, "at": at}
-        columns.append((written("raters.affirmative") if is_affirmative else at, key_parts))
+    share_columns: list[src.HeadedColumn] = []
+    for subset, category in dict.fromkeys((share.subset, share.at) for share in shares):
+        is_affirmative = (subset, category) == (src.ALL_BINARY, AFFIRMATIVE)
+        heading = written("raters.affirmative") if is_affirmative else category
+        key_parts = {"statistic": "prevalence", "subset": subset, "at": category}
+        share_columns.append((heading, key_parts))
     coverage_column = (entry_for(COVERAGE).label, lambda key: coverage_by_rater.get(key.rater_a))
     by_rater = partial(src.distinct_rows, by="rater", title=src.rater_title)
-    tables = figures.table("raters.caption", by_rater(shares), [*columns, coverage_column])
+    tables = figures.table("raters.caption", by_rater(shares), [*share_columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
     folded: list[Block] = [*tables]
     if coverage_by_rater.keys() - {figure.rater for figure in (*shares, *numbers)}:
         folded.append(Paragraph(written("raters.not_listed")))
-    work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
-    raters = dict.fromkeys(row.rater for row in work)
-    folded += figures.table("raters.work", [(rater, (rater, "")) for rater in raters])
+    on_work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
+    raters = dict.fromkeys(figure.rater for figure in on_work)
+    folded += figures.table("raters.work", [src.RowSpec(name, (name, "")) for name in raters])
     return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
 
 
 def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[object]]:
     """Name the people who agree least and most with others, and the grader of least coverage."""
     answers: list[list[object]] = []
-    if people := src.largest_first(figures.select(_AGREEMENT)):
-        high, low = people[0], people[-1]
+    if agreements := src.largest_first(figures.select(_AGREEMENT)):
+        high, low = agreements[0], agreements[-1]
         fields = {"low": low, "low_rater": low.rater, "high": high, "high_rater": high.rater}
         key = "people_numbers" if figures.select(_MEAN) else "people"
         answers.append(in_pieces(f"report.{key}", **fields))
     elif has_labels:
         answers.append(in_pieces("report.pair_none"))
-    graders = set(figures.graders())
-    coverage = src.largest_first(row for row in figures.select(COVERAGE) if row.grader in graders)
-    if coverage and coverage[-1].exact.estimate < 1:
-        least = coverage[-1]
+    graders, coverage = set(figures.graders()), figures.select(COVERAGE)
+    of_graders = src.largest_first(figure for figure in coverage if figure.grader in graders)
+    if of_graders and of_graders[-1].exact.estimate < 1:
+        least = of_graders[-1]
         answers.append(in_pieces("report.coverage", grader=least.grader, share=least))
-    elif coverage:
+    elif of_graders:
         answers.append(in_pieces("report.coverage_all"))
     return [src.join_sentences(*answers)]
 
@@ -83,10 +84,10 @@ def pair_part(figures: src.RubricFigures) -> Part:
     for subset, name in src.SUBSET_NAMES.items():
         group_tables = figures.table("pairs.groups", on=subset, subset=name)
         groups += group_tables
-        if group_tables and not figures.pairs(figures.general_statistic(subset), subset):
+        if group_tables and not figures.pairs(figures.agreement_or_kappa(subset), subset):
             notes.append(Paragraph(written("pairs.not_listed", rubric=figures.title, subset=name)))
-    tables = figures.table("pairs.caption")
-    pairs = _heat_map(figures, tables) or tables
+    pair_tables = figures.table("pairs.caption")
+    pairs = _heat_map(figures, pair_tables) or pair_tables
     return Part(
         answers=[_pair_answer(figures)] if pairs or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
@@ -96,18 +97,18 @@ def pair_part(figures: src.RubricFigures) -> Part:
 
 def _pair_answer(figures: src.RubricFigures) -> list[object]:
     """Name the people who agree least and most, and parts of the sample where graders fail."""
-    graders, kappa = set(figures.graders()), figures.kappa()
-    of_people = (pair for pair in figures.pairs(kappa) if graders.isdisjoint(pair))
-    kappas = [figures.get(kappa, *pair) for pair in of_people]
-    by_size = src.largest_first(kappas)
+    graders, statistic = set(figures.graders()), figures.kappa()
+    of_people = (pair for pair in figures.pairs(statistic) if graders.isdisjoint(pair))
+    kappas = [figures.get(statistic, *pair) for pair in of_people]
+    defined_kappas = src.largest_first(kappas)
     answer = in_pieces("report.pair_none")
-    if kappas and not by_size:
-        reasons = [figure.reason.words for figure in kappas if figure and figure.reason]
+    if kappas and not defined_kappas:
+        reasons = [kappa.reason.words for kappa in kappas if kappa and kappa.reason]
         answer = in_pieces("report.ceiling_unknown", reason=reasons[0])
-    elif len(by_size) == 1:
-        answer = in_pieces("report.pair", kappa=by_size[0])
-    elif by_size:
-        high, low = by_size[0], by_size[-1]
+    elif len(defined_kappas) == 1:
+        answer = in_pieces("report.pair", kappa=defined_kappas[0])
+    elif defined_kappas:
+        high, low = defined_kappas[0], defined_kappas[-1]
         fields = {"low": low, "low_pair": low.pair, "high": high, "high_pair": high.pair}
         answer = in_pieces("report.pairs", **fields)
     return src.join_sentences(answer, *_failing_part_sentences(figures))
@@ -115,26 +116,25 @@ def _pair_answer(figures: src.RubricFigures) -> list[object]:
 
 def _failing_part_sentences(figures: src.RubricFigures) -> Iterator[list[object]]:
     """Yield a sentence for each grader clearly below people in some part, or one that none is."""
-    verdicts = [row for row in figures.analysis.verdicts if row["rubric"] == figures.rubric]
-    differences = figures.select_all(PART)
-    below = [row for row in differences if row.exact.high < 0]
+    verdicts = [one for one in figures.analysis.verdicts if one["rubric"] == figures.rubric]
+    differences = figures.select_all(PART)  # of a grader from people, in each part
+    below = [difference for difference in differences if difference.exact.high < 0]
     for verdict in verdicts:
         grader, failing = verdict["grader"], verdict["failing_parts"]
-        if rows := [row for row in below if row.grader == grader and row.part in failing]:
-            names = src.join_listed([[f"{row.part} (", row, ")"] for row in rows])
-            yield in_pieces("report.parts", grader=grader, parts=names)
+        if failed := [one for one in below if one.grader == grader and one.part in failing]:
+            parts = src.join_listed([[f"{one.part} (", one, ")"] for one in failed])
+            yield in_pieces("report.parts", grader=grader, parts=parts)
     if differences and not any(verdict["failing_parts"] for verdict in verdicts):
         yield in_pieces("report.parts_none")
 
 
 def _verdicts_on_pairs(figures: src.RubricFigures) -> list[Table]:
     """Tabulate agreement on the verdict on a pair, where raters labelled its responses singly."""
-    agreement = figures.select("pair_observed_agreement", src.ALL_BINARY)
-    with_people = [figure for figure in agreement if figure.rater == "humans"]
-    of_two = [figure for figure in agreement if figure.rater != "humans" and figure.grader]
-    rows: list[src.RowSpec] = [(written("pairs.of_raters"), None)]
-    rows += src.rows_of(of_two, attrgetter("pair"))
-    rows.append((written("pairs.with_annotators"), None))
+    agreements = figures.select("pair_observed_agreement", src.ALL_BINARY)
+    with_people = [figure for figure in agreements if figure.rater == "humans"]
+    of_two = [figure for figure in agreements if figure.rater != "humans" and figure.grader]
+    rows = [src.RowSpec(written("pairs.of_raters")), *src.rows_of(of_two, attrgetter("pair"))]
+    rows.append(src.RowSpec(written("pairs.with_annotators")))
     rows += src.rows_of(with_people, attrgetter("grader"))
     return figures.table("pairs.on_pairs", rows)
 
@@ -149,10 +149,10 @@ def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
             values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
     if not values:
         return []
-    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.general_statistic())))
+    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.agreement_or_kappa())))
     graders = [name for name in figures.graders() if name in names]
-    names_in_order = [*(name for name in names if name not in graders), *graders]
-    raters = [charts.shorten(src.rater_title(name)) for name in names_in_order]
+    people_first = [*(name for name in names if name not in graders), *graders]
+    raters = [charts.shorten(src.rater_title(name)) for name in people_first]
     has_undefined = any(datum["estimate"] is None for datum in values)
     return figures.chart(
         "heat_map", values, data,
@@ -167,13 +167,14 @@ def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     annotator with the others; and agreement within and across annotators' sides, such as parties.
     """
 
-    def annotators_at(key: src.Key) -> src.Figure | None:
+    def of_annotator(key: src.Key) -> src.Figure | None:
+        """Return the agreement of one annotator on the items of a grader's row (`key`)."""
         return figures.by_key(key._replace(at=f"{key.at}: annotators"))
 
-    contested = [row for row in figures.select(BY_LABELS) if row.at in ITEM_CLASSES]
-    rows = src.rows_of(contested, attrgetter("at"), attrgetter("grader"))
-    columns: list[str | tuple[str, src.Column]] = [(written("chart.grader"), figures.by_key)]
-    columns.append((src.rater_title("humans"), annotators_at))
+    agreements = [figure for figure in figures.select(BY_LABELS) if figure.at in ITEM_CLASSES]
+    rows = src.rows_of(agreements, attrgetter("at"), attrgetter("grader"))
+    columns: list[src.HeadedColumn] = [(written("chart.grader"), figures.by_key)]
+    columns.append((src.rater_title("humans"), of_annotator))
     sides = src.rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 
@@ -193,11 +194,12 @@ def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
     tables: list[Table] = []
     counts: list[src.Figure] = []
     for grader in drawn:
-        rows = [(name, figures.key("confusion", "humans", grader, at=name)) for name in categories]
-        for (label, key), grade in product(rows, categories):
+        keys = [figures.key("confusion", "humans", grader, at=label) for label in categories]
+        rows = [src.RowSpec(key.at, key) for key in keys]
+        for key, grade in product(keys, categories):
             if figure := count(key, grade=grade):
                 counts.append(figure)
-                values.append(figure.datum(a=grade, b=label, grader=charts.shorten(grader)))
+                values.append(figure.datum(a=grade, b=key.at, grader=charts.shorten(grader)))
         fields = {"stub": annotators, "grader": grader}
         tables += figures.table("chart.confusion_table", rows, columns, **fields)
     if not counts:
@@ -217,7 +219,7 @@ def _confusion_chart(figures: src.RubricFigures) -> list[Chart]:
 def _slice_tables(figures: src.RubricFigures) -> list[Block]:
     """Tabulate graders' agreement with people in each part of the sample, and outside of it."""
     differences = chain.from_iterable(figures.by_subset("slice_difference").values())
-    on_categories = (row for row in differences if "=" in row.subset and not row.is_binary)
+    on_categories = (one for one in differences if "=" in one.subset and not one.is_binary)
     tables: list[Block] = []
     for column, column_figures in src.group_by(on_categories, attrgetter("column")).items():
         rows = src.rows_of(column_figures, attrgetter("value"), attrgetter("pair"))
@@ -229,25 +231,26 @@ def group_part(figures: src.RubricFigures) -> Part:
     """Make the part on graders' agreement with people's consensus in each group of units, and each
     group's difference from the others; on the binary label where there is one.
     """
-    balanced = figures.select_all(BALANCED)
-    has_binary = any(row.is_binary for row in balanced)
+    agreements = figures.select_all(BALANCED)
+    has_binary = any(figure.is_binary for figure in agreements)
     tables: list[Table] = []
     differences: list[Table] = []
-    for column, column_figures in src.group_by(balanced, attrgetter("column")).items():
-        subsets = {row.subset: row.value for row in column_figures if row.is_binary == has_binary}
-        one_per_grader = {row.raters: row for row in column_figures}.values()
-        groups = [(value, {"subset": subset}) for subset, value in subsets.items()]
-        graders = src.rows_of(one_per_grader, attrgetter("grader"))
-        tables += figures.table("groups.caption", graders, groups, column=column)
-        rows: list[src.RowSpec] = []
-        for row in one_per_grader:
-            rows.append((row.grader, None))
-            rows += [(value, row.key._replace(subset=name)) for name, value in subsets.items()]
-        differences += figures.table("groups.differences", rows, column=column)
+    for column, on_column in src.group_by(agreements, attrgetter("column")).items():
+        groups = {one.subset: one.value for one in on_column if one.is_binary == has_binary}
+        one_per_grader = {figure.raters: figure for figure in on_column}.values()
+        rows = src.rows_of(one_per_grader, attrgetter("grader"))
+        columns = [(group, {"subset": subset}) for subset, group in groups.items()]
+        tables += figures.table("groups.caption", rows, columns, column=column)
+        group_rows: list[src.RowSpec] = []  # under a heading for each grader
+        for figure in one_per_grader:
+            group_rows.append(src.RowSpec(figure.grader))
+            for subset, group in groups.items():
+                group_rows.append(src.RowSpec(group, figure.key._replace(subset=subset)))
+        differences += figures.table("groups.differences", group_rows, column=column)
     answers = []
-    gaps = (row for row in figures.select_all(_DIFFERENCE) if row.is_binary == has_binary)
-    if estimated := src.largest_first(gaps):
-        worst = min(estimated, key=lambda row: row.exact.estimate)  # furthest behind other groups
+    gaps = figures.select_all("group_difference")
+    if estimated := src.largest_first(gap for gap in gaps if gap.is_binary == has_binary):
+        worst = min(estimated, key=lambda gap: gap.exact.estimate)  # furthest behind other groups
         fields = {"grader": worst.grader, "group": worst.part, "difference": worst}
         answers.append(in_pieces("report.group", **fields))
     return Part(answers=answers, folded=tables, appendix=differences)
@@ -281,12 +284,12 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
             sizes.append((entry_for(size.statistic).label, cell))
         units.append((_unit([item], figures.context), tuple(sizes)))
     to_read = [blocks.UnitsToRead(written("disagreement.widest"), tuple(units))] if units else []
-    graders = figures.by_agreement(dict.fromkeys(item.grader for item in on_rubric))
+    graders = figures.sorted_by_agreement(dict.fromkeys(item.grader for item in on_rubric))
     names = src.join_listed([[grader] for grader in graders])
-    counts = figures.select("disagreement_sorted")
-    by_grader = {figure.grader: figure for figure in counts}
-    rows = [(grader, by_grader[grader].key) for grader in figures.by_agreement(by_grader)]
-    kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({row.at for row in counts})]
+    counts = figures.select("disagreement_sorted")  # by grader and kind
+    keys = {count.grader: count.key for count in counts}
+    rows = [src.RowSpec(grader, keys[grader]) for grader in figures.sorted_by_agreement(keys)]
+    kinds = [(kind_title(kind), {"at": kind}) for kind in sorted({count.at for count in counts})]
     sums = figures.table("disagreement.sums", rows, kinds)
     answers = [in_pieces("report.disagreements", graders=names)] if on_rubric else []
     about = [] if has_page(disagreements, figures.context) else [written("disagreement.no_texts")]
@@ -296,7 +299,7 @@ def disagreement_part(figures: src.RubricFigures) -> Part:
 def _largest(figures: src.RubricFigures, items: Disagreements) -> list[GraderDisagreement]:
     """Return the largest disagreements on different units; in ties, that of the best grader."""
     with_size = [item for item in items if item.key]
-    order = figures.by_agreement(dict.fromkeys(item.grader for item in with_size))
+    order = figures.sorted_by_agreement(dict.fromkeys(item.grader for item in with_size))
     with_size.sort(key=lambda item: order.index(item.grader))  # the next sort is stable
     by_unit = src.group_by(sort_disagreements(with_size), attrgetter("unit_id"))
     return [on_unit[0] for on_unit in by_unit.values()][:_MAX_UNITS]

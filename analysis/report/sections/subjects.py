@@ -6,11 +6,10 @@ name such as "rates.parts" is that of a table in `report/tables.toml` and of its
 texts; "report.rates" is a sentence in the texts.
 
 Rates and means are shown as graders give them (*raw*), and corrected with people's labels. A
-`_Quantity` is either the rates or the means, so that the same functions show both; its `statistics`
-are the names of their statistics (`analysis.subjects.scores.Measure`). *Pair sides* are the two
-sides of a pair of prompts, such as left and right; *net direction* is how much more often a rater
-favours the first. *Annotator sides* are groups of annotators, such as parties. `with_every_rubric`
-adds the table of rates on all rubrics.
+`_Quantity` is either the rates or the means, so that the same functions show both; `statistics` has
+their names. *Pair sides* are the two sides of a pair of prompts, such as left and right; *net
+direction* is how much more often a rater favours the first. *Annotator sides* are groups of
+annotators, such as parties. `with_every_rubric` adds the table of rates on all rubrics.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ from evenhand.analysis.report import source as src
 from evenhand.analysis.report.blocks import Chart, Part, Table, items
 from evenhand.analysis.results import from_to, names_in
 from evenhand.analysis.statistics import entry_for
-from evenhand.analysis.subjects.scores import MEANS, RATES, Measure
+from evenhand.analysis.subjects.corrected_rates import MEANS, RATES, SubjectStatistics
 from evenhand.texts import DASH, in_pieces, written
 
 _PEOPLE, _GRADER = src.rater_title("humans"), written("chart.scores_grader")
@@ -45,7 +44,7 @@ def overall_part(figures: src.RubricFigures) -> Part:
     return Part(answers, folded=[*blocks_of_scores, *figures.table("overall.correlations")])
 
 
-def _rater_columns(raters: Iterable[str]) -> list[tuple[str, src.Column]]:
+def _rater_columns(raters: Iterable[str]) -> list[src.HeadedColumn]:
     """Return a column for each rater, with its figure of the row's statistic."""
     return [(src.rater_title(rater), {"rater_a": rater}) for rater in dict.fromkeys(raters)]
 
@@ -71,7 +70,7 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
     scores = figures.select("subject_score", src.ALL_BINARY)
     people = {figure.at: figure for figure in scores if figure.rater == "humans"}
     names = dict.fromkeys(figure.rater for figure in scores if figure.rater != "humans")
-    graders = figures.by_agreement(names, src.ALL_BINARY)
+    graders = figures.sorted_by_agreement(names, src.ALL_BINARY)
     subjects = sorted(people, key=lambda name: people[name].exact.estimate, reverse=True)
     listed_subjects = subjects[: charts.MAX_LISTED]
     values: list[charts.Datum] = []
@@ -98,12 +97,12 @@ def _score_chart(figures: src.RubricFigures, data: Iterable[Table]) -> list[Char
 def preference_part(figures: src.RubricFigures) -> Part:
     """Make the part on subjects' win rates and strengths, by annotators and by every grader."""
     names = dict.fromkeys(figure.rater for figure in figures.select("win_rate"))
-    graders = figures.by_agreement([name for name in names if name != "humans"])
+    graders = figures.sorted_by_agreement([name for name in names if name != "humans"])
     raters = ["humans", *graders]
     rows: list[src.RowSpec] = []
     for statistic in ("win_rate", "strength"):
-        by_raters = (row for row in figures.select(statistic) if row.rater in raters)
-        rows += [(entry_for(statistic).name, None), *sorted(src.distinct_rows(by_raters, "at"))]
+        shown = (figure for figure in figures.select(statistic) if figure.rater in raters)
+        rows += [src.RowSpec(entry_for(statistic).name), *sorted(src.distinct_rows(shown, "at"))]
     tables = figures.table("preference.caption", rows, _rater_columns(raters))
     folded = [*tables, *_corrected_win_rates(figures, graders)]
     answers: list[list[object]] = []
@@ -121,7 +120,7 @@ def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list
     for grader in graders:
         if src.largest_first(figures.select(_CORRECTED_WIN_RATE, raters=("humans", grader))):
             rates = figures.select("win_rate", raters=(grader, ""))
-            rows += [(grader, None), *src.rows_of(rates, lambda row: row.at)]
+            rows += [src.RowSpec(grader), *src.rows_of(rates, attrgetter("at"))]
 
     def corrected(key: src.Key) -> src.Figure | None:
         return figures.get(_CORRECTED_WIN_RATE, "humans", key.rater_a, key.subset, key.at)
@@ -177,7 +176,7 @@ def _direction_table(
     column_figures = [figure for figure in net if figure.column == kind]
     rows: list[src.RowSpec] = []
     if kind == "subject" and column_figures:
-        rows.append((_sides_title(column_figures[0]), None))
+        rows.append(src.RowSpec(_sides_title(column_figures[0])))
     rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
     columns = _rater_columns(figure.rater for figure in column_figures)
     return figures.table("direction.by_column", rows, columns, stub=kind.title(), column=kind)
@@ -198,7 +197,7 @@ class _Quantity:
     """The rates, or the means, of subjects on one rubric. The subject of all units is ""."""
 
     figures: src.RubricFigures
-    statistics: Measure
+    statistics: SubjectStatistics
 
     @property
     def subset(self) -> str:
@@ -213,7 +212,7 @@ class _Quantity:
     @cached_property
     def statistic(self) -> str:
         """Name of the shown statistic: corrected, or raw without annotators' labels."""
-        corrected = self.statistics.powered
+        corrected = self.statistics.corrected
         return corrected if self.figures.select(corrected, self.subset) else self.statistics.raw
 
     @property
@@ -247,7 +246,7 @@ class _Quantity:
         """
         if self.statistic == self.statistics.raw:
             return "raw"
-        rows = src.largest_first(self.by_subject(self.statistics.powered, grader).values())
+        rows = src.largest_first(self.by_subject(self.statistics.corrected, grader).values())
         return "own" if rows and all(row.has_remark("peoples_own") for row in rows) else "corrected"
 
     def heading(self, grader: str) -> str:
@@ -268,13 +267,13 @@ class _Quantity:
     def differences(self, grader: str) -> list[tuple[str, str, src.Figure]]:
         """Return (first subject, second, their difference) for all known differences."""
         differences = self.by_subject(self.statistics.difference, grader)
-        subjects = self.by_subject(self.statistics.powered, grader)
+        subjects = self.by_subject(self.statistics.corrected, grader)
         pairs = ((*pair, differences.get(from_to(*pair))) for pair in combinations(subjects, 2))
         return [(first, second, figure) for first, second, figure in pairs if figure]
 
     def pair_differences(self, grader: str) -> list[src.Figure]:
         """Return a grader's differences between pair sides, by subject."""
-        rows = self.figures.select_all(self.statistics.sides)  # also of annotator sides
+        rows = self.figures.select_all(self.statistics.side_difference)  # also of annotator sides
         return [row for row in rows if row.column == "side" and row.raters == ("humans", grader)]
 
 
@@ -289,11 +288,12 @@ def rate_part(figures: src.RubricFigures) -> Part:
     for quantity in quantities:
         folded += [*_difference_tables(quantity), *_annotator_side_tables(quantity)]
     folded += _rates_by_part(rates)
-    by_subset = figures.by_subset(MEANS.powered).items()
+    by_subset = figures.by_subset(MEANS.corrected).items()
     part_means = chain.from_iterable(rows for subset, rows in by_subset if subset != src.ALL)
     title = written("rates.parts", what=written("rates.means"))
     folded += [*_part_table(means, [*part_means], title), *_share_table(figures, shares)]
-    folded += figures.table("rates.errors", [(name, ("humans", name)) for name in rates.graders])
+    raters = [src.RowSpec(grader, ("humans", grader)) for grader in rates.graders]
+    folded += figures.table("rates.errors", raters)
     folded += items(written("rates.what"), _rate_sentences(rates, means))
     ranks: list[src.RowSpec] = []
     for quantity in quantities:
@@ -318,7 +318,7 @@ def _raw_table(rates: _Quantity, means: _Quantity) -> list[Table]:
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
-        rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
+        rows += [src.RowSpec(grader), *(src.RowSpec(key.at or all_units, key) for key in keys)]
     return figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, mean_of)])
 
 
@@ -339,13 +339,14 @@ def _difference_tables(quantity: _Quantity) -> list[Table]:
     figures, graders = quantity.figures, quantity.distinct_graders
     rows: list[src.RowSpec] = []
     for grader in graders:
-        rows.append((quantity.heading(grader), None))
+        rows.append(src.RowSpec(quantity.heading(grader)))
         for first, second, figure in quantity.differences(grader):
-            rows.append((written("rates.difference", first=first, second=second), figure.key))
+            title = written("rates.difference", first=first, second=second)
+            rows.append(src.RowSpec(title, figure.key))
     first, second = figures.analysis.settings.sides
     side_rows = quantity.rows(chain.from_iterable(map(quantity.pair_differences, graders)))
     # Both tables have one column, with the figure whose key the row has.
-    column: list[tuple[str, src.Column]] = [(entry_for(RATES.difference).label, figures.by_key)]
+    column: list[src.HeadedColumn] = [(entry_for(RATES.difference).label, figures.by_key)]
     fields = {"first": first, "second": second, "what": quantity.label}
     differences = figures.table("rates.differences", rows, column, what=quantity.label)
     return differences + figures.table("rates.sides", side_rows, column, **fields)
@@ -356,18 +357,18 @@ def _annotator_side_tables(quantity: _Quantity) -> list[Table]:
     figures, statistics = quantity.figures, quantity.statistics
     graders, tables = quantity.distinct_graders, []
     # The `least` figure of a subject is the smallest of those by the annotator sides of a column.
-    by_column = src.group_by(figures.select_all(statistics.least), attrgetter("column"))
+    by_column = src.group_by(figures.select_all(statistics.least_side), attrgetter("column"))
     for column, least in by_column.items():
-        side_figures = figures.select_all(statistics.powered, statistics.sides)
+        side_figures = figures.select_all(statistics.corrected, statistics.side_difference)
         on_column = [row for row in side_figures if row.column == column]
         titles = {(row.statistic, row.subset): _annotator_side_title(row) for row in on_column}
-        columns: list[str | tuple[str, src.Column]] = [
+        columns: list[src.HeadedColumn] = [
             (title, {"statistic": statistic, "subset": subset})
             for (statistic, subset), title in titles.items()
         ]
         rows = quantity.rows(row for row in least if row.grader in graders)
         fields = {"column": column, "what": quantity.label}
-        tables += figures.table("rates.publics", rows, [*columns, statistics.least], **fields)
+        tables += figures.table("rates.publics", rows, [*columns, statistics.least_side], **fields)
     return tables
 
 
@@ -380,12 +381,13 @@ def _annotator_side_title(figure: src.Figure) -> str:
 def _annotator_side_answers(quantity: _Quantity) -> Iterator[list[object]]:
     """Yield a sentence on the subject that annotator sides differ on most, for each column."""
     figures, statistics = quantity.figures, quantity.statistics
-    columns = {row.column for row in figures.select_all(statistics.least)}  # of annotators
-    differences = (row for row in figures.select_all(statistics.sides) if row.column in columns)
+    columns = {row.column for row in figures.select_all(statistics.least_side)}  # of annotators
+    side_differences = figures.select_all(statistics.side_difference)  # also of pair sides
+    differences = (row for row in side_differences if row.column in columns)
     for column, rows in src.group_by(differences, attrgetter("column")).items():
         gap = max(rows, key=lambda row: abs(row.exact.estimate))  # its `value` is "first>second"
         first, second = names_in(gap.value)
-        key = gap.key._replace(statistic=statistics.powered)
+        key = gap.key._replace(statistic=statistics.corrected)
         subsets = (gap.subset.replace(f"={gap.value}", f"={side}") for side in (first, second))
         first_figure, second_figure = (figures.by_key(key._replace(subset=on)) for on in subsets)
         if first_figure and second_figure:
@@ -398,8 +400,8 @@ def _annotator_side_answers(quantity: _Quantity) -> Iterator[list[object]]:
 def _rate_answer(quantity: _Quantity) -> list[object]:
     """State the best grader's rate on all units, or else the highest and lowest subject's."""
     figures, is_raw = quantity.figures, quantity.statistic == quantity.statistics.raw
-    people = figures.get(quantity.statistics.people, "humans", subset=quantity.subset)
-    for grader in figures.by_agreement(quantity.graders, quantity.subset):
+    people = figures.get(quantity.statistics.by_people, "humans", subset=quantity.subset)
+    for grader in figures.sorted_by_agreement(quantity.graders, quantity.subset):
         raw_rates = quantity.raw(grader)
         rates = raw_rates if is_raw else quantity.by_subject(quantity.statistic, grader)
         raw, rate = raw_rates.get(""), rates.get("")  # those of all units
@@ -421,7 +423,7 @@ def _rate_answer(quantity: _Quantity) -> list[object]:
 def _rates_by_part(rates: _Quantity) -> list[blocks.Block]:
     """Show the best grader's rates in every part of the sample, then those of answers by side."""
     figures, graders = rates.figures, rates.distinct_graders
-    columns = {part.partition("=")[0] for part in figures.parts("rate_raw")}
+    columns = {part.partition("=")[0] for part in figures.binary_parts("rate_raw")}
     # With pair sides, rates by these columns are of single answers: a pair has one on each side.
     # Rates by all other columns are of pairs, and have another caption.
     by_side = {"side", "leaning"} if figures.analysis.settings.leanings else {"side"}
@@ -429,8 +431,8 @@ def _rates_by_part(rates: _Quantity) -> list[blocks.Block]:
     folded: list[blocks.Block] = []
     is_corrected = "corrected" in {rates.kind(grader) for grader in graders}
     keys = ("parts", "parts_by_side") if is_corrected else ("parts_plain", "parts_by_side_plain")
-    ranked = figures.by_agreement(graders, src.ALL_BINARY)
-    parts = chain.from_iterable(figures.parts(rates.statistic).values())
+    ranked = figures.sorted_by_agreement(graders, src.ALL_BINARY)
+    parts = chain.from_iterable(figures.binary_parts(rates.statistic).values())
     # Without remarks that most cells would repeat.
     rows = [row.without("labelled_by_people").without("peoples_own") for row in parts]
     for key, is_by_side in zip(keys, (False, True), strict=True):
@@ -456,8 +458,8 @@ def _part_table(quantity: _Quantity, rows: Sequence[src.Figure], caption: str) -
     parts = {row.part: row.key for row in rows}
     table_rows: list[src.RowSpec] = []
     for grader in quantity.distinct_graders:
-        grader_rows = ((part, key._replace(rater_b=grader)) for part, key in parts.items())
-        table_rows += [(quantity.heading(grader), None), *grader_rows]
+        of_parts = (src.RowSpec(part, key._replace(rater_b=grader)) for part, key in parts.items())
+        table_rows += [src.RowSpec(quantity.heading(grader)), *of_parts]
     return quantity.figures.table("rates.parts", table_rows, columns, caption=caption)
 
 
@@ -616,7 +618,7 @@ def _rates_by_rubric(source: src.Source) -> Iterator[_RubricRates]:
         graders = dict.fromkeys(row.grader for row in rows if row.at and not row.reason)
         if not graders:
             continue
-        best = figures.by_agreement(graders, src.ALL_BINARY)[0]
+        best = figures.sorted_by_agreement(graders, src.ALL_BINARY)[0]
         is_shared = titles.count(figures.title) > 1
         title = f"{figures.title} ({figures.rubric})" if is_shared else figures.title
         by_subject = rates.by_subject(rates.statistic, best)

@@ -331,7 +331,7 @@ def test_weights_are_what_repeating_the_clusters_gives(rng):
     tables = pair_tables(coded, [(0, 1)], resamples)
     kappas = measurement_of(coded).statistics()["weighted_kappa_quadratic"](tables)[:, 0]
     panel = group_panel(label_counts(coded, [0, 1, 2]), coded, resamples)
-    weights = np.vstack(list(resamples.blocks()))
+    weights = np.vstack(list(resamples.weighted_blocks()))
     assert weights.shape == (26, 12)
     for row, weight in enumerate(weights):
         drawn = np.repeat(np.arange(12), weight)
@@ -356,7 +356,7 @@ def test_the_ceiling_is_what_repeating_the_clusters_gives(rng):
     means, everywhere = KappaMeans(coded, resamples), np.ones(120, dtype=bool)
     with_grader = means.with_rater([0, 1], 2, everywhere)["cohen_kappa"].values
     difference = with_grader - means.among([0, 1])["cohen_kappa"].values
-    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
+    for row, weight in enumerate(np.vstack(list(resamples.weighted_blocks()))):
         drawn = np.repeat(np.arange(30), weight)
         codes = np.concatenate([coded.codes[coded.clusters == k] for k in drawn])
         kappa = {
@@ -372,7 +372,7 @@ def test_the_chunks_of_a_computation_change_nothing(monkeypatch):
 
     def everything():
         resamples = Resamples(frequency, 520, np.random.default_rng(9), jackknife=True)
-        return resamples.to_rows(features), np.vstack(list(resamples.blocks()))
+        return resamples.to_rows(features), np.vstack(list(resamples.weighted_blocks()))
 
     whole = everything()
     assert whole[1].shape == (521, 700)
@@ -391,7 +391,7 @@ def test_counts_are_multinomial_however_they_are_drawn():
     many = Resamples([3, 2, 1], 4000, np.random.default_rng(2))
     for resamples in (few, many):
         total = resamples.frequency.sum()
-        drawn = np.vstack(list(resamples.blocks()))[1:].astype(float)
+        drawn = np.vstack(list(resamples.weighted_blocks()))[1:].astype(float)
         share = resamples.frequency / total
         assert (drawn.sum(axis=1) == total).all()
         assert drawn.mean(axis=0) == pytest.approx(total * share, rel=0.05)

@@ -23,7 +23,7 @@ from evenhand.analysis.report.sections.raters import page_of
 from evenhand.analysis.report.source import Replication, RubricFigures, Source
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Note, Remark, join_notes
-from evenhand.analysis.subjects.scores import RATES
+from evenhand.analysis.subjects.corrected_rates import RATES
 from evenhand.reporting.library import check
 from evenhand.study.settings.analysis import PublishedFigures
 from evenhand.study.tables.ratings import Mark

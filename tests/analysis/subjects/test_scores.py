@@ -194,7 +194,7 @@ def test_a_difference_within_prompts_is_surer_than_either_rate(rng):
 
 
 def test_of_many_subjects_only_the_ranks_are_listed(rng, monkeypatch):
-    monkeypatch.setattr(scoring, "MOST_COMPARED", 2)
+    monkeypatch.setattr("evenhand.analysis.subjects.corrected_rates.MOST_COMPARED", 2)
     ratings, units = study(rng, {"g": [(0.9, 0.9)] * 3}, rates=(0.3, 0.5, 0.7))
     results = analyse(ratings, units, [YES], resamples=50).results
     assert by_at(results, "rate_difference_ppi").empty

@@ -44,7 +44,7 @@ def test_sweep_is_exact_in_every_resample(rng, name):
     clusters = np.repeat(np.arange(10), 4)
     resamples = Resamples(np.ones(10), 5, np.random.default_rng(4))
     found = tune.sweep(tune.Graded(p, y, clusters), resamples, 0.5)[name]
-    for row, weight in enumerate(np.vstack(list(resamples.blocks()))):
+    for row, weight in enumerate(np.vstack(list(resamples.weighted_blocks()))):
         units = np.repeat(np.arange(40), weight[clusters])
         if len(np.unique(y[units])) < 2:
             continue

@@ -48,7 +48,7 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
     single = tmp_path / "f.csv"
     single.write_text("prompt,response,model\np,a b,x\np,b c,y\n", "utf-8")
     with pytest.raises(InputError, match="in columns called response_a and response_b"):
-        new_study.item_study(single, ItemOptions(rubric=["preference"]))
+        new_study.read_content(single, ItemOptions(rubric=["preference"]))
 
 
 @pytest.mark.journey

@@ -482,10 +482,10 @@ def test_which_questions_are_full_follows_from_the_rows(make_study, seed):
             index.refresh(connection)
             rater, unit = f"r{rng.randrange(6)}", f"p{rng.randrange(5)}|s"
             at = rng.choice((early, late))
-            changes = claiming.Changes(connection, index)
-            changes.add(claiming.Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
+            writer = claiming.ClaimWriter(connection, index)
+            writer.add(claiming.Claim(f"{rater}-{unit}", rater, unit, "x", "h", "", 0, at))
             if rng.random() < 0.7:
-                changes.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
+                writer.mark(f"{rater}-{unit}", state=rng.choice(("labelled", "released")))
             if step % 10:
                 continue
             index.refresh(connection)
@@ -1082,8 +1082,8 @@ def test_who_has_left_and_why_and_how_many_are_on_each_side(make_session):
                 add_event(connection, rater, kind, **detail)
         ends = {"out": "stopped", "gone": "timed_out", "no": "no_consent", "failed": "screened_out"}
         assert claiming.ends_of(connection) == ends
-        assert claiming.sides_by_rater(study, connection, "no") == {"no": "b"}
-        assert claiming.side_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (2, 0)}
+        assert claiming.quota_answers(study, connection, "no") == {"no": "b"}
+        assert claiming.quota_places(study, connection) == {"a": (1, 2), "b": (1, 1), "c": (2, 0)}
         room = {side: claiming.has_room(study, connection, side) for side in "abcd"}
         assert room == {"a": True, "b": False, "c": False, "d": True}
 

@@ -288,12 +288,12 @@ def test_who_decides_second_learns_of_the_first_and_both_decisions_stay(disputed
     case, waiting = cases.open_next(disputed, "ada")
     assert (waiting, cases.open_next(disputed, "ada", wanted=case.key)[0]) == (4, case)
     assert len({cases.open_next(disputed, name)[0].key for name in ("ada", "ben", "cy", "dee")}) > 1
-    seen = cases.last_label(disputed.store)
+    seen = cases.last_label_id(disputed.store)
     assert cases.decide(disputed, "ben", *case.key, "4", "quickly", seen) == ""
     told = cases.decide(disputed, "ada", *case.key, "1", "slowly", seen)
     assert told.startswith("ben has decided this item meanwhile, as 4. Both decisions are stored")
     assert cases.past_decisions(disputed)["reason"].tolist() == ["slowly", "quickly"]
-    seen = cases.last_label(disputed.store)
+    seen = cases.last_label_id(disputed.store)
     again = cases.reopen(disputed, case.key)  # what an adjudicator wrote is no remark on the unit
     assert (again.labels, again.reasons) == (case.labels, ())
     assert cases.decide(disputed, "ada", *case.key, "2", "again", seen) == ""
