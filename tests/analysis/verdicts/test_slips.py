@@ -83,8 +83,7 @@ def failing_clusters(rng, clusters):
     lies below human agreement by .1 kappa: they agree on .905, and it with them on half of what
     it fails.
     """
-    sizes = np.where(np.arange(clusters) < 0.15 * clusters, 30, 2)
-    of = np.repeat(np.arange(clusters), sizes)
+    of = np.repeat(np.arange(clusters), np.where(np.arange(clusters) < 0.15 * clusters, 30, 2))
     truth = rng.integers(0, 2, len(of))
     labels = right_people(rng, truth, 0.95)
     fails = (rng.random(clusters) < 0.1 / 0.81)[of]

@@ -298,8 +298,7 @@ def test_a_link_works_once_and_its_login_until_it_is_over(store, monkeypatch):
     refused("used already", access.open_link, store, link)
     assert decisions_table(store).empty  # the note that a link was used is no decision
     monkeypatch.setattr(access, "LOGIN_MINUTES", 0)
-    over = access.open_link(store, access.new_link_token(store))
-    refused("", access.visitor, store, over)
+    refused("", access.visitor, store, access.open_link(store, access.new_link_token(store)))
     monkeypatch.setattr(access, "LINK_MINUTES", 0)
     refused("expired", access.open_link, store, access.new_link_token(store))
 
