@@ -161,8 +161,7 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        reason = _selective(*case.selective)
-        return _inconclusive(case, [*faults, reason], step=_RANDOM_OVERLAP)
+        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
     passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)

@@ -166,14 +166,11 @@ def _contested_tables(figures: src.RubricFigures) -> list[Table]:
     """Tabulate graders' agreement by how far annotators agree on an item, with the agreement of one
     annotator with the others; and agreement within and across annotators' sides, such as parties.
     """
-
-    def annotators_at(key: src.Key) -> src.Figure | None:
-        return figures.by_key(key._replace(at=f"{key.at}: annotators"))
-
     contested = [row for row in figures.select(BY_LABELS) if row.at in ITEM_CLASSES]
     rows = src.rows_of(contested, attrgetter("at"), attrgetter("grader"))
     columns: list[str | tuple[str, src.Column]] = [(written("chart.grader"), figures.by_key)]
-    columns.append((src.rater_title("humans"), annotators_at))
+    title = src.rater_title("humans")
+    columns.append((title, lambda key: figures.by_key(key._replace(at=f"{key.at}: annotators"))))
     sides = src.rows_of(figures.select(SIDE_KAPPA), attrgetter("at"))
     return [*figures.table("pairs.contested", rows, columns), *figures.table("pairs.sides", sides)]
 

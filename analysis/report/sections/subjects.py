@@ -309,17 +309,14 @@ def rate_part(figures: src.RubricFigures) -> Part:
 def _raw_table(rates: _Quantity, means: _Quantity) -> list[Table]:
     """Tabulate subjects' rates and means as every grader gives them, without correction."""
     figures, all_units = rates.figures, written("rates.all_units")
-
-    def mean_of(key: src.Key) -> src.Figure | None:
-        """Return the mean in a row that has the `key` of a rate: of the same grader and subject."""
-        return figures.get(MEANS.raw, key.rater_b, at=key.at)
-
     rows: list[src.RowSpec] = []
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
         rows += [(grader, None), *((key.at or all_units, key) for key in keys)]
-    return figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, mean_of)])
+    # The mean is in the row that has the key of a rate: of the same grader and subject.
+    mean = entry_for(MEANS.raw).label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at)
+    return figures.table("rates.caption", rows, [mean])
 
 
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:
