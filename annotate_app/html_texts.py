@@ -93,7 +93,9 @@ def show_complaint(complaint: str) -> None:
 
 
 def drawn_text(text: str, kind: str = "text", label: str = "", lang: str | None = None) -> str:
-    """Return a text of the study's lead, its Markdown drawn; links open in a new window."""
+    """Return a text of the lead, if any, its Markdown drawn; links open in a new window."""
+    if not text:
+        return ""
     nodes = markdown_nodes(text, links=True, under=1)  # so that its first headings are h2
     language = languages.language(lang) if lang in languages.known_languages() else ENGLISH
     inside = _html(nodes, language) if nodes else html.escape(text)

@@ -35,7 +35,7 @@ _MOST_AT_ONCE = 100  # answers in a message at most. The panel sends those witho
 
 _LONGEST_LINE = 200  # characters of a text that is shown on one line
 NO_RECEIPTS: Mapping[str, str] = {}
-_FILLED_IN = ("items.title", "items.instructions", "items.instructions_comparison")
+_FILLED_IN = ("items.title", "items.instructions_comparison")
 """Keys of texts that fill a rubric of which only the question is given: they are not shown."""
 
 

@@ -252,6 +252,7 @@ class ServedStudy:
         self._lock = threading.Lock()
         study = open_study(folder, patience=_STORE_PATIENCE)
         self._stamp = _stamp(study)
+        self._refused_at: tuple[int, int] | None = None  # the store's size, if files are refused
         self._desks = _desks(study, self._stamp)
         self._recent = {self._desks.state: self._desks}
         self._watch = start_watch(study)
@@ -260,16 +261,20 @@ class ServedStudy:
         """Return the desk and the sessions of the study as its files are now, or, for a recent
         `state`, as they were when that page was drawn: an answer is stored for what was shown.
         """
-        if (stamp := _stamp(self._desks.desk.study)) != self._stamp:
+        study = self._desks.desk.study
+        # Files that were refused may have named a subject before its responses were imported.
+        present = _stamp(study), study.store.size() if self._refused_at else None
+        if present != (self._stamp, self._refused_at):
             with self._lock:
-                if stamp != self._stamp:  # no other thread was first
-                    self._update(stamp)
-                    self._stamp = stamp
+                if present != (self._stamp, self._refused_at):  # no other thread was first
+                    self._update(present[0])
+                    self._stamp = present[0]
         return self._recent.get(state, self._desks)
 
     def _update(self, stamp: _Stamp) -> None:
         """Take in the changed files, unless they contradict each other."""
         old = self._desks.desk.study
+        size, self._refused_at = old.store.size(), None
         try:
             config = read_config(old.folder)
             if config.store != old.config.store:
@@ -280,6 +285,7 @@ class ServedStudy:
             earlier = dict(list(self._recent.items())[-_MOST_RECENT:])
             self._recent = earlier | {self._desks.state: self._desks}
         except InputError as error:
+            self._refused_at = size
             _log.warning("the study's files have changed, and are not taken in: %s", error)
             return
         note_settings(study.store, (study.folder / FILE_NAME).read_text("utf-8-sig"))

@@ -206,7 +206,7 @@ def _rehearse(options: Reproduction) -> Iterator[tuple[Study, Study | None]]:
             shutil.rmtree(rehearsal / RUBRICS_FOLDER)
             shutil.copytree(folder / RUBRICS_FOLDER, rehearsal / RUBRICS_FOLDER)
         with open_study(rehearsal) as study:
-            for subject, prompts in study.unanswered(study.subjects(), "sample").items():
+            for subject, prompts in study.unanswered(study.store.subjects(), "sample").items():
                 if prompts:  # which the file of responses does not answer
                     fields = {"file": options.responses, "subject": subject, "first": prompts[0]}
                     numbers = {"missing": len(prompts), "sampled": len(study.store.sample())}
@@ -239,7 +239,7 @@ def _forecasts(study: Study, existing: Study | None, options: Reproduction) -> l
     """Forecast the grades of a temporary study, without those that the existing one has."""
     names, grading = options.graders, options.grading()
     n_graded: dict[str, int] = {}
-    if existing is not None and existing.subjects():
+    if existing is not None and existing.store.subjects():
         present = graders.forecast(existing, names, grading, max_priced=1)  # no price is needed
         n_graded = {forecast.rater_id: forecast.already for forecast in present}
     forecasts = graders.forecast(study, names, grading, batch=options.batch, max_priced=_MAX_PRICED)
@@ -293,7 +293,7 @@ def collect(
         lines.append(summary.line)
         if run.over_budget:
             break
-    subjects = dict.fromkeys([*options.asked_subjects, *study.subjects()])
+    subjects = dict.fromkeys([*options.asked_subjects, *study.store.subjects()])
     unanswered = {name: pairs for name, pairs in study.unanswered(subjects, scope).items() if pairs}
     waiting_for = {*unanswered} & {*options.asked_subjects}  # those whose responses are incomplete
     for subject, pairs in unanswered.items():

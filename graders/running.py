@@ -73,7 +73,6 @@ from evenhand.study.store.logs.replies import (
     gave_probabilities_without_reasoning,
     reply_identities,
 )
-from evenhand.study.store.store import grade_totals
 from evenhand.study.tables.files import FILE
 from evenhand.texts import written
 
@@ -1743,7 +1742,7 @@ def priced_forecast(
 
 def _tokens_per_request(study: Study, task: GradingTask) -> tuple[money.Tokens | int, str]:
     """Return mean tokens of earlier requests, else assumed ones, and a sentence that says which."""
-    totals = grade_totals(study.store)
+    totals = study.grade_totals()
     totals = totals[(totals["rater_id"] == task.rater_id) & (totals["tokens_input"] > 0)]
     if totals.empty:
         has_own_prompt = any(isinstance(rubric, JudgedRubric) for rubric in task.rubrics.values())

@@ -232,7 +232,6 @@ def asked_rubric(
         "title": written("items.title"),
         "unit": "response",
         "question": question,
-        "instructions": written("items.instructions"),
         "blocks": tuple(blocks),
         "variables": tuple(block.column for block in blocks),
     }

@@ -108,7 +108,7 @@ class Translation(Texts):
 
     title: str = Field(min_length=1)
     question: str = Field(min_length=1)
-    instructions: str = Field(min_length=1)
+    instructions: str = ""
     options: tuple[TranslatedOption, ...] = ()
 
 
@@ -180,7 +180,7 @@ class Rubric(Texts):
     """A subject's responses to two prompts, two subjects' to one prompt, or one response."""
     level: Literal["nominal", "ordinal", "interval"]
     question: str = Field(min_length=1)
-    instructions: str = Field(min_length=1)
+    instructions: str = ""
     variables: tuple[str, ...] = Field(min_length=1)
     blocks: tuple[Block, ...] = ()
     """Texts that raters read, with a label for each; in a comparison the texts that its sides
@@ -367,6 +367,8 @@ class Rubric(Texts):
                     f"{len(source.examples)}; translate each"
                 )
             yield from _option_faults(option)
+        if bool(translation.instructions) != bool(self.instructions):
+            yield "translate `instructions`, if there are any"
         original_variables = placeholders(self.question) | placeholders(self.instructions)
         variables = placeholders(translation.question) | placeholders(translation.instructions)
         if differing := original_variables ^ variables:

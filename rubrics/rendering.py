@@ -448,7 +448,7 @@ def prompt_of(
     goes with the unit. `examples` are other units with their labels, between tags too.
     """
     kind = people.kind
-    paragraphs = instructions.split("\n\n")
+    paragraphs = instructions.split("\n\n") if instructions else []
     unit_parts = [filled(paragraph, values) for paragraph in paragraphs if placeholders(paragraph)]
     parts = [paragraph for paragraph in paragraphs if not placeholders(paragraph)]
     if kind.listed:

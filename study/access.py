@@ -757,8 +757,13 @@ def admit(study: Study, query: Mapping[str, str], login: str = "") -> Admission 
             raise Refused("not_an_expert")
         return Admission(account.name, "account")
     if token := query.get("pass"):
-        rater = read_token(study.store, _PASS, token)["rater"]
-        return Admission(rater, "prolific", {"pass": token})
+        claims = read_token(study.store, _PASS, token)
+        # The entry of the link that it came by; a pass of an earlier version does not name it.
+        is_link = invite_events.c.event_id == claims.get("link", 0)
+        link = study.store.values(sa.select(invite_events.c.invite_id).where(is_link))
+        if any(_invite_log(study, invite)[-1].kind == "revoked" for invite in link):
+            raise Refused("link_revoked")
+        return Admission(claims["rater"], "prolific", {"pass": token})
     if token := query.get("invite"):
         return _admit_invite(study, token, query)
     if code := normalized_code(query.get("rater", "")):
@@ -817,7 +822,8 @@ def _admit_invite(study: Study, token: str, query: Mapping[str, str]) -> Admissi
     if (rater := log[0].rater_id) != _ANYONE:
         return Admission(rater, "invite", {"invite": token})
     rater = enter_participant(study, query)
-    token = make_token(study.store, _PASS, {"rater": rater}, 60 * study.config.session.login_hours)
+    claims = {"rater": rater, "link": log[0].event_id}  # not its token, which opens the study
+    token = make_token(study.store, _PASS, claims, 60 * study.config.session.login_hours)
     return Admission(rater, "prolific", {"pass": token})
 
 
@@ -911,12 +917,10 @@ def invites_table(study: Study) -> pd.DataFrame:
 
 def revoke_invites(study: Study, rater: str) -> int:
     """Revoke every invite of a rater, or those for Prolific with ""; return their number."""
-    query = sa.select(invite_events).where(invite_events.c.rater_id == rater)
+    is_open = schema.is_latest(invite_events, "invite_id") & (invite_events.c.kind == "made")
+    query = sa.select(invite_events.c.invite_id).where(invite_events.c.rater_id == rater, is_open)
+    revoked = {"rater_id": rater, "kind": "revoked"}
     with study.store.write() as connection:
-        events = connection.execute(query.order_by(invite_events.c.event_id))
-        latest_kinds = {event.invite_id: event.kind for event in events}
-        open_invites = [invite for invite, kind in latest_kinds.items() if kind == "made"]
-        for invite in open_invites:
-            revoked = {"invite_id": invite, "rater_id": rater, "kind": "revoked"}
-            append(connection, invite_events, revoked)
+        open_invites = connection.execute(query).scalars().all()
+        append(connection, invite_events, *({"invite_id": one} | revoked for one in open_invites))
     return len(open_invites)

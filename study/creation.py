@@ -317,6 +317,8 @@ def _check_fit(rubrics: Sequence[Rubric], prompts: pd.DataFrame) -> None:
 def unused_folder(folder: str | Path) -> Path:
     """Return the absolute path of a new or empty folder. Raises InputError for any other."""
     folder = Path(folder).absolute()
+    if folder.name.encode(errors="ignore").decode() != folder.name:
+        raise InputError(f"the name of {folder} is not UTF-8 text; name another folder")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} is not empty; name a new folder")
     if not folder.parent.is_dir():

@@ -29,7 +29,7 @@ from evenhand.study.store.database import PATIENCE, Database, add_secret, confli
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.logs.decisions import current_inclusion
 from evenhand.study.store.schema import meta
-from evenhand.study.store.store import Store
+from evenhand.study.store.store import Store, grade_totals
 from evenhand.study.tables.columns import INCLUSION
 from evenhand.study.tables.files import atomic_write, new_folder, tighten
 from evenhand.study.trust import inside
@@ -65,10 +65,6 @@ class Study:
         """
         return hmac.new(study_secret(self.store), b"blinding", hashlib.sha256).digest()
 
-    def subjects(self) -> list[str]:
-        """Return the subjects that have a response, in alphabetical order."""
-        return self.store.subjects()
-
     def units(self, scope: str = "sample") -> pd.DataFrame:
         """Return the `units` table of the sampled pairs ("sample"), in their order of labelling, or
         of all pairs ("all"). If pairs had different probabilities of being picked, the column
@@ -94,7 +90,7 @@ class Study:
 
     def check_labelled_subjects(self) -> None:
         """Raise InputError if study.toml lets people label a subject without responses."""
-        subjects = self.subjects()
+        subjects = self.store.subjects()
         for subject in self.config.annotation.subjects:
             if subjects and subject not in subjects:
                 raise InputError(
@@ -154,6 +150,10 @@ class Study:
     def ratings(self) -> pd.DataFrame:
         """Return the `ratings` table: current labels and grades of every rater."""
         return self.store.ratings(self.accepted_hashes())
+
+    def grade_totals(self) -> pd.DataFrame:
+        """Return the totals of each grader's requests and costs; see `store.store.grade_totals`."""
+        return grade_totals(self.store, self.accepted_hashes())
 
     def accepted_hashes(self) -> dict[str, tuple[str, ...]]:
         """Return the hashes of each rubric under which labels count: that of the present text, and

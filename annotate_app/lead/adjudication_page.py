@@ -23,6 +23,7 @@ from evenhand.annotate_app.acts import lead_callback, show_outcome
 from evenhand.annotate_app.html_texts import block, drawn_text, heading, items, show, show_complaint
 from evenhand.annotate_app.lead import parts
 from evenhand.annotate_app.logins import require
+from evenhand.annotate_app.payload import own_words
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.reporting.analysing import quoted_marks, quoted_remarks, quoted_replies
@@ -191,10 +192,11 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
         _mount(key=_KEY, data=data, on_sent_change=store)
         with st.container(key="keys"):
             show(block(written("lead.keys"), "note"))
-        with st.expander("Instructions"):
-            # Only the lead's own text is drawn with its links, not one with an item's values.
-            has_no_values = people.instructions == study.rubrics[case.rubric].instructions
-            show(drawn_text(people.instructions) if has_no_values else block(people.instructions))
+        if instructions := own_words(people.instructions):
+            with st.expander("Instructions"):
+                # Only the lead's own text is drawn with its links, not one with an item's values.
+                has_no_values = instructions == study.rubrics[case.rubric].instructions
+                show(drawn_text(instructions) if has_no_values else block(instructions))
 
 
 def _store_decision(study: Study, who: Visitor, work: _Work, *, decider: Mapping[str, Any]) -> None:

@@ -45,7 +45,7 @@ from evenhand.study.desk.claims import oversight
 from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import queue_length, raised_flags
 from evenhand.study.prompts.pairs import cluster_noun
-from evenhand.study.session.sessions import Costs, costs, grader_costs
+from evenhand.study.session.sessions import Costs, costs
 from evenhand.study.settings.study_toml import START
 from evenhand.study.workspace import hours_since_backup
 from evenhand.texts import DASH, number_of, written
@@ -349,7 +349,7 @@ def show_progress(study: Study) -> None:
     names, links = study.config.names, {"rater_id": partial(page_of, "Annotators", "one_rater")}
     with st.container(key="stacked-raters"):
         show_table(raters, "By annotator", columns, links=links, display_names=names)
-    if not (totals := latest(study, grader_costs)).empty:
+    if not (totals := latest(study, Study.grade_totals)).empty:
         columns = "rater_id rubric units labelled unscored tokens_input tokens_output cost_usd"
         head, names = {"rater_id": "Grader"}, names | titles
         show_table(totals, "By grader", columns, headings=head, folded=True, display_names=names)

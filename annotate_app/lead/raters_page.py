@@ -240,6 +240,8 @@ def _show_invites(study: Study) -> None:
     """Draw the form for new links, and the links made so far."""
     st.header("Invitations", anchor=False)
     st.text(written("lead.invites"))
+    invites = access.invites_table(study)
+    made = len(invites)  # once it is another number, no older click counts
     with st.form("invite", border=False):
         left, middle, right = st.columns([2, 1, 1], vertical_alignment="bottom")
         codes = "Annotator codes, separated by commas; leave empty to generate codes"
@@ -247,13 +249,13 @@ def _show_invites(study: Study) -> None:
         middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
         right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
-        make_links = lead_callback(study, "invite", partial(_invite, for_prolific=False))
-        st.form_submit_button("Make links", type="primary", on_click=make_links)
+        make = lead_callback(study, "invite", partial(_invite, for_prolific=False))
+        st.form_submit_button("Make links", type="primary", on_click=make, key=f"links{made}")
         if study.config.prolific is not None:
-            make_address = lead_callback(study, "invite", partial(_invite, for_prolific=True))
-            st.form_submit_button("Make the address for Prolific", on_click=make_address)
+            make = lead_callback(study, "invite", partial(_invite, for_prolific=True))
+            st.form_submit_button("Make the address for Prolific", on_click=make, key=f"open{made}")
     show_outcome("invite")
-    if (invites := access.invites_table(study)).empty:
+    if invites.empty:
         st.text(written("lead.no_invites"))
         return
     _show_links(study, invites.head(_MOST_INVITES))

@@ -367,7 +367,7 @@ def show_texts(study: Study) -> None:
             changes.setdefault("session", {})[name] = text
         is_warning = name == "content_warning"
         kind, label = ("warning", spoken.say("session.warning")) if is_warning else ("text", "")
-        drawn = html_texts.drawn_text(text, kind, label, spoken.code) if text else ""
+        drawn = html_texts.drawn_text(text, kind, label, spoken.code)
         pages["consent" if is_consent else "welcome"] += drawn
     show_review(study, editing, lambda: files or {FILE_NAME: with_values(editing.text(), changes)})
     with right:
@@ -679,8 +679,8 @@ def _drawn_unit(study: Study, unit: dict[str, Any]) -> str:
     texts = [text for text in blocks.values() if text.text]
     if not (texts or unit["explanation"]):
         return html_texts.block(written("lead.no_preview"))
-    above = html_texts.drawn_text(unit["explanation"]) if unit["explanation"] else ""
-    return above + html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
+    drawn = html_texts.drawn_blocks(texts, ENGLISH, study.config.annotation.display)
+    return html_texts.drawn_text(unit["explanation"]) + drawn
 
 
 def _changed_entries(

@@ -126,7 +126,7 @@ function guidelineParts(question, words, controls) {
   if (question.guide) instructions.classList.add("rendered");
   instructions.append(...(question.guide ? renderedNodes(question.guide, words, controls) : [question.instructions]));
   instructions.dir = directionOf(instructions.textContent);
-  const parts = [instructions];
+  const parts = instructions.textContent ? [instructions] : [];
   if (examples.length > 0) {
     parts.push(element("h3", {}, words.examples), element("dl", own, ...examples));
   }

@@ -261,9 +261,9 @@ def print_run(summary: graders.RunSummary) -> None:
 def print_coverage(study: Study, raters: Sequence[str]) -> None:
     """Print coverage and total cost by grader and rubric, and the models that answered."""
     from evenhand.reporting.analysing import counted, several_models
-    from evenhand.study.store.store import grade_totals, models_that_answered
+    from evenhand.study.store.store import models_that_answered
 
-    totals = grade_totals(study.store)
+    totals = study.grade_totals()
     totals = totals[totals["rater_id"].isin(raters)]
     rows = []
     for row in totals.to_dict("records"):

@@ -224,7 +224,7 @@ def _sample_facts(study: Study, cluster: str) -> dict[str, str | int | float]:
         "clusters": cluster,
         "seed": config.seed,
         "annotators wanted per item": config.annotation.raters_per_unit,
-        "subjects": ", ".join(study.subjects()) or "none yet",
+        "subjects": ", ".join(study.store.subjects()) or "none yet",
     }
 
 
@@ -291,7 +291,7 @@ def _replication(study: Study, dataset: Dataset, published: PublishedFigures) ->
     graders = sorted(models["rater_id"].unique())
     with_probabilities = set(models.loc[models["prob_method"] != "", "rater_id"])
     n_people = ratings.loc[ratings["rater_kind"] == "human", "rater_id"].nunique()
-    by_role = {"subjects": ", ".join(study.subjects()), "graders": ", ".join(graders)}
+    by_role = {"subjects": ", ".join(study.store.subjects()), "graders": ", ".join(graders)}
     by_role["people"] = str(n_people) if n_people else ""
     notes = []
     for role, names in by_role.items():

@@ -179,7 +179,7 @@ def _study_facts(study: Study, dataset: Dataset, *, look: bool) -> StudyFacts:
     from evenhand.study.session.sessions import raters_with_languages
     from evenhand.study.store.logs.decisions import look_numbers
     from evenhand.study.store.logs.replies import attacked_table
-    from evenhand.study.store.store import all_labels_were_assigned, grade_totals
+    from evenhand.study.store.store import all_labels_were_assigned
 
     tried_wordings = {}
     if rewording := rewording_of(study):
@@ -187,7 +187,7 @@ def _study_facts(study: Study, dataset: Dataset, *, look: bool) -> StudyFacts:
         raters_per_unit = study.config.annotation.raters_per_unit
         trial = TriedWording(rewording.new.variant_of, old, new, raters_per_unit)
         tried_wordings[rewording.new.name] = trial
-    hashes, usage = study.accepted_hashes(), grade_totals(study.store)
+    hashes, usage = study.accepted_hashes(), study.grade_totals()
     exclusions = oversight(study.store).exclusions
     return StudyFacts(
         rubric_hashes=hashes,

@@ -247,8 +247,7 @@ def _study_of_answers(rows: _Rows) -> StudyContent:
         )
         rubrics = [asked]
         if options.options and not options.level and asked.level == "ordinal":
-            spelling = ScaleOptions(in_python=options.in_python)
-            notes.append(note_on_order(asked.categories, spelling))
+            notes.append(note_on_order(asked.categories, ScaleOptions(in_python=options.in_python)))
     ratings = None
     if items.judge_labels is not None:
         ratings = prompt_items.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
@@ -320,7 +319,7 @@ def names_shown(study: Study, option: str = "") -> list[str]:
     """
     with study.store.read() as connection:
         judges = [name for name, kind in rater_kinds(connection).items() if kind == "model"]
-    subjects = [name for name in study.subjects() if name != _NO_SUBJECT]
+    subjects = [name for name in study.store.subjects() if name != _NO_SUBJECT]
     # In a text a judge's column is named before its label, as in "quality: 3".
     patterns = [rf"{re.escape(name)}(?=\s*[:=])" for name in judges if name not in _COMMON_WORDS]
     first_names = _first_names(study, _name_pattern(subjects, further=patterns))
@@ -444,7 +443,7 @@ def preview_of(study: Study) -> StudyPreview:
     cluster = study.config.analysis.cluster
     noun = prompts_noun(pairs)
     first = next(iter(SessionDesign(study).questions.values()), None)
-    n_subjects = len(study.config.annotation.subjects or study.subjects()) or 1
+    n_subjects = len(study.config.annotation.subjects or study.store.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if cluster in sampled else len(sampled),
         subjects=1 if noun == "items" else n_subjects,  # an item is one subject's answer

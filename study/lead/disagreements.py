@@ -23,7 +23,7 @@ from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
 from evenhand.study.desk.claims import SessionDesign, oversight
-from evenhand.study.lead.progress import accepted_text, people_labels
+from evenhand.study.lead.progress import people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append, append_once
@@ -115,7 +115,8 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
         labels.c.created_at,
     ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
     by_name = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
-    conditions = labels.c.rater_kind == "adjudicator", by_name, accepted_text(study, labels)
+    is_accepted = schema.accepted_text(labels, study.accepted_hashes())
+    conditions = labels.c.rater_kind == "adjudicator", by_name, is_accepted
     table = study.store.table(decisions.where(*conditions).order_by(labels.c.event_id.desc()))
     table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
     return table.drop_duplicates(["unit_id", "rubric", "done_by"]).reset_index(drop=True)

@@ -15,7 +15,7 @@ from evenhand.lazy import pd
 from evenhand.study.desk.claims import SessionDesign, minutes_ago, oversight
 from evenhand.study.prompts.units import Key
 from evenhand.study.store import schema
-from evenhand.study.store.schema import claims, labels
+from evenhand.study.store.schema import accepted_text, claims, labels
 from evenhand.study.workspace import Study
 from evenhand.texts import DASH, number_of, written
 
@@ -31,20 +31,10 @@ def people_labels(study: Study) -> pd.DataFrame:
     texts that count, in the order of the answers.
     """
     columns = [labels.c[name] for name in PEOPLE_COLUMNS]
-    query = sa.select(*columns).where(accepted_text(study, labels)).order_by(labels.c.event_id)
+    is_accepted = accepted_text(labels, study.accepted_hashes())
+    query = sa.select(*columns).where(is_accepted).order_by(labels.c.event_id)
     frame = study.store.table(query).astype({"seconds": "float64"})
     return frame.drop_duplicates(["unit_id", "rubric", "rater_id", "draw"], keep="last")
-
-
-def accepted_text(study: Study, table: sa.Table) -> sa.ColumnElement[bool]:
-    """Return an SQL condition: the row was given under a rubric's text that counts."""
-    return sa.or_(
-        table.c.rubric_hash == "",  # under any text
-        *(
-            sa.and_(table.c.rubric == name, table.c.rubric_hash.in_(hashes))
-            for name, hashes in study.accepted_hashes().items()
-        ),
-    )
 
 
 ANSWER_COLUMNS = ("created_at", "rubric", "unit_id", "label", "others", "seconds", "draw")
@@ -180,12 +170,10 @@ def rater_progress(study: Study) -> pd.DataFrame:
     for rater in sorted({*labelled["rater_id"], *open_by_rater}):
         answers, n_open = labelled[labelled["rater_id"] == rater], open_by_rater.get(rater, 0)
         answered_keys = {*zip(answers["unit_id"], answers["rubric"], strict=True)}
-        is_at_limit = 0 < max_units <= answers["unit_id"].nunique()
-        has_finished = is_at_limit or free_keys <= answered_keys
+        has_finished = 0 < max_units <= answers["unit_id"].nunique() or free_keys <= answered_keys
         state = "working" if n_open else ("finished" if has_finished else "away")
         row = {"rater_id": rater, "state": "excluded" if rater in excluded else state}
-        n_skipped = int((answers["label"] == "").sum())
-        row |= {"answers": len(answers), "skipped": n_skipped, "open": n_open}
+        row |= {"answers": len(answers), "skipped": sum(answers["label"] == ""), "open": n_open}
         row["median_seconds"] = answers["seconds"].median()
         row["hours"] = answers["seconds"].sum() / 3600
         row["last_answer"] = answers["created_at"].max() if len(answers) else ""
@@ -204,7 +192,8 @@ def _is_held(study: Study) -> sa.ColumnElement[bool]:
     """Return an SQL condition: the claim is answered, or open with a running lease."""
     since = minutes_ago(study.config.annotation.lease_minutes)
     is_running = sa.and_(claims.c.state == "open", claims.c.claimed_at >= since)
-    return sa.and_(accepted_text(study, claims), sa.or_(claims.c.state == "labelled", is_running))
+    is_accepted = accepted_text(claims, study.accepted_hashes())
+    return sa.and_(is_accepted, sa.or_(claims.c.state == "labelled", is_running))
 
 
 WINDOW_HOURS = 24  # that a forecast extrapolates: a whole day, so that nights are included

@@ -754,7 +754,7 @@ class Costs:
 
 def costs(study: Study) -> Costs:
     """Return the amounts owed to raters so far, and the costs of graders."""
-    grader_totals = grader_costs(study)
+    grader_totals = study.grade_totals()
     known_costs = grader_totals["cost_usd"].dropna()
     graders_usd = float(known_costs.sum()) if len(known_costs) else None
     unpriced = grader_totals.loc[grader_totals["cost_usd"].isna(), "rater_id"].nunique()
@@ -762,11 +762,6 @@ def costs(study: Study) -> Costs:
         return Costs(graders_usd=graders_usd, unpriced=unpriced)
     owed = float(session_times(study, Sessions(study))["owed"].sum())
     return Costs(pay.currency, owed, graders_usd, unpriced)
-
-
-def grader_costs(study: Study) -> pd.DataFrame:
-    """Return the totals of each grader's requests and costs; see `store.store.grade_totals`."""
-    return store.grade_totals(study.store)
 
 
 def raters_table(study: Study) -> pd.DataFrame:

@@ -4,6 +4,7 @@ A unit is what gets a label; `draw` counts repeats of a question, `order` is the
 sides, `done_by` the person who acted.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -115,6 +116,19 @@ attacked_grades = _log(
 has_probability = grades.c.p_positive.is_not(None)
 is_scored = sa.or_(grades.c.label != "", sa.and_(has_probability, grades.c.unscored_reason == ""))
 """SQL condition on a row of `grades`; an imported one may have a probability and no label."""
+
+
+def accepted_text(
+    table: sa.Table, accepted: Mapping[str, Collection[str]]
+) -> sa.ColumnElement[bool]:
+    """Return an SQL condition: the row was given under a text that `accepted` (rubric -> hashes of
+    its texts) names, or under any.
+    """
+    texts = (
+        (table.c.rubric == name) & table.c.rubric_hash.in_(hashes)
+        for name, hashes in accepted.items()
+    )
+    return sa.or_(table.c.rubric_hash == "", *texts)
 
 
 def is_latest(events: Table, *key: str) -> sa.ColumnElement[bool]:

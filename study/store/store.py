@@ -187,26 +187,13 @@ class Store(Database):
                 columns = {name: table.c[name] for name in RATINGS_COLUMNS}
                 # Stored as JSON texts, probabilities need not be parsed: the table has texts.
                 as_text = {"probabilities": sa.cast(table.c.probabilities, sa.Text)}
-                is_current = schema.is_latest(table, *key, "rubric_hash", "unscored_reason")
-                query = sa.select(*(columns | as_text).values()).where(is_current)
+                query = sa.select(*(columns | as_text).values()).order_by(table.c.event_id)
+                query = query.where(_is_current(table, key, accepted))
                 # All at once: row by row SQLAlchemy takes four times as long.
-                events = connection.execute(query.order_by(table.c.event_id)).all()
-                rows += [tuple(row) for row in events]
+                rows += map(tuple, connection.execute(query).all())
         frame = pd.DataFrame(rows, columns=list(RATINGS_COLUMNS))
         frame["probabilities"] = frame["probabilities"].fillna("")
-        texts = frame["rubric"].str.cat(frame["rubric_hash"], sep="\n")
-        accepted_texts = [f"{rubric}\n{text}" for rubric in accepted for text in accepted[rubric]]
-        is_accepted = (frame["rubric_hash"] == "") | texts.isin(accepted_texts)
-        # The last row of a key counts: if possible of an accepted text, a grader's label, and no
-        # failed request.
-        is_model = frame["rater_kind"] == "model"
-        has_label = is_model & (frame["unscored_reason"] == "")
-        rank = is_accepted * (2 + has_label) + ~frame["unscored_reason"].isin(TRANSIENT_REASONS)
-        frame = frame.loc[rank.sort_values(kind="stable").index]
-        orders = frame["order"].where(is_model, "")  # only models have two
-        is_past = frame.assign(order=orders).duplicated(list(RATING_KEY), keep="last")
-        frame = frame[~is_past].sort_index()
-        return validate_ratings(frame.reset_index(drop=True), "the store")
+        return validate_ratings(frame, "the store")
 
     def text_versions(self) -> dict[tuple[str, str], int]:
         """Return the number of ratings of each (rubric, rubric_hash), without ratings that have no
@@ -221,6 +208,20 @@ class Store(Database):
                 for rubric, digest, count in connection.execute(query.group_by(*key)):
                     counts[rubric, digest] += count
         return counts
+
+
+def _is_current(
+    table: sa.Table, key: Sequence[str], accepted: Mapping[str, Collection[str]]
+) -> sa.ColumnElement[bool]:
+    """Return an SQL condition: the row is the current one with its key (see `Store.ratings`)."""
+    is_accepted = schema.accepted_text(table, accepted)
+    # People may take a label back.
+    has_label = [is_accepted & schema.is_scored] if table is grades else []
+    is_reply = table.c.unscored_reason.not_in(TRANSIENT_REASONS)
+    ranks = [rank.desc() for rank in (is_accepted, *has_label, is_reply, table.c.event_id)]
+    place = sa.func.row_number().over(partition_by=[table.c[name] for name in key], order_by=ranks)
+    ranked = sa.select(table.c.event_id, place.label("place")).subquery()
+    return table.c.event_id.in_(sa.select(ranked.c.event_id).where(ranked.c.place == 1))
 
 
 def rater_kind(connection: sa.Connection, rater_id: str) -> str:
@@ -258,27 +259,19 @@ TOTALS_COLUMNS = (
 _GRADER = (grades.c.rater_id, grades.c.rubric)  # a grader's totals are separate by rubric
 
 
-def grade_totals(store: Store) -> pd.DataFrame:
+def grade_totals(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.DataFrame:
     """Return a row for every grader and rubric, sorted by both, with `TOTALS_COLUMNS`.
 
-    Some columns count one attempt at each question, the latest label under the text that was asked
-    last, or else the latest attempt: `labelled`; `unscored`, with
-    `unscored_reasons` (a JSON object reason -> count); among the labelled `low_mass`, with most of
-    the probability on tokens that are no options, and `without_probabilities`, though requested.
-    All other columns count all attempts; `units` are those asked about. `tokens_input` includes
-    `tokens_cached`, those read from the provider's cache. `models` is a JSON object of the
-    numbers of replies, by the names that the models gave. Tokens and `cost_usd` are NaN where they
-    are not known: a server without usage, a model without a price. Offline graders cost 0.
+    Some columns count the current attempt at each question (see `Store.ratings`): `labelled`;
+    `unscored`, with `unscored_reasons` (a JSON object reason -> count); among the labelled
+    `low_mass`, with most of the probability on tokens that are no options, and
+    `without_probabilities`, though requested. All other columns count all attempts; `units` are
+    those asked about. `tokens_input` includes `tokens_cached`, those read from the provider's
+    cache. `models` is a JSON object of the numbers of replies, by the names that the models gave.
+    Tokens and `cost_usd` are NaN where they are not known: a server without usage, a model without
+    a price. Offline graders cost 0.
     """
-    ids = grades.c.event_id
-    last, last_label = sa.func.max(ids), sa.func.max(ids).filter(schema.is_scored)
-    by_text = (
-        sa.select(sa.func.coalesce(last_label, last).label("best"), last.label("last"))
-        .group_by(*(grades.c[name] for name in (*RATING_KEY, "rubric_hash")))
-        .cte()
-    )
-    lasts = sa.select(last).group_by(*(grades.c[name] for name in RATING_KEY))
-    is_current = ids.in_(sa.select(by_text.c.best).where(by_text.c.last.in_(lasts)))
+    is_current = _is_current(grades, RATING_KEY, accepted)
     facts = grades.c.provenance
     returned_model = facts["returned_model"].as_string()
     has_low_mass = facts["low_mass"].as_boolean() & (grades.c.prob_method != "")

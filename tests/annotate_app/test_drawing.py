@@ -230,6 +230,7 @@ def test_what_is_none_is_shown_as_it_is(text):
 def test_a_text_has_one_direction():
     mixed = "# Python\n\n- *שלום שלום*\n- so\n\n> أهلا وسهلا\n\n| שלום | a |\n| - | - |\n| b | c |"
     assert re.findall(r'dir="(\w+)"', drawn_text(mixed)) == ["rtl"]
+    assert drawn_text("") == ""
     plain = drawn_text("plain *words*, 1. שלום\n\n    code")
     assert re.findall(r'dir="(\w+)"', plain) == ["ltr", "ltr"]
 

@@ -16,7 +16,7 @@ from evenhand.cli.main import lead_link
 from evenhand.rubrics import load_rubric
 from evenhand.rubrics.loading import parse_rubric
 from evenhand.study import open_study
-from evenhand.study.access import set_account
+from evenhand.study.access import invites_table, set_account
 from evenhand.study.lead.disagreements import past_decisions
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.store.database import append
@@ -84,15 +84,18 @@ def test_the_link_works_once_and_a_reload_goes_on(new_page, served):
     leading.shut_out(page)
 
 
-def test_a_double_click_enlarges_the_sample_once(lead, serve):
+def test_a_double_click_acts_once(lead, serve):
     served = serve(6, sample=2)
     page = lead(served)
     leading.turn_to(page, "Recruitment")
     leading.fill(page, "More pairs", "2")
     leading.settled(page).get_by_role("button", name="Enlarge the sample").dblclick()
     leading.settled(page).get_by_text("4 of 6 pairs").wait_for()
+    leading.settled(page).get_by_role("button", name="Make links").dblclick()
+    expect(page.get_by_text("Revoke the links of")).to_be_visible()
+    leading.settled(page)
     with open_study(served.folder) as study:
-        assert len(study.store.sample()) == 4
+        assert (len(study.store.sample()), len(invites_table(study))) == (4, 1)
 
 
 @pytest.mark.thorough

@@ -194,6 +194,12 @@ def test_settings_that_annotate_would_refuse_are_not_taken_in(panel):
         assert panel.answers()[0]["task_id"] == task, change
         refused("", prepare_serving, panel.study.folder, "", "", "")
         file.write_text(good, "utf-8")
+    # A subject that is named before its responses are imported.
+    study_toml.change_config(panel.study.folder, {"annotation": unknown[0]})
+    desks = served(sites._sites[panel.path]).desks
+    assert desks().desk.study.config.annotation.subjects == ()
+    panel.study.store.add_responses(panel.study.store.responses().assign(subject="nobody"))
+    assert desks().desk.study.config.annotation.subjects == ("nobody",)
 
 
 ODD = {"answers": 7, "look": [], "has": {}, "study_state": [], "language": {}}

@@ -185,8 +185,7 @@ def test_the_attack_that_a_grader_obeys_is_found_and_no_rating(bench, provider, 
     assert effects(study, grader) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     (found,) = audits_of(study, grader)
     # One unit that obeys is no proof; eight pairs out of eight are.
-    status = "pulled" if units == 8 else "inconclusive"
-    assert found.status(DecisionSettings().injection) == status
+    assert found.status(DecisionSettings().injection) == {1: "inconclusive", 8: "pulled"}[units]
     assert (found.outcomes[0].worst(0.1).name, found.retest["estimate"]) == ("flattery", 0.0)
     kept = stored(study)
     assert {row["rater_kind"] for row in kept} == {"model"}

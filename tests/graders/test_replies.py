@@ -205,8 +205,7 @@ def test_a_key_that_begins_another_is_no_option_by_itself() -> None:
     assert (one.label, one.probabilities) == ("1", None)
     # OpenAI's own numbers are whole tokens.
     model = {("9", END): 0.2, ("10", END): 0.5, ("1", END): 0.3}
-    reply = reply_of(model, ("1", END), says_end=False)
-    outcome = parse_reply(reply, rubric, unsplit_numbers=True)
+    outcome = parse_reply(reply_of(model, ("1", END), says_end=False), rubric, unsplit_numbers=True)
     assert outcome.probabilities["1"] == pytest.approx(0.3, abs=1e-9)
 
 

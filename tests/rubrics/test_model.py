@@ -159,9 +159,9 @@ def test_each_translation_has_a_hash_over_what_is_shown() -> None:
         ("bei {topic}", "beim Thema", "{topic} stands in only one of original and translation"),
         ("Beurteilen Sie", "Zu {thema}: beurteilen Sie", "{thema} stands in only one"),
         ('"Kühl"', '"Kühl bei {topic}"', "option '1' holds {topic}"),
-        ("Ton", "Ton\nfarbe", "is not valid TOML"),
         ('title = "Ton"', 'title = "Ton"\nfarbe = "rot"', "unknown field 'translations.de.farbe'"),
         ('title = "Ton"\n', "", "'translations.de.title' is missing"),
+        ("Beurteilen Sie den Ton.", "", "translate `instructions`, if there are any"),
         ("translations.de", "translations.en", "translations.en: name another language"),
         ("translations.de", 'translations."Deutsch!"', "by a code such as"),
     ],
@@ -192,7 +192,7 @@ def test_check_names_every_fault_and_ends_in_2(tmp_path: Path, run: Run) -> None
     done = run("rubric", "check", path)
     assert done.returncode == 2
     lines = [line for line in done.stderr.splitlines() if line.startswith("evenhand")]
-    assert len(lines) == 8
+    assert len(lines) == 7
     assert any("unknown field 'nme'" in line for line in lines)
     assert "there is no rubric" in run.refused("rubric", "check", tmp_path / "none.toml")
 

@@ -87,6 +87,10 @@ def test_a_long_scale_is_a_number(scale: str, points: int, number: float | None)
     rubric = asked_rubric("How good is it?", BLOCKS, scale=scale)
     assert len(rubric.categories) == points
     assert (rubric.number.step if rubric.number else None) == number
+    # A question alone makes no instructions.
+    assert "instructions" not in dump_rubric(rubric)
+    begins = "The material" if number else "Options:\n("
+    assert rubric.for_prompt({"response": "x"}).system.startswith(begins)
 
 
 def test_a_majority_of_numbers_lies_within_a_tenth_of_the_scale() -> None:

@@ -231,7 +231,7 @@ def test_a_store_of_before_learns_of_waves(unsure):
 def test_names_are_learned_without_reading_a_response(make_study, statements):
     study = make_study(pairs=3, subjects=("s2", "s1"), sample=2)
     with statements(study) as sent:
-        assert study.subjects() == ["s1", "s2"]
+        assert study.store.subjects() == ["s1", "s2"]
         by_kind = study.units_by_kind("all")
         assert (len(by_kind["pair"]), len(by_kind["response"])) == (3 * 2, 3 * 2 * 2)
         assert by_kind["response"][:2] == ["p0001|s1|a", "p0001|s1|b"]
@@ -314,6 +314,7 @@ def test_what_no_study_is_made_of_or_in_is_refused(make_study):
     pairs = study.folder.parent / "pairs.csv"
     one, two = (creation.StudyPlan(pairs=pairs, rubrics=[rubric] * n) for n in (1, 2))
     refused("is not empty", create_study, study.folder, one)
+    refused("is not UTF-8 text", create_study, study.folder.with_name("b\udcff"), one)
     refused("two rubrics are called 'refusal'", create_study, pairs.with_name("s"), two)
 
 

@@ -229,8 +229,7 @@ def test_a_killed_backup_leaves_the_study_and_no_file(at, labelled, tmp_path):
 
 def test_where_it_may_not_be_written(labelled, tmp_path):
     study = labelled()
-    with pytest.raises(InputError, match="would be lost with the study's folder"):
-        keeping.backup_study(study.folder, study.folder / "b.zip")
+    refused("would be lost with", keeping.backup_study, study.folder, study.folder / "b.zip")
     refused("there is no folder", keeping.backup_study, study.folder, tmp_path / "none" / "b.zip")
     refused("no folder", keeping.keep_backups, study.folder, tmp_path / "absent", 1)
     for keep in (0, -1):

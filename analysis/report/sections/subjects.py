@@ -309,11 +309,6 @@ def rate_part(figures: src.RubricFigures) -> Part:
 def _raw_table(rates: _Quantity, means: _Quantity) -> list[Table]:
     """Tabulate subjects' rates and means as every grader gives them, without correction."""
     figures, all_units = rates.figures, written("rates.all_units")
-
-    def mean_of(key: src.Key) -> src.Figure | None:
-        """Return the mean in a row that has the `key` of a rate: of the same grader and subject."""
-        return figures.get(MEANS.raw, key.rater_b, at=key.at)
-
     rows: list[src.RowSpec] = []
     for grader in dict.fromkeys([*rates.graders, *means.graders]):
         subjects = {**rates.raw(grader), **means.raw(grader)}

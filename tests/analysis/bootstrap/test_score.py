@@ -343,5 +343,4 @@ def test_people_who_differ_widen_the_bound():
         reach = float(bounds.reach_over_people(these, 0.005, 3, 200, alpha))
         chance = stats.t.cdf(reach / 0.05, 199)
         assert bounds.chance_over_people(chance, reach, 0.005, 3, 200) == pytest.approx(1 - alpha)
-        below = bounds.chance_over_people(1 - chance, -reach, 0.005, 3, 200)
-        assert below == pytest.approx(alpha)
+        assert bounds.chance_over_people(1 - chance, -reach, 0.005, 3, 200) == pytest.approx(alpha)

@@ -654,5 +654,4 @@ def test_one_stratum_is_plain_ppi_and_given_weights_are_ppi_pythons():
     assert weight == pytest.approx(first.ppi_weight[:, 0])
     # A stratum without the rest is no number rather than a wrong one.
     rest, rest_graded = strata.n_rest * [1, 1, 0], strata.rest_graded * [1, 1, 0]
-    empty = strata._replace(n_rest=rest, rest_graded=rest_graded)
-    assert np.isnan(stratified_ppi(empty)[0]).all()
+    assert np.isnan(stratified_ppi(strata._replace(n_rest=rest, rest_graded=rest_graded))[0]).all()

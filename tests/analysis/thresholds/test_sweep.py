@@ -52,8 +52,7 @@ def test_sweep_is_exact_in_every_resample(rng, name):
         each = {at: _objective(y[units], (p[units] >= at).astype(int), name) for at in cuts}
         assert found.best_value[row] == pytest.approx(max(each.values()))
         assert each[found.threshold[row]] == pytest.approx(found.best_value[row])
-        course = [each[at] for at in found.curve.thresholds]
-        assert found.curve.values[row] == pytest.approx(course)
+        assert found.curve.values[row] == pytest.approx([each[at] for at in found.curve.thresholds])
 
 
 def test_the_interval_holds_every_threshold_with_the_same_verdicts():
@@ -505,8 +504,7 @@ def _drawn(rng, clusters, shift, subjects=1):
     own = rng.random((clusters, subjects))
     shared = rng.random((clusters, subjects)) < np.sqrt(1 / 3)
     luck = np.where(shared & (subjects > 1), rng.random((clusters, 1)), own)
-    of = np.repeat(np.arange(clusters), subjects)
-    return p.ravel(), (luck < true).astype(float).ravel(), of
+    return p.ravel(), (luck < true).astype(float).ravel(), np.repeat(np.arange(clusters), subjects)
 
 
 def test_one_probability_a_bin_is_the_authors_formula(rng):

@@ -88,8 +88,7 @@ def failing_clusters(rng, clusters):
     labels = right_people(rng, truth, 0.95)
     fails = (rng.random(clusters) < 0.1 / 0.81)[of]
     own = np.where(fails, rng.integers(0, 2, len(of)), truth)
-    usual = noisy_labels(rng, truth, 0.95)
-    labels["g"] = np.where(fails, (1 + own).astype(str), usual).tolist()
+    labels["g"] = np.where(fails, (1 + own).astype(str), noisy_labels(rng, truth, 0.95)).tolist()
     return of, labels
 
 

@@ -277,7 +277,7 @@ def test_subjects_asked_elsewhere_must_have_answered_the_same_prompts(again, run
     assert "two graders of the same items are needed" in notes
     run.ok(*again.command(pairs, "--yes", **others | {"subjects": 1}))
     with open_study(folder) as study:
-        assert study.subjects() == sorted([*again.subjects(1), "s1", "s2"])
+        assert study.store.subjects() == sorted([*again.subjects(1), "s1", "s2"])
     rows[0]["response"] += " and more"
     lines(rows)
     assert "already has another response" in run.refused(*words)

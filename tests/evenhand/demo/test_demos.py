@@ -165,7 +165,7 @@ def test_everything_simulated_says_synthetic_and_a_visitor_finds_units(demo: Pat
     with open_study(demo) as study:
         simulated = set(study.ratings()["rater_id"]) - {"baseline:lexical"}
         assert len(simulated) == 5
-        assert all("synthetic" in name for name in (*study.subjects(), study.config.name))
+        assert all("synthetic" in name for name in (*study.store.subjects(), study.config.name))
         assert all("synthetic" in rater for rater in simulated)
         assert AnnotationDesk(study).next_sheet("visitor").total == 250 * 5 * 5
 

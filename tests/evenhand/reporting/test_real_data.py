@@ -59,8 +59,7 @@ def test_dices(shared_data: Path, size: str) -> None:
         return eh.check(labels, categories=["Yes", "No", "Unsure"], resamples=QUICK)
 
     for people, grader, kappa, apart, _, now, _ in table:
-        together = tuple(row[1] for row in table if row[0] == people)
-        found = _shown(check(people, together), grader)
+        found = _shown(check(people, tuple(row[1] for row in table if row[0] == people)), grader)
         assert found == (kappa, apart, TITLES[now]), (people, grader)
 
 

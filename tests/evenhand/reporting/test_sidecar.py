@@ -100,8 +100,7 @@ def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(cluster, referen
     assert present and not label_hashes(dataset.changed(min_clusters=int(clusters) + 1))
     assert label_hashes(replace(dataset, ratings=ratings[::-1])) == present
     others = ratings.assign(label=ratings["label"].mask(is_cem, "no"))
-    is_same = label_hashes(replace(dataset, ratings=others)) == present
-    assert is_same == (reference != "cem")
+    assert (label_hashes(replace(dataset, ratings=others)) == present) == (reference != "cem")
 
 
 @pytest.mark.slow

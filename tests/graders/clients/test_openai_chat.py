@@ -13,7 +13,6 @@ from evenhand.graders.clients import build_chat_request as build_request
 from evenhand.graders.clients import parse_chat_reply as parse_reply
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics import load_rubric
-from evenhand.study.store.store import grade_totals
 from harness.replies import Call, Reply, answer, completion, error
 from tests.commands import Run
 from tests.graders.bench import Bench
@@ -385,7 +384,7 @@ def test_openais_own_draws_go_as_one_request(bench, most, given, requests):
     study = bench.study(pairs=2)
     assert (grade(study, ["openai:gpt-4o"], draws=3).scored, len(bench.calls)) == (12, requests)
     assert sorted(study.ratings()["draw"]) == sorted([0, 1, 2] * 4)
-    totals = grade_totals(study.store).iloc[0]
+    totals = study.grade_totals().iloc[0]
     answered = 12 if given == 1 else 4
     assert totals["tokens_input"] == answered * 900
     assert totals["cost_usd"] == pytest.approx(answered * (900 * 2.5 + 10) / 1e6)

@@ -22,7 +22,6 @@ import pytest
 from evenhand.rubrics import Rubric
 from evenhand.study import Study
 from evenhand.study.prompts.units import Question
-from evenhand.study.store.store import grade_totals
 from harness.installing import installed, npm_command, pip_command
 from harness.ports import free_port
 from harness.protocol_server import ProtocolServer
@@ -161,7 +160,7 @@ def test_a_gateways_probabilities_cost_draws_and_fallback(gateway, marked_study,
     study = marked_study(pairs=3)
     assert grade(study, [grader]).scored == 6
     assert set(study.ratings()["prob_method"]) == {"logprobs"}
-    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
+    assert study.grade_totals()["cost_usd"].sum() == pytest.approx(6 * (900 * 2.5 + 10) / 1e6)
     server.calls.clear()
     assert grade(marked_study(pairs=2, name="draws"), [grader], draws=5).scored == 20
     assert len(server.calls) == 20, "none is taken out of its cache"

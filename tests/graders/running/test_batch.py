@@ -18,7 +18,7 @@ from evenhand.graders.running import BatchRun, Rounds
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
-from evenhand.study.store.store import grade_totals, total_spent
+from evenhand.study.store.store import total_spent
 from harness.killing import dying
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_edited_rubric
@@ -287,7 +287,7 @@ def test_draws_of_a_unit_are_one_request_of_a_batch(bench: Bench, own: str) -> N
     pd.testing.assert_frame_equal(decided(batch), decided(live))
     keys = [{row["provenance"]["grade_key"] for row in rows(each)} for each in (live, batch)]
     assert (keys[0], len(keys[0])) == (keys[1], 24)
-    totals = grade_totals(batch.store).iloc[0]
+    totals = batch.grade_totals().iloc[0]
     assert totals["tokens_input"] == 6 * 900
     # Five of six at half the price.
     assert totals["cost_usd"] == pytest.approx((1 + 5 / 2) * (900 * 2.5 + 10) / 1e6)

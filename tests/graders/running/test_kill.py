@@ -18,7 +18,6 @@ from evenhand.graders import Shard
 from evenhand.graders.running import RunLocked, only_runner
 from evenhand.study import Study, open_study
 from evenhand.study.keeping import move_store
-from evenhand.study.store.store import grade_totals
 from harness.killing import killed_after, started
 from harness.replies import Call, Reply, answer, error
 from tests.cases import refused
@@ -177,7 +176,7 @@ def test_each_shard_has_its_share_of_the_budget(bench: Bench, shared: Callable[.
         file.write(f'\n[prices."{bench.openai}"]\ninput = 100.0\noutput = 100.0\n')
     with open_study(folder) as study:
         summary = grade(study, [bench.openai], shard=Shard(1, 4), budget=4.0, concurrency=1)
-        spent = grade_totals(study.store)["cost_usd"].sum()
+        spent = study.grade_totals()["cost_usd"].sum()
     assert summary.over_budget
     assert 0.2 < spent <= 1.0, "what the four may spend together is 4"
 

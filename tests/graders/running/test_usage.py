@@ -23,7 +23,6 @@ from evenhand.graders.replies import Outcome
 from evenhand.graders.running import Forecast, GraderForecast, Reservations, Rounds, propose
 from evenhand.rubrics import PromptText
 from evenhand.study.settings.study_toml import ModelPrices
-from evenhand.study.store.store import grade_totals
 from harness.replies import DROPPED, Call, answer, error, message
 from harness.replies import Reply as Answer
 from harness.studies import MarkedStudy
@@ -238,10 +237,10 @@ def test_what_a_gateway_says_it_charged_is_the_cost_or_what_the_study_says(bench
     study.config = study.config.model_copy(update={"prices": {"test-model": prices}})
     grade(study, [bench.openai], budget=5)
     cost = 2 * (900 * 2 + 10) / 1e6
-    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(cost)
+    assert study.grade_totals()["cost_usd"].sum() == pytest.approx(cost)
     bench.script = lambda call: replace(answer(call), headers={"x-litellm-response-cost": "0.0125"})
     grade(study, [f"{bench.openai}/"])
-    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(cost + 2 * 0.0125)
+    assert study.grade_totals()["cost_usd"].sum() == pytest.approx(cost + 2 * 0.0125)
 
 
 def test_a_forecast_follows_what_was_paid(bench: Bench) -> None:
@@ -272,7 +271,7 @@ def test_a_large_forecast_prices_some_prompts_and_says_so(marked_study: MarkedSt
 def test_price_and_usage_stand_with_every_grade(bench: Bench) -> None:
     study = bench.study(pairs=1)
     grade(study, [PRICED])
-    totals = grade_totals(study.store).iloc[0]
+    totals = study.grade_totals().iloc[0]
     # What the server would have billed: 900 tokens in and 12 out a request.
     cost = len(bench.calls) * (900 * 5 + 12 * 25) / 1e6
     assert totals["cost_usd"] == pytest.approx(cost) == pytest.approx(2 * 0.0048)
@@ -282,7 +281,7 @@ def test_price_and_usage_stand_with_every_grade(bench: Bench) -> None:
         grade(study, [bench.claude], budget=5)
     assert bench.calls == []
     assert grade(study, [bench.claude]).scored == 2  # without a price, which a budget alone needs
-    assert grade_totals(study.store)["cost_usd"].isna().tolist() == [False, True]
+    assert study.grade_totals()["cost_usd"].isna().tolist() == [False, True]
     tokens, spec = money.Tokens(input=1000, cached=200, written=100, output=50), parse_spec(PRICED)
     assert money.Tariff(spec, batch=True).cost(tokens) == money.Tariff(spec).cost(tokens) / 2
 
@@ -293,13 +292,13 @@ def test_the_budget_is_never_overspent_and_a_higher_one_goes_on(bench: Bench, ba
     study = bench.study(pairs=20)
     budget = 1.0  # one request may cost $0.43 at most, and costs $0.0048
     summary = grade(study, [PRICED], budget=budget, batch=batch)
-    total = grade_totals(study.store)["cost_usd"].sum()
+    total = study.grade_totals()["cost_usd"].sum()
     assert total <= budget
     assert (summary.scored, summary.over_budget) == (40, False)
     more = grade(study, [PRICED], budget=0.15, draws=2, batch=batch)
     assert more.over_budget
     assert more.scored > 10  # though the worst price of one is more than the budget
-    assert grade_totals(study.store)["cost_usd"].sum() - total <= 0.15
+    assert study.grade_totals()["cost_usd"].sum() - total <= 0.15
     assert "budget" in more.stopped[0]
 
 
@@ -330,7 +329,7 @@ def test_a_request_that_the_server_makes_dearer_is_set_aside_for_anew(bench, bud
     summary = grade(study, ["openai:gpt-4o"], budget=budget)  # with its limit it is $0.05 at most
     assert (summary.over_budget, summary.scored) == (True, scored)
     assert len(bench.calls) == summary.graders[0].requests == 1 + scored
-    assert grade_totals(study.store)["cost_usd"].sum() == pytest.approx(scored * 1.28225)
+    assert study.grade_totals()["cost_usd"].sum() == pytest.approx(scored * 1.28225)
 
 
 def test_a_forecast_needs_no_key_and_no_network(marked_study: MarkedStudy, run) -> None:

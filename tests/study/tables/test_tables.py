@@ -41,8 +41,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
         header, *rows = csv.reader(file)
     # Some spreadsheets read full-width signs as the usual ones.
     begins = {*"=+-@\t\r\n＝＋－＠"}
-    cells = {*header, *(row[0] for row in rows)}
-    assert {cell for cell in cells if cell[:1] in begins} == {"-0.5"}
+    assert {cell for cell in {*header, *(row[0] for row in rows)} if cell[:1] in begins} == {"-0.5"}
     again = formats.read_table(tmp_path / "table.csv")
     assert again.to_dict("list") == frame.astype(str).to_dict("list")
     assert all(formats.guarded(text) in (text, "'" + text) for text in TEXTS)
