@@ -114,13 +114,14 @@ def add_overall_rows(out: RubricView) -> None:
     scores |= {labels.raters[model]: verdict_values[:, model] for model in labels.models}
     for name, score in scores.items():
         scored = ~np.isnan(score) & (labels.subject >= 0)
-        subjects, (mean,) = _subject_means(out, labels, scored, score)
+        subjects, (mean,) = _subject_means(out.over(scored), labels, scored, score)
         for column, subject in enumerate(subjects):
             units = scored & (labels.subject == subject)
             out.add("subject_score", mean[:, column], units, a=name, at=labels.subjects[subject])
     for first, second in combinations(scores, 2):
         shared = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (labels.subject >= 0)
-        subjects, (x, y) = _subject_means(out, labels, shared, scores[first], scores[second])
+        both = scores[first], scores[second]
+        subjects, (x, y) = _subject_means(out.over(shared), labels, shared, *both)
         counts, n = out.count(shared), len(subjects)
         for name, correlation in CORRELATIONS.items():
             interval, p = Interval.undefined("too_few_subjects"), ""

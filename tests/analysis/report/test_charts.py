@@ -77,8 +77,7 @@ def test_every_datum_is_its_results_row(busy, charts):
         others = {k for k, v in datum.items() if isinstance(v, float)}
         others -= {"estimate", "low", "high", "ceiling", "ceiling_low", "ceiling_high"}
         for bound in others & {"stated_low", "stated_high"}:
-            stated = rows[datum["stated_row"] - 2]
-            assert datum[bound] == stated[bound.removeprefix("stated_")]
+            assert datum[bound] == rows[datum["stated_row"] - 2][bound.removeprefix("stated_")]
         others -= {"stated_low", "stated_high"}
         assert others <= {"at", "kept", "price", "stated"}
         if "at" in datum:
