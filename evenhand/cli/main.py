@@ -156,8 +156,7 @@ def split_values(text: str) -> tuple[str, ...]:
     >>> split_values("yes, no"), split_values('"Smith, Jo",ben')
     (('yes', 'no'), ('Smith, Jo', 'ben'))
     """
-    lines = text.replace("\r", "\n").split("\n")
-    values = chain(*csv.reader(lines, skipinitialspace=True))
+    values = chain(*csv.reader(text.replace("\r", "\n").split("\n"), skipinitialspace=True))
     return tuple(value.strip() for value in values if value.strip())
 
 
