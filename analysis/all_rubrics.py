@@ -472,7 +472,11 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
         views = labels.in_agreement.views
         pending = [(coded.subset, task.verify(coded, labels.weight)) for coded in views]
     if request.why:
-        _add_variances(result, RubricView.of_labels(result.rows, labels, sample, request))
+        result.components = components_of(labels)
+        categories, *binary = RubricView.of_labels(result.rows, labels, sample, request)
+        # For planning, on the view with a mean: of ordered categories, or the binary label, if any.
+        for view in [categories] if corrected_rates.has_means(labels.scale) else binary:
+            result.spreads = corrected_rates.label_spreads(view)
     result.thresholds = thresholds.active_thresholds(labels)
     result.notes += [threshold.note for threshold in result.thresholds if threshold.note]
     _refuse_side_columns(labels, request)
@@ -524,17 +528,6 @@ def _note_graders_and_scale(result: RubricAnalysis, ratings: DataFrame, task: Ru
     if task.scale.is_number:
         low, high = min(task.scale.values), max(task.scale.values)
         result.note(written("note.number", low=low, high=high, ordered=task.scale.ordered))
-
-
-def _add_variances(result: RubricAnalysis, views: Sequence[RubricView]) -> None:
-    """Split the variance of labels, and add the standard deviations for planning, on the view that
-    has a mean: that of ordered categories, or else of the binary label if there is one.
-    """
-    categories, *binary = views
-    result.components = components_of(categories.labels)
-    with_mean = [categories] if corrected_rates.has_means(categories.labels.scale) else binary
-    for view in with_mean:  # one or none
-        result.spreads = corrected_rates.label_spreads(view)
 
 
 def _with_selection(

@@ -117,8 +117,7 @@ def level_for_power(alpha: float) -> float:
 
 
 def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
-    """Return the number of further clusters that decide whether all limits are cleared; None above
-    `MAX_GROWTH`.
+    """Return the number of further clusters that decide on all limits; None above `MAX_GROWTH`.
 
     A pass needs all limits to be cleared. If an estimate lies on the wrong side of its limit, one
     such bound is enough to fail; those needed `either_way` must be cleared as well. The sample

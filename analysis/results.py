@@ -74,8 +74,7 @@ def sample_of(row: Mapping[str, object], noun: str = "cluster") -> str:
 
 
 def from_to(first: str, second: str) -> str:
-    """Return the `at` for a pair of names, such as a cell of a confusion matrix: "FIRST>SECOND".
-    Names that contain ">" are quoted.
+    """Return the `at` of two names, "FIRST>SECOND"; a name with ">" is quoted.
 
     >>> from_to("yes", "no"), from_to("p>0", "other")
     ('yes>no', "'p>0'>other")

@@ -111,8 +111,7 @@ def share_apart(share: float, limit: float) -> str:
 
 @cache
 def find_entry(name: str) -> Statistic | None:
-    """Return the entry of a statistic; for a variant, one made from the entry of its base. Return
-    None if there is neither.
+    """Return the entry of a statistic, for a variant made from its base's; None without one.
 
     >>> entry = find_entry("bias_order_p")
     >>> entry.name if entry else ""

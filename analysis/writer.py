@@ -8,6 +8,7 @@ clusters. Each statistic is computed on a view, which also adds its rows to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypedDict, TypeVar
@@ -157,6 +158,10 @@ class View(Writer):
         """Return a view of labels with these resamples of their clusters."""
         return View(rows, resamples, coded.clusters, coded.subset, coded=coded)
 
+    def over(self, units: Mask) -> View:
+        """Return the view for a figure on `units` (units,): this one, but see `RubricView`."""
+        return self
+
     def once(self, compute: Callable[[Coded, Resamples], T]) -> T:
         """Return `compute` of the labels and the resamples, cached for all statistics."""
         if compute not in self.cache:
@@ -173,6 +178,21 @@ class RubricView(View):
 
     labels: LabelMatrix
     request: Request
+
+    def over(self, units: Mask) -> RubricView:
+        """Return the view for a figure on `units` (units,). If these are of both parts of a
+        weighted sample (`labels.matrix`), clusters that are in both count in both.
+        """
+        labels, weight = self.labels, self.labels.weight
+        if weight is None or not labels.times_in_rest.any():
+            return self
+        is_sampled = np.isin(labels.clusters, labels.clusters[labels.sampled])
+        if not (units & ~is_sampled).any():
+            return self
+        resamples = copy(self.resamples)
+        resamples.weight = weight.copy()
+        resamples.weight[labels.clusters] *= 1.0 + labels.times_in_rest
+        return replace(self, draw=resamples, cache={})
 
     @classmethod
     def of_labels(

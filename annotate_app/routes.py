@@ -346,7 +346,11 @@ def front_page() -> str:
     # as the last of two equally specific rules wins.
     stylesheets = "".join(re.findall(_STYLESHEET, page))
     page = re.sub(_STYLESHEET, "", page)
-    front_style = payload.app_files("front.css") + _one_language_shows()
+    # Of a text in every language the reader's shows; English until that is known.
+    rule = '{} .evenhand-said:not([lang="{}"]) {{ display: none; }}\n'.format
+    rules = [rule(f':root[data-reads="{code}"]', code) for code in codes_english_first()]
+    rules.append(rule(":root:not([data-reads])", ENGLISH.code))
+    front_style = "".join([payload.app_files("front.css"), *rules])
     status = '<div role="status" class="evenhand-{}">{}</div>'.format
     words = status("offline", in_every_language("page.no_answer"))
     words += status("crowded", in_every_language("page.crowded"))
@@ -372,13 +376,6 @@ def modules_of(page: str) -> list[str]:
             with suppress(OSError):
                 pending += _IMPORT.findall((_SCRIPTS / name).read_text("utf-8"))
     return modules
-
-
-def _one_language_shows() -> str:
-    """Return CSS that, of a text in every language, shows the reader's; English until known."""
-    rule = '{} .evenhand-said:not([lang="{}"]) {{ display: none; }}\n'.format
-    rules = [rule(f':root[data-reads="{code}"]', code) for code in codes_english_first()]
-    return "".join([*rules, rule(":root:not([data-reads])", ENGLISH.code)])
 
 
 @cache

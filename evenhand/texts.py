@@ -33,8 +33,7 @@ def texts() -> dict[str, str]:
 
 
 def written(key: str, /, **fields: object) -> str:
-    """Return the sentence of a key with its fields filled in. Raises KeyError if the key or a field
-    is missing.
+    """Return the sentence of a key with its fields filled in. Raises KeyError if one is missing.
 
     Fields are formatted as their placeholders say, and braces in them are kept; None and numbers
     that are not finite are a dash.

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from hashlib import blake2b
 from typing import Any
@@ -180,7 +180,11 @@ class GraderSettings:
         if draws < 1:
             raise InputError(f"draws is {draws}; it must be at least 1")
         if spec.api_format == "baseline":
-            return cls()  # a baseline has no options
+            names, default = {field.name for field in fields(cls)}, GradingOptions()
+            for name in (field.name for field in fields(options) if field.name in names):
+                if getattr(options, name) != getattr(default, name):
+                    raise InputError(f"{spec.text} takes no --{name.replace('_', '-')}")
+            return cls()
         if method not in ("", *METHODS):
             raise InputError(f"method is {method!r}; it must be one of {', '.join(METHODS)}")
         if method == "logprobs" and spec.api_format != "chat":

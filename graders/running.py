@@ -1155,7 +1155,11 @@ class BatchRun(GraderRun):
             grades = [replace(grade, unscored_reason=_NO_REPLY) for grade in grades]
         costs = (grade.provenance.get("cost_usd", 0.0) for grade in grades)
         cost, worst_price = Decimal(str(round(math.fsum(costs), 9))), _worst_price(chunk)
-        if worst_price > cost and self._lacks_usage(chunk, results_by_id):
+        # Both services state that they do not bill requests that expired, were canceled or failed.
+        replies = [results_by_id.get(request.custom_id) for request in chunk.requests]
+        bodies = [reply.body for reply in replies if reply]
+        lacks_usage = any(body is not None and not body.get("usage") for body in bodies)
+        if worst_price > cost and (None in replies or lacks_usage):
             failed = self._job.records_of_failure(to_ask_again[:1], _NO_REPLY, {ASKED_AGAIN: True})
             held = {"held_usd": float(worst_price - cost)}  # later runs within the budget count it
             for grade in (grades or failed)[:1]:
@@ -1166,14 +1170,6 @@ class BatchRun(GraderRun):
         self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
         self._to_ask_again += to_ask_again
-
-    def _lacks_usage(self, chunk: Chunk, results_by_id: Mapping[str, BatchResult]) -> bool:
-        """Return True if a reply of a chunk is missing or has no usage, so its worst price counts.
-        Both services state that they do not bill requests that expired, were canceled or failed.
-        """
-        results = [results_by_id.get(request.custom_id) for request in chunk.requests]
-        bodies = [result.body for result in results if result]
-        return None in results or any(body is not None and not body.get("usage") for body in bodies)
 
     def _grades_of_result(
         self, chunk: Chunk, request: BatchRequest, result: BatchResult, accepted_draws: Draws

@@ -536,7 +536,10 @@ class RubricParser:
                 if answers and self._holds_option([value for _, value in fields]):
                     return None  # a further object with an option
                 continue
-            if _is_object_attributed(between):
+            before = between.rstrip()
+            ends = before.endswith((".", "!", "?", "。"))
+            lead = "" if ends else _COMMON["sentence"].split(before)[-1]
+            if _COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead):
                 return None  # 'Do not print {"label": "B"}'
             for name, value in fields:
                 if self._is_answer_field(name):
@@ -719,13 +722,6 @@ class _Pairs(dict[str, Any]):
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
-
-
-def _is_object_attributed(before: str) -> bool:
-    """Return True if the sentence before a JSON object supposes or ascribes its answer."""
-    before = before.rstrip()
-    lead = "" if before.endswith((".", "!", "?", "。")) else _COMMON["sentence"].split(before)[-1]
-    return bool(_COMMON["SAID"].search(lead) or _COMMON["SUPPOSED"].search(lead))
 
 
 def _sentence_start(text: str, position: int) -> int:

@@ -105,21 +105,23 @@ def _number_coincidences(counts: Array, coded: Coded, resamples: Resamples) -> A
 
 def add_group_rows(view: View, names: Sequence[str] = ("humans", "models", "all")) -> None:
     """Add `group_panel` and the mean kappas over pairs of raters (`KappaMeans`) of these groups."""
-    coded, kappas = view.coded, view.once(pairwise.KappaMeans)  # shared by the view's statistics
+    coded = view.coded
     panels: dict[tuple[int, ...], dict[str, Array]] = {}  # "all" may equal "humans"
     for group, members in groups(coded).items():
         if group not in names:
             continue
         counts = c.label_counts(coded, members)
-        size = view.count(counts.sum(axis=1) >= 2)
+        pairable = counts.sum(axis=1) >= 2
+        out, size = view.over(pairable), view.count(pairable)
+        kappas = out.once(pairwise.KappaMeans)  # shared by the view's statistics
         if members not in panels:
-            panels[members] = group_panel(counts, coded, view.resamples)
+            panels[members] = group_panel(counts, coded, out.resamples)
         reason = "no_variation" if size.units else "no_pairable_units"
         for name, values in panels[members].items():
-            view.add(name, values, size, a=group, reason=reason)
+            out.add(name, values, size, a=group, reason=reason)
         for name, mean in kappas.among(members).items():
             about = About(a=group, note=mean.note)
-            view.add(name, mean.values, size, undefined=mean.undefined, reason=reason, **about)
+            out.add(name, mean.values, size, undefined=mean.undefined, reason=reason, **about)
 
 
 def add_prevalence_rows(view: View) -> None:
@@ -131,10 +133,11 @@ def add_prevalence_rows(view: View) -> None:
     categories = coded.categories[:1] if coded.is_binary else coded.categories  # 1 of 2 suffices
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
-        size = view.count(counts.sum(axis=1) > 0)
-        shares = c.category_shares(counts, coded, view.resamples)
+        has_label = counts.sum(axis=1) > 0
+        out, size = view.over(has_label), view.count(has_label)
+        shares = c.category_shares(counts, coded, out.resamples)
         for category, values in zip(categories, shares.T, strict=False):
-            view.add("prevalence", values, size, a=name, at=category, reason="no_labels")
+            out.add("prevalence", values, size, a=name, at=category, reason="no_labels")
 
 
 def add_category_rows(view: View) -> None:

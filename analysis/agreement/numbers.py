@@ -356,7 +356,7 @@ def add_number_rows(view: View) -> None:
     for name, members in raters_by_name.items():
         counts = c.label_counts(coded, members)
         n_labels = counts.sum(axis=1)
-        mean = ratio(*view.sums(counts @ values, n_labels).T)
+        mean = ratio(*view.over(n_labels > 0).sums(counts @ values, n_labels).T)
         view.add("mean_number", mean, n_labels > 0, a=name, reason="no_labels")
     _add_correlation_rows(view)
 

@@ -598,8 +598,16 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
     """
     coded, raters, measurement = view.coded, view.coded.raters, measurement_of(view.coded)
     statistics = _chosen_statistics(measurement.statistics(), prefix)
-    pairs = pairs_that_meet(coded, listed_raters(coded))
-    for chunk, tables in _table_chunks(coded, pairs, view.resamples):
+    by_view: dict[bool, tuple[View, list[tuple[int, int]]]] = {}
+    for a, b in pairs_that_meet(coded, listed_raters(coded)):
+        out = view.over(coded.labelled[:, a] & coded.labelled[:, b])
+        by_view.setdefault(out is view, (out, []))[1].append((a, b))
+    chunks = (
+        (out, *chunk)
+        for out, pairs in by_view.values()
+        for chunk in _table_chunks(coded, pairs, out.resamples)
+    )
+    for out, chunk, tables in chunks:
         data = measurement.square_tables(tables[0])  # row 0: without resampling
         n_used_by_first, n_used_by_second = ((data.sum(axis) > 0).sum(-1) for axis in (-1, -2))
         is_constant = (n_used_by_first == 1) | (n_used_by_second == 1)
@@ -611,7 +619,7 @@ def add_pair_rows(view: View, prefix: str = "") -> None:
             for k, (a, b) in enumerate(chunk):
                 note = Remark("constant_rater") if has_remark[k] else ""
                 about = About(a=raters[a], b=raters[b], note=note)
-                view.add(prefix + name, values[:, k], counts[k], **about)
+                out.add(prefix + name, values[:, k], counts[k], **about)
 
 
 def _chosen_statistics(

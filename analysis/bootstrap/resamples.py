@@ -182,7 +182,10 @@ class Resamples:
         """Write draw counts @ columns into `out` (rows of data and resamples, columns): in one
         product if there are many columns and draw counts are floating point, else block by block.
         """
-        draw_counts, n_columns = self._floats(columns.dtype.type), columns.shape[1]
+        dtype, n_columns = columns.dtype.type, columns.shape[1]
+        if self._kept_floats and dtype not in self._kept_floats:
+            self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
+        draw_counts = self._kept_floats.get(dtype)
         if draw_counts is not None and n_columns >= _WIDE_PRODUCT:
             np.matmul(columns.T, draw_counts.T, out=out.T)  # transposed: rows are last in memory
             return
@@ -260,12 +263,6 @@ class Resamples:
         if self.n_resamples * self.n_types <= _FLOAT_CELLS:
             rows = [self.frequency[None, :], *blocks]
             self._kept_floats[np.float32] = np.concatenate(rows, dtype=np.float32)
-
-    def _floats(self, dtype: type[np.floating[Any]]) -> Any | None:
-        """Return the draw counts of data and resamples as floating point, if kept as such."""
-        if self._kept_floats and dtype not in self._kept_floats:
-            self._kept_floats[dtype] = self._kept_floats[np.float32].astype(dtype)
-        return self._kept_floats.get(dtype)
 
     def _counts(self, block: int) -> DrawCounts:
         """Return the draw counts (rows, types) of a block, kept or drawn again."""

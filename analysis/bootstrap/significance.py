@@ -7,8 +7,7 @@ as statsmodels, without the time to load it.
 the null hypothesis clusters are exchangeable between parts. The statistic of a part is its mean
 outcome minus that of the other parts, in standard errors, so that variances may differ between
 parts (Chung & Romano 2013). The largest |t| of all parts in a permutation adjusts for their number
-(Westfall & Young 1993). A bootstrap cannot do this: a part without an error has the same value in
-every resample.
+(Westfall & Young 1993). A bootstrap cannot: a part without an error has one value in all resamples.
 """
 
 from collections.abc import Callable, Iterator, Sequence

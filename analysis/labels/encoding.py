@@ -149,7 +149,10 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
 
     Raises InputError, naming `source` and row, if labels or probabilities lie outside the scale.
     """
-    ratings = _without_human_repeats(ratings)
+    is_repeat = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
+    if is_repeat.any():  # by humans, for intra-rater agreement only; a grader's draws all stay
+        earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
+        ratings = ratings[~is_repeat | (ratings["draw"] == earliest)]
     unit, unit_names = pd.factorize(ratings["unit_id"], sort=True)
     # Raters are in the order of their ids, and named by their display names.
     id_by_name = {name: scale.ids.get(name, name) for name in ratings["rater_id"].unique()}
@@ -182,7 +185,11 @@ def combine_readings(ratings: DataFrame, scale: Scale, source: str = "ratings") 
     code = np.where(is_complete & ~is_tied & needs_category, shares.argmax(axis=1), code)
     is_unscored = (code < 0) & np.isnan(positive)
     kinds = ratings.drop_duplicates("rater_id").set_index("rater_id")["rater_kind"]
-    methods, draws = _methods_and_draws(ratings)
+    with_method = ratings[ratings["prob_method"] != ""]
+    methods = with_method.groupby("rater_id")["prob_method"].first()
+    by_draws = with_method[with_method["prob_method"] == "draws"]
+    counts = by_draws.groupby(["rater_id", "unit_id", "order"], sort=False).size()
+    draws = counts.groupby("rater_id").median().astype(int)
     return Readings(
         units=tuple(unit_names.tolist()),
         raters=tuple(rater_names),
@@ -278,26 +285,6 @@ def _unscored_reasons(
     reasons_by_reading[combined.reading_of_showing[combined.is_tied]] = "draw_tie"
     reasons_by_reading[combined.orders_differ] = "order_disagreement"
     return reasons_by_reading
-
-
-def _without_human_repeats(ratings: DataFrame) -> DataFrame:
-    """Return the ratings with the first label of a human for each unit; repeated ones are for
-    intra-rater agreement only. A grader's draws are from one distribution, and all stay.
-    """
-    is_repeat = ratings["rater_kind"].ne("model") & ratings["draw"].gt(0)
-    if not is_repeat.any():
-        return ratings
-    earliest = ratings.groupby(["unit_id", "rater_id"], sort=False)["draw"].transform("min")
-    return ratings[~is_repeat | (ratings["draw"] == earliest)]
-
-
-def _methods_and_draws(ratings: DataFrame) -> tuple[pd.Series, pd.Series]:
-    """Return `Readings.methods` and `Readings.draws` by rater, for those with probabilities."""
-    with_method = ratings[ratings["prob_method"] != ""]
-    by_draws = with_method[with_method["prob_method"] == "draws"]
-    counts = by_draws.groupby(["rater_id", "unit_id", "order"], sort=False).size()
-    draws = counts.groupby("rater_id").median().astype(int)
-    return with_method.groupby("rater_id")["prob_method"].first(), draws
 
 
 def _label_codes(ratings: DataFrame, scale: Scale, source: str) -> Codes:

@@ -23,7 +23,7 @@ from evenhand.analysis.labels.matrix import LabelMatrix, UnitFacts, favour_signs
 from evenhand.analysis.labels.scale import Scale
 from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.types import Array, Codes, DataFrame, Mask
-from evenhand.analysis.writer import About, RatedView, Writer
+from evenhand.analysis.writer import About, RatedView, View
 
 _MAX_STEPS, _MAX_CHANGE, _TOLERANCE = 100, 2.0, 1e-11
 """Limits of Newton's method: steps, change of a strength in a step, and change if converged."""
@@ -192,11 +192,12 @@ def _mean_of_orders(ratings: DataFrame, grader: str, scale: Scale, facts: UnitFa
     return np.where([unit in order_dependent for unit in facts.ids], 0.5, scores)
 
 
-def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score: Array) -> None:
+def _add_strength_rows(view: View, compared: ComparedSubjects, name: str, score: Array) -> None:
     """Add a rater's `win_rate` and `strength` rows, from its scores for side a (units,)."""
     scored = compared.comparable & ~np.isnan(score)
     if not scored.any():
         return
+    out = view.over(scored)
     # A unit counts twice: as a's wins against b, and as b's wins against a.
     n, wins_of_a = len(compared.subjects), score[scored]
     a, b = compared.a[scored], compared.b[scored]

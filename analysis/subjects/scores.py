@@ -112,13 +112,14 @@ def add_overall_rows(out: RubricView) -> None:
     scores |= {labels.raters[model]: verdict_values[:, model] for model in labels.models}
     for rater, score in scores.items():
         is_scored = ~np.isnan(score) & (labels.subject >= 0)
-        subjects, (means,) = _subject_means(out, labels, is_scored, score)
+        subjects, (means,) = _subject_means(out.over(is_scored), labels, is_scored, score)
         for column, subject in enumerate(subjects):
             units = is_scored & (labels.subject == subject)
             out.add("subject_score", means[:, column], units, a=rater, at=labels.subjects[subject])
     for first, second in combinations(scores, 2):
         by_both = ~np.isnan(scores[first]) & ~np.isnan(scores[second]) & (labels.subject >= 0)
-        subjects, (x, y) = _subject_means(out, labels, by_both, scores[first], scores[second])
+        both = scores[first], scores[second]
+        subjects, (x, y) = _subject_means(out.over(by_both), labels, by_both, *both)
         counts, n = out.count(by_both), len(subjects)
         for statistic, correlation in CORRELATIONS.items():
             interval, exact = Interval.undefined("too_few_subjects"), ""

@@ -1201,8 +1201,7 @@ MAX_STAKE = 0.99
 @dataclass(frozen=True)
 class CutTest:
     """One-sided test, at this `level`, of the hypothesis that labels above a cut are wrong more
-    often than `allowed`. `clusters` (units,) are codes from 0 up. Units are not weighted, as in
-    `confidence_agreement`.
+    often than `allowed`. `clusters` (units,) are codes from 0 up. Units are not weighted.
 
     >>> one_each = CutTest(np.arange(60), 0.05, 0.05)
     >>> kept, none, one = np.ones(60, bool), np.zeros(60, bool), np.arange(60) < 1

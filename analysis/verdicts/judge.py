@@ -161,7 +161,13 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        return _inconclusive(case, [*faults, _selective(*case.selective)], step=_RANDOM_OVERLAP)
+        on_few, on_more = case.selective  # agreement on units with few labels, and with more
+        reason = because(
+            "selective", noun="item", ask=ITEMS_AT_RANDOM, fewer=on_few["n_units"],
+            few=on_few["at"], agree_fewer=on_few["estimate"], more=on_more["n_units"],
+            several=on_more["at"].removesuffix("+"), agree_more=on_more["estimate"],
+        )  # fmt: skip
+        return _inconclusive(case, [*faults, reason], step=_RANDOM_OVERLAP)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
     passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
@@ -263,17 +269,6 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     if (kappa := case.present.kappa) is not None:
         reasons = [*reasons, because("informative", figures=wording.mean_kappa(kappa))]
     return Decision("only_with_correction", head, reasons)
-
-
-def _selective(on_few: ResultRow, on_more: ResultRow) -> Reason:
-    """Return the reason that units got more labels because of their labels, from the agreement on
-    units with few labels and with more.
-    """
-    return because(
-        "selective", noun="item", ask=ITEMS_AT_RANDOM, fewer=on_few["n_units"], few=on_few["at"],
-        agree_fewer=on_few["estimate"], more=on_more["n_units"],
-        several=on_more["at"].removesuffix("+"), agree_more=on_more["estimate"],
-    )  # fmt: skip
 
 
 def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str) -> Decision:

@@ -117,8 +117,9 @@ def whole_of(source: Source, options: ScaleOptions, dataset: Dataset) -> Dataset
     """
     if options.rubric is None or dataset.decision.across_rubrics == "none":
         return None
-    whole = load(source, replace(options, rubric=None))
-    if not dataset.scales.keys() < whole.scales.keys():
+    whole = load(source, options.of_all_rubrics())
+    names = whole.scales.keys()
+    if names.isdisjoint(dataset.scales) or names <= dataset.scales.keys():
         return None
     others = whole.ratings[~whole.ratings["rubric"].isin(list(dataset.scales))]
     ratings = pd.concat([dataset.ratings, others])

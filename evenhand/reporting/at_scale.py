@@ -109,7 +109,7 @@ def analyse_at_scale(
         plan, notes = _plan(reading, facts, options)
         reported = plan.scales
         if options.rubric is not None and changes.get("across_rubrics") == "holm":
-            whole, _ = _plan(reading, facts, replace(options, rubric=None))
+            whole, _ = _plan(reading, facts, options.of_all_rubrics())
             if reported.keys() < whole.scales.keys():
                 plan = replace(whole, scales={**whole.scales, **reported})
         progress("counting patterns of labels")
@@ -252,12 +252,16 @@ def _reading(
 def _plan(reading: Reading, facts: Facts, options: ScaleOptions) -> tuple[Reduction, list[str]]:
     """Return instructions for reducing parts, and notes; `facts.cells` stand for the ratings."""
     options = with_everybody_named(options, facts.cells["rater_id"].unique())
-    ratings_input = labels.RatingsInput(reading.source, options)
+    ratings_input = labels.RatingsInput(reading.source, options, can_join=False)
     table, notes = labels.keep_named_raters(facts.cells, ratings_input)
     # Raters with similar names may be one if no unit has both. Units are not known here; one for
     # each rater makes `join_names` refuse such names whatever they labelled.
     labels.join_names(table.assign(unit_id=table["rater_id"]), ratings_input)
-    _check_consistent(table, reading.source)
+    for key, column, fault, fix in _CONSISTENT:
+        for id_, values in table[table[column] != ""].groupby(key)[column]:
+            if values.nunique() > 1:
+                both = f"{fault.format(id_)}, {column} {listed(values.unique())}"
+                raise InputError(f"{reading.source}: {both}; {fix}")
     labels.refuse_sets(table, stored_scales={}, reading=ratings_input)  # a sidecar was refused
     labels.check_thresholds(options, facts.with_probabilities)
     table = table.assign(probabilities="")  # which are looked for where numbers are shortened
@@ -288,15 +292,6 @@ _CONSISTENT = (
     ("rater_id", "prob_method", "rater {0!r} has ratings of two kinds of probabilities", _SPLIT),
 )
 """By column of rubrics or raters, one that has a single value for each; the fault; the remedy."""
-
-
-def _check_consistent(table: pd.DataFrame, source: str) -> None:
-    """Raise InputError if a column of `_CONSISTENT` has two values for a rubric or rater."""
-    for key, column, fault, fix in _CONSISTENT:
-        filled = table[table[column] != ""].drop_duplicates([key, column])
-        for id_, values in filled.groupby(key)[column]:
-            if len(values) > 1:
-                raise InputError(f"{source}: {fault.format(id_)}, {column} {listed(values)}; {fix}")
 
 
 def read_piece(piece: formats.Piece, reading: Reading) -> Iterator[pa.Table]:

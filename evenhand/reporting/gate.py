@@ -390,6 +390,7 @@ def _full_name(clause: Clause, rows: pd.DataFrame, weighted_kappa: str) -> str:
 
 _OMITTED_COLUMNS = ("seconds", "rubric_hash", "created_at")
 """Columns of ratings that a baseline does not need."""
+_SAVED_SETTINGS = {"margin", "resamples", "ordered", "clip_scores"}
 _SAVED_COLUMNS = tuple(column for column in RATINGS_COLUMNS if column not in _OMITTED_COLUMNS)
 Table = Annotated[tuple[str, ...], Field(min_length=1, max_length=5_000_000)]
 """A table as lines of CSV with a header, so that a changed label changes one line of the file."""
@@ -465,9 +466,7 @@ def baseline_of(dataset: Dataset, grader: str, rubric: str | None = None) -> Bas
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             synthetic=dataset.synthetic,
             seed=dataset.seed,
-            analysis=AnalysisSettings(
-                **dataset.settings.model_dump(include={"margin", "resamples", "ordered"})
-            ),
+            analysis=AnalysisSettings(**dataset.settings.model_dump(include=_SAVED_SETTINGS)),
             # A reference's labels are saved as those of the one annotator.
             decision=dataset.decision.model_copy(update={"reference": ""}),
             scales={
@@ -788,7 +787,8 @@ def _comparison(
     if (seed := changes.pop("seed", None)) is not None:
         baseline = baseline.model_copy(update={"seed": seed})
     # Only labels are read here: the units and the other settings are the baseline's.
-    settings = {name: changes[name] for name in changes if name in ("missing", "clip_scores")}
+    settings = {"clip_scores": baseline.analysis.clip_scores}
+    settings |= {name: changes[name] for name in changes if name == "missing"}
     of_labels = replace(options, units=None, settings=settings)
     dataset = load(source, of_labels, scales=baseline.known_scales())
     rubric = options.rubric

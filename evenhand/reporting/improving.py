@@ -2,8 +2,7 @@
 
 Clusters of labelled units (rated items) are split once into *learn*, *choose* and *prove*: the
 training, selection and test set (`analysis.verdicts.versions`). Candidates grade *choose* round by
-round, each on more clusters and without the worse half; the best is compared with the old grader on
-*prove*.
+round, each on more clusters and without the worse half; *prove* tests the best and the old grader.
 
 Each comparison on *prove* is a *reading*, which spends a part of the test's error rate; comparing
 the same labels and grades again is no new reading. A *look* is an interim analysis of the study:

@@ -117,6 +117,7 @@ def read(
         columns=_columns(columns),
         wide=wide,
         sheet=sheet,
+        normalise=False,  # `check` asks whether names that look alike are one
         in_python=True,
     )
     rows, reading = rows_of_file(Path(path), options)
@@ -170,8 +171,7 @@ def check(ratings: Labels, **options: Unpack[keyword_types.RatingsKeywords]) -> 
     Invisible differences between labels or names are removed: invisible characters, outer or double
     spaces and `.0`. Those that look alike (case, punctuation, leading zeros) raise InputError,
     unless `normalise` is True (they are the same) or False (they are not). `missing` are codes for
-    "no label", such as `[99]`; a label that may be such a code, or cannot be a label, raises
-    InputError.
+    "no label", such as `[99]`; a label that may be one, or cannot be a label, raises InputError.
 
     Units that repeat an item are no more evidence than one of them: without `cluster_id`, a column
     that identifies items (`item`, `id`, `prompt` and others, or one that repeats as names and texts

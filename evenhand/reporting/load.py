@@ -11,8 +11,7 @@ Rows that repeat an item are no more evidence than one row, so each item is a cl
 - its name says so: `id`, `item`, `prompt`, `question` and others (`study.tables.columns`); or else
 - it repeats as names and texts do: at least half of the rows share their cell with another row, and
   there are more than `MAX_VALUES` different cells, or `MIN_TEXTS` of them that are texts. Numbers
-  and dates are no names, and a column of fewer values (a topic, a model) describes parts of the
-  sample.
+  and dates are no names, and a column of fewer values (topic, model) describes parts of the sample.
 
 Of several such columns the one with the fewest different cells is taken: the repeats of the others
 lie within it. A column is never taken if it is empty in more than a tenth of the rows, holds lists
@@ -85,7 +84,7 @@ def load(
     `from_table`). A `Dataset` is returned with the settings of `options`.
     """
     if isinstance(source, Dataset):
-        return source.changed(**options.settings)
+        return _changed(source, options.settings)
     if not isinstance(source, Path):
         return from_table(source, options, scales=scales)
     if not is_study(source):
@@ -93,8 +92,21 @@ def load(
     from evenhand.study import open_study
 
     with open_study(source) as study:
-        dataset = with_scores(from_study(study, **options.settings))
-        return replace(dataset, ratings=without_missing(dataset.ratings, options.missing))
+        return with_scores(from_study(study, **options.settings))
+
+
+def _changed(dataset: Dataset, changes: Mapping[str, Any]) -> Dataset:
+    """Return a dataset with other settings. In a study's, labels that only these settings count as
+    an interim analysis, or that they change, get no verdict, as it was not counted.
+    """
+    ratings = without_missing(dataset.ratings, changes.get("missing", ()))
+    changed, facts = replace(dataset, ratings=ratings).changed(**changes), dataset.facts
+    if facts.rubric_hashes is None or not changes:
+        return changed
+    before, now = label_hashes(dataset), label_hashes(changed)
+    same_labels = dict(now.items() & before.items())
+    looks = {name: facts.looks.get(name, 0) if name in same_labels else 0 for name in now}
+    return replace(changed, facts=replace(facts, looks=looks))
 
 
 def is_study(source: Path) -> bool:
@@ -140,7 +152,7 @@ def from_study(
     notes = unknown_ids(config.names, ratings, rubrics)
     is_tried = ratings["rater_id"].str.contains(TRIED_MARK, regex=False)
     ratings = ratings[~is_tried | (ratings["rater_id"] == tried)]
-    ratings = without_missing(ratings, config.analysis.missing)
+    ratings = without_missing(ratings, changes.get("missing", config.analysis.missing))
     side_columns = [config.side.key] if config.side else []
     rater_slices = dict.fromkeys([*config.analysis.rater_slices, *side_columns])
     dataset = Dataset(
@@ -316,17 +328,22 @@ def clusters_of(dataset: Dataset, by: str = "") -> dict[str, str]:
 def label_hashes(dataset: Dataset) -> dict[str, str]:
     """Return, by rubric, a hash of the labels that an interim analysis uses, annotators' and the
     reference's. Rubrics with fewer clusters labelled by the reference, or else by two annotators,
-    than a verdict needs are left out: they get none, so analysing them spends no error rate.
+    than a verdict needs are left out: they get none, so analysing them spends no error rate. If no
+    item has these labels, one by an annotator counts where a grader gives probabilities, from which
+    a confidence cut follows (`thresholds.add_routing_rows`).
     """
     from evenhand.study.store.logs.decisions import labels_hash
 
     settings, reference = dataset.settings, dataset.id_of(dataset.decision.reference)
     ratings = without_missing(dataset.ratings, settings.missing)
     is_used = (ratings["rater_kind"] == "human") | (ratings["rater_id"] == reference)
-    hashes = {}
+    has_probability = (ratings["probabilities"] != "") | ratings["p_positive"].notna()
+    hashes, with_cuts = {}, {*ratings.loc[has_probability, "rubric"]}
     for name, labels in ratings[is_used].groupby("rubric"):
         raters = labels.groupby("unit_id")["rater_id"].agg(set)
         is_compared = [reference in ids if reference else len(ids) >= 2 for ids in raters]
+        if name in with_cuts and not any(is_compared):
+            is_compared = [True] * len(raters)
         compared = UnitFacts(raters.index[is_compared].tolist(), dataset.units)
         if len(compared.clusters(settings.cluster).values) >= dataset.decision.min_clusters:
             hashes[str(name)] = labels_hash(labels)

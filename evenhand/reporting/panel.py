@@ -68,9 +68,8 @@ def text_table(
 def blocks_of(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str, width: int
 ) -> list[str]:
-    """Return the lines of a table as blocks, one for each row: its first cell, then the others
-    with the names of their columns, as many in a line as there is room for. Empty cells are left
-    out.
+    """Return the lines of a table as blocks, one for each row: its first cell, then the others with
+    the names of their columns, as many in a line as have room. Empty cells are left out.
 
     >>> rows = [["ann", "8", "0.75 [0.32, 0.95]"]]
     >>> for line in blocks_of(["Who", "Units", "Agreement"], rows, title="Labels", width=39):

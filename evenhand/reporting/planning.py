@@ -148,10 +148,12 @@ class Assumptions:
                 f"--scale is {self.scale!r}; it must be the lowest and the highest of three "
                 "or more whole numbers, as in 1-5 (for yes/no labels leave it out)"
             )
-        mean, _ = self._mean_and_sd
+        mean, sd = self._mean_and_sd
         mean = (low + high) / 2 if mean is None else mean
         correlation = _checked("correlation", self.correlation, CORRELATION, 0.0)
         _check_between("mean", mean, low, high)
+        if sd is not None and sd > (high - low) / math.sqrt(2):  # that of two labels at the ends
+            raise InputError(f"--mean has a standard deviation too large for --scale {self.scale}")
         return ScaleScenario(low, high, correlation, mean, self.raters, self.overlap)
 
     @property
@@ -179,9 +181,10 @@ class Assumptions:
         # The limit is excluded, and 0 is allowed: a grader may know nothing.
         correlation = _checked("correlation", self.correlation, CORRELATION, low=-1e-9)
         _, sd = self._mean_and_sd
-        if sd is None and self.scale:
+        if self.scale:
             # `correlation` is the grader's; a scenario would take it for that of two annotators.
-            sd = replace(self, correlation=None)._scale_scenario().sd
+            scenario = replace(self, correlation=None)._scale_scenario()
+            sd = scenario.sd if sd is None else sd
         elif sd is None:
             prevalence = _checked("prevalence", self.prevalence, PREVALENCE, 0.0)
             sd = math.sqrt(prevalence * (1.0 - prevalence))

@@ -735,8 +735,12 @@ class NextTasks:
     def __post_init__(self) -> None:
         settings = self.design.settings
         self.tasks = self.index.of_rater(self.rater_id)
-        if self.assumed:
-            self.tasks = self._with_assumed_answers()
+        if self.assumed:  # these are the last answers: `answered` sorts by version
+            tasks, version = dict(self.tasks), self.index.last_version + 1
+            for key, claim in self.tasks.items():
+                if claim.task_id in self.assumed and claim.state == "open":
+                    tasks[key] = replace(claim, state="labelled", version=version)
+            self.tasks = tasks
         lapsed_before = minutes_ago(settings.lease_minutes)
         full = self.index.full_questions(settings.raters_per_unit, lapsed_before, self.excluded)
         unanswered = (claim for claim in self.tasks.values() if claim.state == "open")
@@ -751,14 +755,6 @@ class NextTasks:
         self.given_checks = {claim.key for claim in unreleased if claim.is_check}
         closed = self.design.with_counterparts(self.index.held_by(self.rater_id))
         self.free_questions = self.design.questions.keys() - closed - full
-
-    def _with_assumed_answers(self) -> dict[TaskKey, Claim]:
-        """Return the tasks with the assumed ones as last answers: `answered` sorts by version."""
-        tasks, version = dict(self.tasks), self.index.last_version + 1
-        for key, claim in self.tasks.items():
-            if claim.task_id in self.assumed and claim.state == "open":
-                tasks[key] = replace(claim, state="labelled", version=version)
-        return tasks
 
     def progress(self) -> Progress:
         """Return the rater's progress, attention checks included."""

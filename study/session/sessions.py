@@ -742,9 +742,7 @@ def amount_owed(
 
 @dataclass(frozen=True)
 class Costs:
-    """Amounts owed to raters and spent on graders, None if unknown; and the number of `unpriced`
-    graders, whose cost is not known.
-    """
+    """Amounts owed to raters and spent on graders, None if unknown, as of the `unpriced` ones."""
 
     currency: str = ""
     owed: float | None = None

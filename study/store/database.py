@@ -476,17 +476,14 @@ def check_store(location: str, folder: Path) -> None:
         parameters = parse_qs(after_scheme.partition("?")[2])
         if not (login.partition(":")[2] or "password" in parameters):
             secrets_sent += [name for name in _PASSWORD_VARIABLES if os.environ.get(name)]
-            secrets_sent += [name for name in _PASSWORD_FILES if _is_there(name)]
+            for file in _PASSWORD_FILES:  # without a home, or such a variable, it stays as it is
+                path = Path(os.path.expandvars(os.path.expanduser(file)))  # noqa: PTH111
+                secrets_sent += [file] if path.exists() else []
         secrets_sent += sorted(_SECRET_PARAMETERS & parameters.keys())
     elif not secrets_sent:  # a file's name; with ${NAME} alone it may be an address
         inside(folder, location, "store")
     for name in secrets_sent:
         check_variable(folder / "study.toml", "store", name, location)
-
-
-def _is_there(file: str) -> bool:
-    """Return True if a file exists; without a home, or such a variable, its name stays as it is."""
-    return Path(os.path.expandvars(os.path.expanduser(file))).exists()  # noqa: PTH111
 
 
 def resolved(location: str) -> str:

@@ -124,7 +124,10 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
         elif column == "draw":
             table[column] = _draws(frame[column], source)
         elif column == "created_at":
-            table[column] = _times_in_utc(frame[column])
+            times = texts(frame[column])
+            not_utc = [time for time in times.unique() if not time.endswith("+00:00")]
+            in_utc = {time: stored_instant(time) or time for time in not_utc}
+            table[column] = times.replace(in_utc)  # what is no time stays as it is
         else:
             table[column] = texts(frame[column])
     _check_rows(table, source)
@@ -164,14 +167,6 @@ def _draws(cells: pd.Series, source: str) -> pd.Series:
         bad = ~distinct.str.fullmatch(r"\d{1,9}")
         _refuse(bad, distinct, "draw", source, "a whole number from 0")
     return cells.astype("int64")
-
-
-def _times_in_utc(cells: pd.Series) -> pd.Series:
-    """Return a column of times as `stored_instant` has them; what is no time stays as it is."""
-    times = texts(cells)
-    not_utc = [time for time in times.unique() if not time.endswith("+00:00")]
-    in_utc = {time: stored_instant(time) for time in not_utc}
-    return times.replace({time: utc for time, utc in in_utc.items() if utc})
 
 
 def _refuse(bad: pd.Series, values: pd.Series, column: str, source: str, rule: str) -> None:

@@ -105,16 +105,21 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kin
 @pytest.mark.parametrize("likely", [0.97, 1.0])
 def test_items_that_are_nearly_always_picked_count_on_both_sides_of_a_correction(likely):
     """Two of eight items were picked for certain and are all affirmed. Of the six others, of which
-    a half were picked, one in three is, by people and grader: 1/4 + 3/4 * 1/3 = 1/2 of all.
+    a half were picked, one in three is, by people and grader: 1/4 + 3/4 * 1/3 = 1/2 of all. A
+    second grader agrees with the first on one of six of these.
     """
-    ratings = ratings_of({"ann": 10 * "33311---", "g": 10 * "33311311"})
-    units = pd.DataFrame({"unit_id": sorted({*ratings["unit_id"]})})
+    labels = {"ann": 10 * "33311---", "g": 10 * "33311311", "h": 10 * "11333133"}
+    ratings = ratings_of(labels, graders=("g", "h"))
+    units = pd.DataFrame({"unit_id": sorted({*ratings["unit_id"]}), "subject": "s"})
     units["inclusion_probability"] = np.tile([likely] * 2 + [0.5] * 6, 10)
     found = by_key(analyse(ratings, units, [SCALE], **SMALL))
-    for statistic in ("rate_human", "rate_raw", "rate_ppi", "rate_rogan_gladen"):
-        rater = "g" if statistic != "rate_human" else ""
-        row = found["r", statistic, "humans", rater, "all|binary", ""]
-        assert row["estimate"] == pytest.approx(0.5, abs=0.01), statistic
+    corrected = [(f"rate_{way}", "humans", "g", "s") for way in ("raw", "ppi", "rogan_gladen")]
+    halves = [*corrected, ("rate_human", "humans", "", "s"), ("subject_score", "g", "", "s")]
+    keys = dict.fromkeys([*halves, ("prevalence", "g", "", "affirmative")], 1 / 2)
+    keys |= {("observed_agreement", *of, ""): 1 / 8 for of in (("g", "h"), ("models", ""))}
+    for (*raters, at), share in keys.items():
+        row = found["r", *raters, "all|binary", at]
+        assert row["estimate"] == pytest.approx(share, abs=0.01), raters
 
 
 @pytest.mark.slow

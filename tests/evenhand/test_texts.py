@@ -39,7 +39,6 @@ from tests.commands import python
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("analysis", "annotate_app", "evenhand", "exchange", "graders", "rubrics", "study")
-MOST_WORDS = 25
 WRITERS = ("written", "in_pieces", "say", "warn")
 HAND_ON = ("cli/terminal.py", "report/charts.py", "report/blocks.py", "report/source.py")
 NOT_SAID = (
@@ -123,7 +122,7 @@ def test_sentences_are_plain() -> None:
     for key in texts():
         text = written(key, **{name: 0.5 if form else "X" for name, form in _places(key).items()})
         for sentence in re.split(r"(?<=[.!?:;])\s+|\n+", text):
-            assert len(sentence.split()) <= MOST_WORDS, (key, sentence)
+            assert len(sentence.split()) <= 25, (key, sentence)
         assert not [turn for turn in NOT_SAID if turn in text], (key, text)
         assert "  " not in text, key
         assert text == text.strip(), key

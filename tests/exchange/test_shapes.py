@@ -254,9 +254,8 @@ def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_p
 def test_raters_are_asked_for_and_what_is_said_of_them_counts(wrote: Wrote) -> None:
     people, models = ("a1", "B2C4E6G8I0"), ("gpt-4o", "prometheus", "palm2", "r1")
     content = wrote([item(n, annotations=dict.fromkeys((*people, *models), "y")) for n in ITEMS])
-    told = (
-        "(prometheus, palm2); say so with --human a1,B2C4E6G8I0,palm2,r1 --model gpt-4o,prometheus"
-    )
+    told = "say so with --human a1,B2C4E6G8I0,palm2,r1 --model gpt-4o,prometheus"
+    told = f"(prometheus, palm2, r1); {told}"  # who may be R1, of DeepSeek
     refused(re.escape(told), rows_of_file, content, ScaleOptions())
     rows, _ = rows_of_file(content, ScaleOptions(kinds=dict.fromkeys(models, "model")))
     kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))

@@ -314,7 +314,9 @@ def _raw_table(rates: _Quantity, means: _Quantity) -> list[Table]:
         subjects = {**rates.raw(grader), **means.raw(grader)}
         keys = (figures.key(RATES.raw, "humans", grader, src.ALL_BINARY, name) for name in subjects)
         rows += [src.RowSpec(grader), *(src.RowSpec(key.at or all_units, key) for key in keys)]
-    return figures.table("rates.caption", rows, [(entry_for(MEANS.raw).label, mean_of)])
+    # The mean is in the row that has the key of a rate: of the same grader and subject.
+    mean = entry_for(MEANS.raw).label, lambda key: figures.get(MEANS.raw, key.rater_b, at=key.at)
+    return figures.table("rates.caption", rows, [mean])
 
 
 def _share_table(figures: src.RubricFigures, shares: list[src.Figure]) -> list[Table]:

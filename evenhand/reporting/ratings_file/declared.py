@@ -101,6 +101,11 @@ class ScaleOptions(FileOptions):
         """The codes for "no label"."""
         return tuple(self.settings.get("missing", ()))
 
+    def of_all_rubrics(self) -> ScaleOptions:
+        """Return the options without a rubric and its scale, which others do not have."""
+        scale: dict[str, Any] = dict.fromkeys(("rubric", "level", "affirmative", "sides"))
+        return replace(self, **scale, categories=(), thresholds={})
+
     def spelled(self, name: str, *keys: str) -> str:
         """Return an option with its keys as the user writes it, in Python or on the command line.
 

@@ -96,6 +96,7 @@ class RatingsInput:
     permitted: Sequence[str] = ()  # the labels of a known scale, () to take those in the file
     numbers: bool = False  # labels are numbers
     items: str = ""  # the column that names the items, "" if each row is one
+    can_join: bool = True  # `normalise` may be declared
     notes: Sequence[str] = ()  # sentences on how the file was read
 
     def subject_of(self, label: str, ratings: pd.DataFrame) -> str:
@@ -151,11 +152,13 @@ def join_names(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
                 noun, shared = "rater", "item labelled by both"
             row = row_number(table, int((table[column] == name).to_numpy().argmax()))
             count = f" ({len(renamed):,} such {noun}s)" if len(renamed) > 1 else ""
+            join, keep = options.spelled("normalise"), options.spelled("no-normalise")
+            remedy = f"say {join} if they are the same, or {keep} if not"
+            if not reading.can_join:
+                remedy = f"write them alike if they are the same, or say {keep} if not"
             raise InputError(
                 f"{reading.source}, row {row}: the {noun} {spelled_out(name)} looks like "
-                f"{spelled_out(new_name)}, and there is no {shared}{count}; say "
-                f"{options.spelled('normalise')} if they are the same, or "
-                f"{options.spelled('no-normalise')} if not"
+                f"{spelled_out(new_name)}, and there is no {shared}{count}; {remedy}"
             )
         table = table.assign(**{column: table[column].replace(renamed)})
         examples = ", ".join(f"{name} as {new}" for name, new in [*renamed.items()][:3])
@@ -315,10 +318,9 @@ def _variant_fault(label: str, main_label: str, n_changed: int, reading: Ratings
     alternative = f"{options.spelled('no-normalise')} keeps them apart"
     if reading.permitted:
         alternative = f"or declare it among {options.spelled('categories')}"
-    return (
-        f"{relation}; {options.spelled('normalise')} reads them as one "
-        f"({number_of(n_changed, 'cell')} would change), {alternative}"
-    )
+    join = f"{options.spelled('normalise')} reads them as one"
+    join = join if reading.can_join else "write them alike"
+    return f"{relation}; {join} ({number_of(n_changed, 'cell')} would change), {alternative}"
 
 
 def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
@@ -680,9 +682,12 @@ def labels_of_rubrics(
             counts = _label_counts(rows)
             stored = {label: key for label in counts if (key := kind.label_of(label))}
             unknown = [label for label in counts if label not in stored]
-            if reading.options.normalise and kind.is_choice:
-                stored |= _variants(counts, unknown, kind.keys)
-            rows = _with_corrected(rows, stored)
+            variants = _variants(counts, unknown, kind.keys) if kind.is_choice else {}
+            if variants and reading.options.normalise is None:
+                label, key = next(iter(variants.items()))
+                fault = f"looks like {key!r}; {reading.options.spelled('normalise')} reads it so"
+                raise InputError(f"{reading.subject_of(label, rows)} {fault}, or correct it")
+            rows = _with_corrected(rows, stored | variants if reading.options.normalise else stored)
         tables.append(rows)
     ratings = pd.concat(tables).loc[ratings.index]
     has_probability = (ratings["rater_kind"] == "model") & ratings["p_positive"].notna()

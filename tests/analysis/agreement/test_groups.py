@@ -172,7 +172,6 @@ def test_sets_that_are_all_alike_are_shared_and_do_not_vary():
     assert row_of(found, "observed_agreement", "humans", rubric="labels")["estimate"] == 1.0
 
 
-FLEISS = "stability_fleiss_kappa"
 LEVELS = Scale("level", ("1", "2", "3", "4"), "ordinal", frozenset({"3", "4"}))
 
 
@@ -205,7 +204,7 @@ def test_variants_are_raters_as_in_fleiss_1971():
     people = ratings.assign(rater_id="ann", rater_kind="human")
     rows = stability(pd.concat([ratings, people]), units, scale=scale)
     for rater in ("g", "humans"):
-        estimate = rows.loc[(FLEISS, rater, "all", "wording"), "estimate"]
+        estimate = rows.loc[("stability_fleiss_kappa", rater, "all", "wording"), "estimate"]
         assert estimate == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
 
 

@@ -154,7 +154,6 @@ def test_an_unclear_answer_to_a_clear_unit_counts_against_the_grader():
 KEYS = ("1", "2", "3", "4")
 SCALES = [Scale("r", KEYS, "ordinal"), Scale("r-2", KEYS, "ordinal", variant_of="r")]
 OLD, NEW = ([f"u{n:03}" for n in range(*span)] for span in ((40, 100), (100, 160)))
-TRIAL = {*OLD, *NEW}
 
 
 def labels_of(rng, units, right):
@@ -188,7 +187,7 @@ def answer_of(analysis):
 
 def alpha(ratings, rubric):
     own = ratings[(ratings["rater_kind"] == "human") & (ratings["rubric"] == rubric)]
-    own = own[own["unit_id"].isin(TRIAL)]
+    own = own[own["unit_id"].isin([*OLD, *NEW])]
     table = own.pivot(index="rater_id", columns="unit_id", values="label")
     return krippendorff.alpha(table.astype(float).to_numpy(), level_of_measurement="ordinal")
 

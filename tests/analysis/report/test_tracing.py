@@ -27,7 +27,6 @@ from tests.analysis.report.small_study import SCALE, is_rounded_from, read_resul
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 PROSE = {"2.5", "95", "0", "5", f"{BOUND:g}", "90", "80"}
 """95% intervals; below 0; at most 5 units to read; the bias audit's bound, 90% CI, 80% power."""
-VOID = {"meta", "br", "path", "rect", "line", "circle"}
 
 
 class Texts(HTMLParser):
@@ -40,7 +39,7 @@ class Texts(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
+        if tag not in {"meta", "br", "path", "rect", "line", "circle"}:
             self.open.append({tag, *(dict(attrs).get("class") or "").split()})
 
     def handle_startendtag(self, tag, attrs):

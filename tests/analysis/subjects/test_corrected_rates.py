@@ -303,7 +303,6 @@ def test_each_part_is_ppi_pythons():
 
 
 SCALE = replace(YES, unit="response")
-STATISTIC = "rate_side_difference_ppi"
 
 
 def sided(rng, rates=((0.6, 0.4), (0.3, 0.4)), **options):
@@ -313,7 +312,7 @@ def sided(rng, rates=((0.6, 0.4), (0.3, 0.4)), **options):
 
 def found_in(ratings, units, **options):
     results = analyse(ratings, units, [SCALE], **{"resamples": 200, **options}).results
-    return results[results["statistic"] == STATISTIC].set_index("at")
+    return results[results["statistic"] == "rate_side_difference_ppi"].set_index("at")
 
 
 def apart(ratings, units, rater, subject):

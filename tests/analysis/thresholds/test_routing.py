@@ -79,8 +79,7 @@ def test_with_too_few_units_it_is_said_how_many_more():
 
 
 def test_a_grader_that_agrees_too_seldom_is_not_helped_by_labels():
-    found = analysed(study([True, False] * 60, [0.9] * 120))
-    assert render_routing_text(found) == [
+    assert render_routing_text(analysed(study([True, False] * 60, [0.9] * 120))) == [
         "Routing, g on tone: no cut can guarantee 95% agreement with 120 items. More than twenty "
         "times as many would be needed, if agreement stays as it is."
     ]

@@ -90,7 +90,7 @@ def test_undefined_is_null_with_a_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sides_by_option(tmp_path: Path, run: Run) -> None:
+def test_sides_by_option(tmp_path: Path) -> None:
     """Labels x and y favour side a and b; the grader favours whichever stands first."""
     rows = [f"u{n},ann,human,{'xy'[n % 2]}," for n in range(20)]
     rows += [f"u{n},g,model,{each}" for n in range(20) for each in ("x,ab", "y,ba")]
@@ -100,8 +100,6 @@ def test_sides_by_option(tmp_path: Path, run: Run) -> None:
     certain = "no resample differs: the interval is what 20 clusters allow"
     assert results.loc["bias_order_flips", "note"] == f"{certain}; 20 flips"
     assert "g, order: it favours the side shown first" in (tmp_path / "out/report.md").read_text()
-    for wrong, says in (("x", "name two labels"), ("x,z", "'z' is said to favour side 'b'")):
-        assert says in run.refused("check", file, *scale, wrong)
 
 
 @pytest.mark.slow

@@ -120,7 +120,6 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
     for counts in ("4; known already: 0", "0; known already: 4"):
         assert f"Decisions by chair imported: {counts}." in run.ok("adjudicate", folder, *given)
     assert set(table["unit_id"]).isdisjoint(read_table(tmp_path / "left.csv")["unit_id"])
-    assert "--by NAME" in run.refused("adjudicate", folder, "--decisions", queue)
     with open_study(folder) as study:
         kinds = study.ratings()["rater_kind"].value_counts()
     assert kinds["adjudicator"] == 4

@@ -54,8 +54,6 @@ def test_a_page_is_folded_unless_it_is_full(run, study, table, tmp_path, full):
         page = (tmp_path / "out" / "report.html").read_text("utf-8")
         assert ("<details open" in page) is full
         assert ("<details>" in page) is not full
-    if full:
-        assert "name a folder for it with --out" in run.refused(*checked, "--full")
 
 
 @pytest.mark.journey

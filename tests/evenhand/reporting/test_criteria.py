@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from evenhand.reporting.analysing import analyse_study
+from evenhand.reporting.gate import baseline_of, compare, write_baseline
 from evenhand.reporting.load import from_table
 from evenhand.reporting.new_study import create_items
 from evenhand.reporting.ratings_file.declared import LabelOptions, ScaleOptions
@@ -52,7 +53,7 @@ def by_hand(table: pd.DataFrame, *, clip: bool = True) -> dict[tuple[str, str], 
 
 
 @pytest.mark.journey
-def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
+def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong(tmp_path):
     table = labelled_criteria()
     dataset = from_table(table, ScaleOptions())
     scores = dataset.ratings.query("rubric == 'score'").set_index(["unit_id", "rater_id"])["label"]
@@ -63,6 +64,10 @@ def test_scores_are_weighted_points_and_kinds_show_what_a_grader_gets_wrong():
     assert lowest == pytest.approx(min(by_hand(table, clip=False).values()), abs=1e-6)
     assert lowest < 0
     assert not any("were clipped" in note for note in raw.notes)
+    write_baseline(baseline_of(raw, FAIR, "score"), tmp_path / "b.json")
+    compared = compare(table, FAIR, baseline=tmp_path / "b.json")  # which says how scores are made
+    kappas = [row for row in compared.rows if row["statistic"] == "weighted_kappa_linear"]
+    assert [row["estimate"] for row in kappas if row["rater_a"] != "humans"] == [1]
     results = dataset.changed(resamples=20).analyse()
     assert {each["rubric"] for each in results.verdicts} == {"criteria", "score"}
     people = pd.Series({k: v for k, v in by_hand(table).items() if k[1] in ANNOTATORS})

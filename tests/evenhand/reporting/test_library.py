@@ -160,6 +160,9 @@ def test_a_chosen_rubric_has_its_verdict_over_all_rubrics(file, tmp_path):
     assert (found.verdicts, set(found.results["rubric"])) == ([first], {"one"})
     gate = eh.gate(tmp_path / "two.csv", "gpt", **rules, rubric="one")
     assert gate.checks[0].sentence == first["sentence"]
+    other = table.assign(label=table["label"].mask(table["rubric"] == "two", "x" + table["label"]))
+    (found,) = eh.check(other, **rules, rubric="one").verdicts  # "two" has labels of its own
+    assert found["verdict"] == first["verdict"]
 
 
 @pytest.mark.journey
@@ -273,6 +276,8 @@ def test_what_others_wrote_is_escaped(labels):
 @pytest.mark.slow
 def test_a_study_opened_in_python_is_that_of_the_report(tmp_path):
     folder = judged_study(tmp_path)
+    change_config(folder, {"decision": {"min_clusters": 500}})
+    too_few = eh.open_study(folder)
     change_config(folder, {"decision": {"min_clusters": 10}})  # fewer are free to look at
     with open_study(folder) as study:
         tune_and_exclude(study)
@@ -282,8 +287,8 @@ def test_a_study_opened_in_python_is_that_of_the_report(tmp_path):
     assert not excluded & set(dataset.counted(next(iter(dataset.scales)))["rater_id"])
     assert f"{len(dataset.ratings)} ratings" in repr(dataset)
     # Nobody has looked at the labels yet, and to open a study is no look.
-    for opened in (dataset, eh.open_study(folder)):
-        (unseen, *_) = eh.check(opened, resamples=50).verdicts
+    for opened in (dataset, eh.open_study(folder), too_few):
+        (unseen, *_) = eh.check(opened, resamples=50, min_clusters=10).verdicts
         assert unseen["verdict"] == "inconclusive"
         assert "Labels have come in since the last report." in unseen["sentence"]
         assert unseen["next"] == {"kind": "look", "number": 0}

@@ -197,7 +197,6 @@ def test_a_file_whose_units_are_rows_is_read_alike_and_no_sidecar_hides_items(si
         assert load(file).settings.cluster == cluster
 
 
-UNRATED = pd.DataFrame({"unit_id": [], "label": []})
 NUMBERS = np.arange(300)
 
 
@@ -217,7 +216,7 @@ NUMBERS = np.arange(300)
 ])  # fmt: skip
 def test_which_columns_name_items_of_which_the_coarsest_counts(expected, columns):
     units = pd.DataFrame({"unit_id": [f"u{n}" for n in NUMBERS], **columns})
-    assert item_column(units, UNRATED) == expected
+    assert item_column(units, pd.DataFrame({"unit_id": [], "label": []})) == expected
 
 
 # Studies

@@ -93,14 +93,20 @@ def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(cluster, referen
     raters = zip(("ann", "ben", "cem"), people, (40, 30, 35), strict=True)
     rows = [(id_, rater, kind) for rater, kind, count in raters for id_ in ids[:count]]
     ratings = pd.DataFrame(rows, columns=["unit_id", "rater_id", "rater_kind"])
-    ratings = ratings.assign(rubric="tone", label="yes", order="", draw=0)
+    constant = {"rubric": "tone", "label": "yes", "order": "", "draw": 0, "probabilities": ""}
+    ratings = ratings.assign(**constant, p_positive=np.nan)
     settings = {"cluster": cluster, "reference": reference, "min_clusters": int(clusters)}
     dataset = Dataset("labels", ratings, units, {}).changed(**settings)
     present, is_cem = label_hashes(dataset), ratings["rater_id"] == "cem"
     assert present and not label_hashes(dataset.changed(min_clusters=int(clusters) + 1))
     assert label_hashes(replace(dataset, ratings=ratings[::-1])) == present
-    others = ratings.assign(label=ratings["label"].mask(is_cem, "no"))
-    assert (label_hashes(replace(dataset, ratings=others)) == present) == (reference != "cem")
+    others = replace(dataset, ratings=ratings.assign(label=ratings["label"].mask(is_cem, "no")))
+    assert (label_hashes(others) == present) == (reference != "cem")
+    # A grader with probabilities has a cut to route by if only ann labelled.
+    grades = ratings[:40].assign(rater_id="g", rater_kind="model", p_positive=0.9)
+    for rows, counts in ((ratings[:40], False), (pd.concat([ratings[:40], grades]), True)):
+        alone = replace(dataset, ratings=rows).changed(reference="")
+        assert ("tone" in label_hashes(alone)) == counts
 
 
 @pytest.mark.slow

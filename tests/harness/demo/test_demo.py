@@ -200,7 +200,6 @@ def test_the_shipped_file_is_what_the_demo_writes() -> None:
 
 
 RATERS = (*ANNOTATORS, *GRADERS)
-SHIFTED = GRADERS[1].rater_id
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +242,7 @@ def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str
 
 @pytest.mark.slow
 def test_only_the_shifted_grader_gives_probabilities(ratings, rubrics):
-    shifted = ratings["rater_id"] == SHIFTED
+    shifted = ratings["rater_id"] == GRADERS[1].rater_id
     assert ratings.loc[~shifted, "p_positive"].isna().all()
     assert set(ratings.loc[~shifted, "probabilities"]) == {""}
     assert set(ratings.loc[shifted, "prob_method"]) == {"verbalised"}
