@@ -18,6 +18,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, Literal, Self
+from unicodedata import normalize
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -350,6 +351,40 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
     if chosen is None or not set(chosen) <= set(keys):
         return None
     return SEPARATOR.join(key for key in keys if key in chosen) or NONE
+
+
+_YES_AND_NO = (
+    "yes/no, true/false, y/n, t/f, 1/0, met/not met, "
+    "ja/nein, ja/nee, ja/nej, ja/nei, oui/non, sí/no, si/no, sì/no, sim/não, sim/nao, da/nu, "
+    "da/ne, ano/ne, áno/nie, tak/nie, igen/nem, kyllä/ei, jah/ei, evet/hayır, да/нет, да/не, так/ні, "
+    "ναι/όχι, はい/いいえ, 是/否, 예/아니요, हाँ/नहीं, نعم/لا, "
+    "wahr/falsch, richtig/falsch, vrai/faux, verdadero/falso, verdadeiro/falso, vero/falso"
+)
+TRUTH = [(yes, no) for yes, _, no in (pair.partition("/") for pair in _YES_AND_NO.split(", "))]
+"""Words for yes and for no, as people and their tools write labels; the usual ones first."""
+RIGHT_OR_WRONG = [("c", "i"), ("correct", "incorrect"), ("right", "wrong"), ("pass", "fail")]
+"""Words of graders that mean yes and no where these are the options; C and I are Inspect's."""
+
+_NEXT_TO_NO = ("y", "t", "1", "c", "right")  # words that say yes only if their opposite is there
+
+
+def says_yes(names: Iterable[str]) -> str:
+    """Return the name of the option that says yes, "" if none does: a word whose opposite is an
+    option, too; any other word for yes; or of two options the one that does not say no.
+
+    >>> says_yes(["nein", "ja"]), says_yes(["1", "0"]), says_yes(["Yes", "partly", "not at all"])
+    ('ja', '1', 'Yes')
+    >>> says_yes(["no", "supported"]), says_yes(["left", "right"]), says_yes("123")
+    ('supported', '', '')
+    """
+    by_word = {normalize("NFC", name).casefold(): name for name in names}
+    opposites = [*TRUTH, *RIGHT_OR_WRONG]
+    words = [yes for yes, no in opposites if {yes, no} <= by_word.keys()]
+    words += [yes for yes, _ in opposites if yes in by_word and yes not in _NEXT_TO_NO]
+    if len(by_word) == 2 and not words:
+        nos = [no for _, no in opposites if no in by_word]
+        words = [word for word in by_word if nos and word not in nos]
+    return by_word[words[0]] if words else ""
 
 
 # ---- the kinds of labels ------------------------------------------------------------------------

@@ -131,9 +131,7 @@ def _check_one(file: str) -> int:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    affirmative = written("rubric_check.no_affirmative")
-    if keys := ", ".join(rubric.affirmative):
-        affirmative = written("rubric_check.affirmative", keys=keys)
+    affirmative = ", ".join(rubric.affirmative) or written("rubric_check.no_affirmative")
     fields: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
     fields |= {"level": rubric.level, "threshold": rubric.threshold}
     say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **fields)

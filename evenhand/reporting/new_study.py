@@ -40,6 +40,7 @@ from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import note_on_order
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
+from evenhand.rubrics.options import says_yes
 from evenhand.rubrics.rendering import image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access import make_invites
@@ -249,6 +250,10 @@ def _study_of_answers(rows: _Rows) -> ItemStudy:
         if options.options and not options.level and asked.level == "ordinal":
             spelling = ScaleOptions(in_python=options.in_python)
             notes.append(note_on_order(asked.categories, spelling))
+        if asked.affirmative and not says_yes(options.options):
+            notes.append(
+                written("items.affirmative", option=asked.kind.name_of(*asked.affirmative))
+            )
     ratings = None
     if items.judge_labels is not None:
         ratings = prompt_items.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)

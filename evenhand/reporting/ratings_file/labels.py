@@ -36,6 +36,7 @@ from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
     SEPARATORS,
+    TRUTH,
     options_in,
     ordered_scale,
     plain_number,
@@ -54,7 +55,7 @@ from evenhand.study.tables.columns import (
     spelled_out,
 )
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import TRUTH, texts
+from evenhand.study.tables.ratings import texts
 from evenhand.texts import number_of, table_of, written
 
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")  # of tables that others made
