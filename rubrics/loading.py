@@ -20,6 +20,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, Self
+from unicodedata import normalize
 
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
@@ -274,7 +275,7 @@ def _names_by_key(names: Sequence[str], *, several: bool) -> dict[str, str]:
     """Return the names of options by the keys made from them. Raises InputError if keys are not
     distinct, or are too few, or too many for a rubric on which `several` may apply.
     """
-    keys = [_key_of(name) for name in names]
+    keys = [_key_of(name) or f"option-{n}" for n, name in enumerate(names, start=1)]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
             raise InputError(f"--options: two options are called like {name!r}; give each its own")
@@ -330,13 +331,11 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
 
 
 def _key_of(name: str) -> str:
-    """Return the key of an option of this name. Raises InputError if the name gives none."""
+    """Return the key of an option of this name, without accents; "" if it has no ASCII letter."""
     number = plain_number(name)  # keeps its sign and its point
-    words = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]  # as long as `KEY`
-    key = number if KEY.fullmatch(number) else words
-    if not key:
-        raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
-    return key
+    letters = re.sub("[\u0300-\u036f]", "", normalize("NFKD", name.casefold()))
+    words = re.sub(r"[^a-z0-9_+-]+", "-", letters).strip("-")[:24]  # as long as `KEY`
+    return number if KEY.fullmatch(number) else words
 
 
 # ---- a user's own words for graders -------------------------------------------------------------

@@ -356,8 +356,8 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
 _YES_AND_NO = (
     "yes/no, true/false, y/n, t/f, 1/0, met/not met, "
     "ja/nein, ja/nee, ja/nej, ja/nei, oui/non, sí/no, si/no, sì/no, sim/não, sim/nao, da/nu, "
-    "da/ne, ano/ne, áno/nie, tak/nie, igen/nem, kyllä/ei, jah/ei, evet/hayır, да/нет, да/не, так/ні, "
-    "ναι/όχι, はい/いいえ, 是/否, 예/아니요, हाँ/नहीं, نعم/لا, "
+    "da/ne, ano/ne, áno/nie, tak/nie, igen/nem, kyllä/ei, jah/ei, evet/hayır, да/нет, да/не, "
+    "так/ні, ναι/όχι, はい/いいえ, 是/否, 예/아니요, हाँ/नहीं, نعم/لا, "
     "wahr/falsch, richtig/falsch, vrai/faux, verdadero/falso, verdadeiro/falso, vero/falso"
 )
 TRUTH = [(yes, no) for yes, _, no in (pair.partition("/") for pair in _YES_AND_NO.split(", "))]
@@ -465,9 +465,18 @@ class LabelKind:
 
     # ---- labels and the texts that give them ----
 
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The keys by the texts that stand for them: names that one option has, and the keys."""
+        names = Counter(self.names.values())
+        unique = {name: key for key, name in self.names.items() if names[name] == 1}
+        return {normalize("NFC", name): key for name, key in unique.items()} | {
+            key: key for key in self.keys
+        }
+
     def label_of(self, text: str) -> str | None:
         """Return the label in a table's cell in the form that is stored; None if it is not one."""
-        return text if text in self.keys else None
+        return self.spellings.get(text)
 
     def takes(self, label: str) -> bool:
         """Return True if a label may be stored: in the form in which `label_of` gives it."""
@@ -546,7 +555,8 @@ class NumberKind(LabelKind):
         return f"Answer with {self.answer_form} and nothing else."
 
     def label_of(self, text: str) -> str | None:
-        return super().label_of(plain_number(text))
+        number = plain_number(text)
+        return number if number in self.keys else None
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         return self.label_of(text) or ""
@@ -605,7 +615,10 @@ class SetKind(LabelKind):
         return {"type": "array", "items": super().schema()}
 
     def label_of(self, text: str) -> str | None:
-        return set_label(options_in(text, SEPARATORS), self.keys) if text.strip() else None
+        chosen = options_in(text, SEPARATORS)
+        if chosen is None or not text.strip():
+            return None
+        return set_label([self.spellings.get(option, option) for option in chosen], self.keys)
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         if not text.strip():

@@ -546,8 +546,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
 
 def _keys_of_options(rubric: Rubric) -> dict[str, str]:
     """Return the options' keys by the options' names and keys, in lower case."""
-    keys = {option.name.casefold(): option.key for option in rubric.options}
-    return keys | {option.key.casefold(): option.key for option in rubric.options}
+    return {spelling.casefold(): key for spelling, key in rubric.kind.spellings.items()}
 
 
 # ---- comparisons --------------------------------------------------------------------------------

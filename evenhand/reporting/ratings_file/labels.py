@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -37,6 +37,7 @@ from evenhand.rubrics.options import (
     NONE,
     SEPARATORS,
     TRUTH,
+    LabelKind,
     options_in,
     ordered_scale,
     plain_number,
@@ -564,7 +565,9 @@ def scales_of(
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
         set_options[""] = options.categories  # of every other rubric
         return _read_sets(ratings, set_options, reading)
-    if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
+    if (rubric := _known_rubric(options.rubric)) and not options.categories:
+        ratings = _with_corrected(ratings, _stored_labels(_label_counts(ratings), rubric.kind))
+    if rubric and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()  # rubrics whose scale in the sidecar has no declared level
@@ -676,10 +679,10 @@ def labels_of_rubrics(
     for name, rows in ratings.groupby("rubric", sort=False):
         if rubric := rubrics.get(str(name) or only_rubric):
             kind = rubric.kind
-            rows, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
+            rows, missing_notes = read_missing(rows, replace(reading, permitted=[*kind.spellings]))
             notes += missing_notes
             counts = _label_counts(rows)
-            stored = {label: key for label in counts if (key := kind.label_of(label))}
+            stored = _stored_labels(counts, kind)
             unknown = [label for label in counts if label not in stored]
             if reading.options.normalise and kind.is_choice:
                 stored |= _variants(counts, unknown, kind.keys)
@@ -692,6 +695,11 @@ def labels_of_rubrics(
         reasons = f"{written('left_out.no_label')} ({n_empty:,})"
         notes.append(written("exchange.left_out", reasons=reasons))
     return ratings[has_result], notes
+
+
+def _stored_labels(labels: Iterable[str], kind: LabelKind) -> dict[str, str]:
+    """Return the labels as the kind stores them, by label; without those that it does not have."""
+    return {label: stored for label in labels if (stored := kind.label_of(label))}
 
 
 def _known_rubric(declared: str | None, name_in_file: str = "") -> Rubric | None:
