@@ -341,14 +341,51 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     if not codes:
         return
     more_codes = f" (as may {', '.join(map(repr, codes[1:4]))})" if codes[1:] else ""
-    keep = options.spelled("no-normalise")
-    if len(counts) <= MAX_LABELS:
-        keep = options.spelled("categories", *_in_order([*counts]))
     raise InputError(
         f"{reading.subject_of(codes[0], ratings)} may mean that there is no label{more_codes} "
         f"({number_of(counts[codes[0]], 'cell')}); say so with "
-        f"{options.spelled('missing', *codes)}, or keep it as a label with {keep}"
+        f"{options.spelled('missing', *codes)}, or keep it as a label with "
+        f"{_keeping(counts, options)}"
     )
+
+
+def _keeping(labels: Collection[str], options: ScaleOptions) -> str:
+    """Return the option that keeps all labels as they are."""
+    if len(labels) > MAX_LABELS:
+        return options.spelled("no-normalise")
+    return options.spelled("categories", *whole_numbers_in_a_row(labels) or _in_order([*labels]))
+
+
+def notes_on_lone_numbers(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
+    """Return a note on each grader's numbers beyond those of annotators, if all labels are numbers.
+    Raises InputError if they are so far beyond, or so many, that its scale seems another one.
+    """
+    counts = _label_counts(ratings)
+    labelled = ratings[ratings["label"] != ""]
+    if len(counts) < 2 or not all(map(plain_number, counts)):
+        return []
+    numbers = labelled["label"].astype(float)
+    people = numbers[labelled["rater_kind"] == "human"]
+    if len(people) < _FEWEST_LABELS:
+        return []  # which show no scale
+    low, high, steps = people.min(), people.max(), np.diff(np.unique(people))
+    farthest = max(steps.min(initial=high - low or 1), (high - low) / 2)
+    graders = labelled["rater_id"][labelled["rater_kind"] == "model"]
+    notes = []
+    for grader, given in numbers[graders.index].groupby(graders):
+        beyond = given[~given.between(low, high)]
+        alone = labelled["label"][beyond.index].unique()
+        is_majority = len(alone) > 1 and 2 * len(beyond) > len(given)
+        if is_majority or max(low - given.min(), given.max() - high) > farthest:
+            raise InputError(
+                f"{reading.subject_of(alone[0], ratings)} lies beyond annotators' labels, {low:g} "
+                f"to {high:g}, as do {number_of(len(beyond), 'cell')} of this grader; if its scale "
+                "is another one, convert its labels; if not, keep them with "
+                f"{_keeping(counts, reading.options)}"
+            )
+        if len(alone) and len(counts) <= MAX_LABELS:
+            notes.append(written("reading.alone", label=", ".join(alone), raters=grader))
+    return notes
 
 
 def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
@@ -390,7 +427,7 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
                 f"{reading.subject_of(label, ratings)} is one that {missing_users} "
                 f"({number_of(counts[label], 'cell')}{hint}); correct it if it stands for another "
                 f"label, read it as no label with {options.spelled('missing', label)}, or keep it "
-                f"with {options.spelled('categories', *_in_order([*counts]))}"
+                f"with {_keeping(counts, options)}"
             )
         notes.append(written("reading.alone", label=label, raters=", ".join(raters)))
     return notes
@@ -665,6 +702,7 @@ def _correct_labels(
     if not permitted and options.normalise is not False:
         refuse_codes(rows, rubric_reading)
         notes += notes_on_lone_labels(rows, rubric_reading)
+        notes += notes_on_lone_numbers(rows, rubric_reading) if scale is None else []
     return rows, n_joined, notes
 
 
