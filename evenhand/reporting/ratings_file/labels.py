@@ -1015,6 +1015,7 @@ def with_parts(dataset: Dataset, set_options: SetOptions) -> Dataset:
     prices, titles, origins = dict(facts.prices), dict(dataset.titles), {}
     for name, permitted in set_options.items():
         rows = ratings[ratings["rubric"] == name]
+        withheld = dataset.scales[name].withheld if name in dataset.scales else {}
         sets = {label: options_in(label) or () for label in rows["label"].unique()}
         for option in permitted:
             part = f"{name}/{option}"
@@ -1024,7 +1025,8 @@ def with_parts(dataset: Dataset, set_options: SetOptions) -> Dataset:
             tables.append(
                 rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
             )
-            scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
+            binary = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
+            scales[part] = replace(binary, withheld=withheld)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
             prices |= {(part, who): usd for (key, who), usd in facts.prices.items() if key == name}
