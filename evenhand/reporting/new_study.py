@@ -455,6 +455,7 @@ def preview_of(study: Study) -> StudyPreview:
         margin=study.config.analysis.margin,
         rule=study.config.decision,
         noun=cluster_noun(pairs, cluster),
+        points=min(map(_points, study.labelled_rubrics()), default=2),
     )
     return StudyPreview(
         sampled=len(sampled),
@@ -467,6 +468,11 @@ def preview_of(study: Study) -> StudyPreview:
         markup=study.config.annotation.display,
         first=None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
+
+
+def _points(rubric: Rubric) -> int:
+    """Return the number of points of a rubric's scale; 2 if its labels are not ordered."""
+    return 2 if rubric.level == "nominal" else len(rubric.categories)
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
