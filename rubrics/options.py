@@ -22,6 +22,8 @@ from unicodedata import normalize
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from evenhand.texts import table_of
+
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")  # "A1", "no-answer", "-0.5"
 
 
@@ -353,19 +355,9 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
     return SEPARATOR.join(key for key in keys if key in chosen) or NONE
 
 
-_YES_AND_NO = (
-    "yes/no, true/false, y/n, t/f, 1/0, met/not met, "
-    "ja/nein, ja/nee, ja/nej, ja/nei, oui/non, sí/no, si/no, sì/no, sim/não, sim/nao, da/nu, "
-    "da/ne, ano/ne, áno/nie, tak/nie, igen/nem, kyllä/ei, jah/ei, evet/hayır, да/нет, да/не, "
-    "так/ні, ναι/όχι, はい/いいえ, 是/否, 예/아니요, हाँ/नहीं, نعم/لا, "
-    "wahr/falsch, richtig/falsch, vrai/faux, verdadero/falso, verdadeiro/falso, vero/falso"
-)
-TRUTH = [(yes, no) for yes, _, no in (pair.partition("/") for pair in _YES_AND_NO.split(", "))]
-"""Words for yes and for no, as people and their tools write labels; the usual ones first."""
-RIGHT_OR_WRONG = [("c", "i"), ("correct", "incorrect"), ("right", "wrong"), ("pass", "fail")]
-"""Words of graders that mean yes and no where these are the options; C and I are Inspect's."""
-
-_NEXT_TO_NO = ("y", "t", "1", "c", "right")  # words that say yes only if their opposite is there
+_OPPOSITES = table_of("evenhand.rubrics", "templates/opposites.toml")  # see the comments there
+TRUTH: list[tuple[str, str]] = [(yes, no) for yes, no in _OPPOSITES["truth"]]
+RIGHT_OR_WRONG: list[tuple[str, str]] = [(yes, no) for yes, no in _OPPOSITES["right_or_wrong"]]
 
 
 def says_yes(names: Iterable[str]) -> str:
@@ -380,7 +372,7 @@ def says_yes(names: Iterable[str]) -> str:
     by_word = {normalize("NFC", name).casefold(): name for name in names}
     opposites = [*TRUTH, *RIGHT_OR_WRONG]
     words = [yes for yes, no in opposites if {yes, no} <= by_word.keys()]
-    words += [yes for yes, _ in opposites if yes in by_word and yes not in _NEXT_TO_NO]
+    words += [yes for yes, _ in opposites if yes in by_word and yes not in _OPPOSITES["next_to_no"]]
     if len(by_word) == 2 and not words:
         nos = [no for _, no in opposites if no in by_word]
         words = [word for word in by_word if nos and word not in nos]
@@ -468,11 +460,9 @@ class LabelKind:
     @property
     def spellings(self) -> dict[str, str]:
         """The keys by the texts that stand for them: names that one option has, and the keys."""
-        names = Counter(self.names.values())
-        unique = {name: key for key, name in self.names.items() if names[name] == 1}
-        return {normalize("NFC", name): key for name, key in unique.items()} | {
-            key: key for key in self.keys
-        }
+        names = [normalize("NFC", option.name) for option in self.options]
+        unique = {n: key for n, key in zip(names, self.keys, strict=True) if names.count(n) == 1}
+        return unique | {key: key for key in self.keys}
 
     def label_of(self, text: str) -> str | None:
         """Return the label in a table's cell in the form that is stored; None if it is not one."""

@@ -447,6 +447,8 @@ def preview_of(study: Study) -> StudyPreview:
     cluster = study.config.analysis.cluster
     noun = prompts_noun(pairs)
     first = next(iter(SessionDesign(study).questions.values()), None)
+    rubrics = study.labelled_rubrics()
+    levels = {rubric.level for rubric in rubrics}
     n_subjects = len(study.config.annotation.subjects or study.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if cluster in sampled else len(sampled),
@@ -455,7 +457,7 @@ def preview_of(study: Study) -> StudyPreview:
         margin=study.config.analysis.margin,
         rule=study.config.decision,
         noun=cluster_noun(pairs, cluster),
-        points=min(map(_points, study.labelled_rubrics()), default=2),
+        points=2 if "nominal" in levels else min((len(r.categories) for r in rubrics), default=2),
     )
     return StudyPreview(
         sampled=len(sampled),
@@ -468,11 +470,6 @@ def preview_of(study: Study) -> StudyPreview:
         markup=study.config.annotation.display,
         first=None if first is None else (first.rubric, study.values(first.rubric, first.unit_id)),
     )
-
-
-def _points(rubric: Rubric) -> int:
-    """Return the number of points of a rubric's scale; 2 if its labels are not ordered."""
-    return 2 if rubric.level == "nominal" else len(rubric.categories)
 
 
 def create_and_preview(folder: Path, plan: StudyPlan) -> StudyPreview:
