@@ -350,10 +350,11 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
 
 
 def _keeping(labels: Collection[str], options: ScaleOptions) -> str:
-    """Return the option that keeps all labels as they are."""
+    """Return the option that keeps all labels: numbers by value, then words by the alphabet."""
     if len(labels) > MAX_LABELS:
         return options.spelled("no-normalise")
-    return options.spelled("categories", *whole_numbers_in_a_row(labels) or _in_order([*labels]))
+    numbers = whole_numbers_in_a_row(labels) or sorted(filter(plain_number, labels), key=float)
+    return options.spelled("categories", *numbers, *sorted({*labels} - {*numbers}))
 
 
 def notes_on_lone_numbers(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
@@ -454,12 +455,6 @@ def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.D
     shares = ratings["probabilities"]
     shares = shares.where(shares == "", shares.map(with_corrected_keys))
     return ratings.assign(label=ratings["label"].replace(dict(corrected)), probabilities=shares)
-
-
-def _in_order(labels: Sequence[str]) -> list[str]:
-    """Return labels in the order of a scale: numbers by value, then words by the alphabet."""
-    numbers = sorted(filter(plain_number, labels), key=float)
-    return [*numbers, *sorted(label for label in labels if label not in numbers)]
 
 
 def _numbers_apart(labels: Sequence[str]) -> list[str]:
