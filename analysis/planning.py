@@ -595,11 +595,11 @@ def study_precision(
     if pairs < 2:
         return []
     fields = {"pairs": pairs, "subjects": subjects, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    key = "plan.can_decide" if subjects == 1 else "plan.can_decide_with"
+    kind = "can_decide" if subjects == 1 else "can_decide_with"
     scenarios: list[Scenario | ScaleScenario]
     scenarios = [Scenario(_TYPICAL_AGREEMENT, prevalence) for prevalence in (0.5, 0.9)]
     if points > 2:
-        key, fields["correlation"] = "plan.can_decide_on_scale", _TYPICAL_CORRELATION
+        kind, fields["correlation"] = "can_decide_on_scale", _TYPICAL_CORRELATION
         scenarios = [ScaleScenario(1, points, _TYPICAL_CORRELATION, mean=(1 + points) / 2)]
     sentences = []
     for scenario in scenarios:
@@ -613,7 +613,7 @@ def study_precision(
             width = written("plan.width", prevalence=scenario.prevalence, **fields)
             passes = f"{width} {passes}"
         sentences.append(f"  {passes}")
-    return [written(key, **fields), *sentences]
+    return [written(f"plan.{kind}", **fields), *sentences]
 
 
 # ---- Verdicts on simulated studies ---------------------------------------------------------------
