@@ -488,8 +488,9 @@ def _best_threshold(probability: Array, affirmed: Mask) -> float:
 
 
 # ---- Probability of a pass -----------------------------------------------------------------------
-_TYPICAL_AGREEMENT = 0.85
-"""Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report."""
+_TYPICAL_AGREEMENT, _TYPICAL_CORRELATION = 0.85, 0.7
+"""Agreement of two annotators on a similar pairwise task, as Shen et al. (2025) report; the
+correlation of their labels on a scale."""
 _MARGIN, _RULE = AnalysisSettings().margin, DecisionSettings()  # the defaults
 _MAX_STUDIES, _MAX_UNITS_IN_ALL, _UNITS_DRAWN, _LABELS_JUDGED = 300, 300_000, 100_000, 20_000
 """Most simulated studies, units in all of them, units drawn at a time, labels judged at a time."""
@@ -583,26 +584,36 @@ def study_precision(
     margin: float,
     rule: DecisionSettings = _RULE,
     noun: str = "pair",
+    points: int = 2,
 ) -> list[str]:
-    """Return sentences on what a study can decide, for balanced and unbalanced labels. The answers
-    of several subjects to a pair count as one unit, conservatively. `noun` names such a cluster.
+    """Return sentences on what a study can decide: for balanced and unbalanced yes/no labels, or on
+    a scale of three or more `points`. The answers of several subjects to a pair count as one unit,
+    conservatively. `noun` names such a cluster.
     """
     if humans < 2:
         return [written("plan.one_annotator")]
     if pairs < 2:
         return []
     fields = {"pairs": pairs, "subjects": subjects, "noun": noun, "agreement": _TYPICAL_AGREEMENT}
-    sentences = [written("plan.can_decide" if subjects == 1 else "plan.can_decide_with", **fields)]
-    for prevalence in (0.5, 0.9):
-        scenario = Scenario(_TYPICAL_AGREEMENT, prevalence)
+    kind = "can_decide" if subjects == 1 else "can_decide_with"
+    scenarios: list[Scenario | ScaleScenario]
+    scenarios = [Scenario(_TYPICAL_AGREEMENT, prevalence) for prevalence in (0.5, 0.9)]
+    if points > 2:
+        kind, fields["correlation"] = "can_decide_on_scale", _TYPICAL_CORRELATION
+        scenarios = [ScaleScenario(1, points, _TYPICAL_CORRELATION, mean=(1 + points) / 2)]
+    sentences = []
+    for scenario in scenarios:
         scenario = replace(scenario, strictness=default_strictness(scenario.likeness))
-        width = half_width("kappa", pairs, scenario)
+        fields["width"] = half_width("kappa", pairs, scenario)
         passes = written("plan.no_chance", kappa=scenario.kappa)
-        if scenario.kappa >= rule.min_people_kappa:
+        if scenario.kappa >= scenario.least_kappa(rule.min_people_kappa):
             chance = pass_chance(pairs, scenario, humans=humans, margin=margin, rule=rule)
             passes = written("plan.chance", margin=margin, chance=chance)
-        sentences.append(f"  {written('plan.width', prevalence=prevalence, width=width)} {passes}")
-    return sentences
+        if isinstance(scenario, Scenario):
+            width = written("plan.width", prevalence=scenario.prevalence, **fields)
+            passes = f"{width} {passes}"
+        sentences.append(f"  {passes}")
+    return [written(f"plan.{kind}", **fields), *sentences]
 
 
 # ---- Verdicts on simulated studies ---------------------------------------------------------------

@@ -20,6 +20,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal, Self
+from unicodedata import normalize
 
 from pydantic import PrivateAttr, ValidationError, field_validator, model_validator
 
@@ -37,6 +38,7 @@ from evenhand.rubrics.options import (
     Strict,
     ordered_scale,
     plain_number,
+    says_yes,
 )
 from evenhand.rubrics.parsing import RubricParser, answer_of, json_fields
 from evenhand.rubrics.rendering import (
@@ -190,7 +192,6 @@ def _exact_toml_string(text: str) -> Any:
 
 MOST_POINTS = 11  # points of a scale that are options; raters type the number on a longer scale
 _SCALE = re.compile(r"(\d{1,4})-(\d{1,4})")  # "1-5"
-_AFFIRMATIVE = ("yes", "true", "pass")
 _KEYS_BY_STEPS = {2: ("A", "B"), 3: ("A", "tie", "B"), 5: ("A2", "A1", "tie", "B1", "B2")}
 _PREFERENCES = {  # by an option's key: its name is `items.prefers_...` in texts.toml
     "A": "a", "A1": "a_little", "A2": "a_much", "tie": "tie",
@@ -211,8 +212,8 @@ def asked_rubric(
 ) -> Rubric:
     """Return a rubric called "rating" on these texts, with options or a scale.
 
-    One of the `options` is affirmative: one called yes, true or pass, else the first of two. They
-    are ordered by their `level` or, without it, if they are whole numbers in a row; `descriptions`
+    One of the `options` is affirmative: one that `says_yes`, else the first of two. They are
+    ordered by their `level` or, without it, if they are whole numbers in a row; `descriptions`
     are by option name. With `several` any number of them may apply, and none is affirmative. A
     `scale` such as "1-5" has its points as options, or is a number if it is 0-1 or has more than 11
     points. Raises InputError for options and a scale, for neither, and for too many points.
@@ -241,8 +242,8 @@ def asked_rubric(
     names = _names_by_key(answers, several=several)
     ordered = () if several or level else ordered_scale([*names])  # () unless whole numbers
     keys = [*(ordered or names)]
-    first_of_two = keys[:1] if len(keys) == 2 else []
-    affirmative = [key for key in keys if key in _AFFIRMATIVE] or first_of_two
+    yes = says_yes(names.values())
+    affirmative = [key for key in keys if names[key] == yes] or (keys if len(keys) == 2 else [])
     fields |= {
         "level": level or ("ordinal" if scale or ordered else "nominal"),
         "options": [
@@ -273,7 +274,7 @@ def _names_by_key(names: Sequence[str], *, several: bool) -> dict[str, str]:
     """Return the names of options by the keys made from them. Raises InputError if keys are not
     distinct, or are too few, or too many for a rubric on which `several` may apply.
     """
-    keys = [_key_of(name) for name in names]
+    keys = [_key_of(name) or f"option-{n}" for n, name in enumerate(names, start=1)]
     for key, name in zip(keys, names, strict=True):
         if keys.count(key) > 1:
             raise InputError(f"--options: two options are called like {name!r}; give each its own")
@@ -329,13 +330,11 @@ def asked_comparison(question: str, blocks: Sequence[Block], steps: int = 3) -> 
 
 
 def _key_of(name: str) -> str:
-    """Return the key of an option of this name. Raises InputError if the name gives none."""
+    """Return the key of an option of this name, without accents; "" if it has no ASCII letter."""
     number = plain_number(name)  # keeps its sign and its point
-    words = re.sub(r"[^a-z0-9_+-]+", "-", name.casefold()).strip("-")[:24]  # as long as `KEY`
-    key = number if KEY.fullmatch(number) else words
-    if not key:
-        raise InputError(f"--options: {name!r} needs a letter or a digit, to be stored by")
-    return key
+    letters = re.sub("[\u0300-\u036f]", "", normalize("NFKD", name.casefold()))
+    words = re.sub(r"[^a-z0-9_+-]+", "-", letters).strip("-")[:24]  # as long as `KEY`
+    return number if KEY.fullmatch(number) else words
 
 
 # ---- a user's own words for graders -------------------------------------------------------------

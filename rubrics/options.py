@@ -18,8 +18,11 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, Literal, Self
+from unicodedata import normalize
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from evenhand.texts import table_of
 
 KEY = re.compile(r"[A-Za-z0-9_+-]{1,24}|-?\d{1,12}\.\d{1,10}")  # "A1", "no-answer", "-0.5"
 
@@ -352,6 +355,30 @@ def set_label(chosen: Collection[str] | None, keys: Sequence[str]) -> str | None
     return SEPARATOR.join(key for key in keys if key in chosen) or NONE
 
 
+_OPPOSITES = table_of("evenhand.rubrics", "templates/opposites.toml")  # see the comments there
+TRUTH: list[tuple[str, str]] = [(yes, no) for yes, no in _OPPOSITES["truth"]]
+RIGHT_OR_WRONG: list[tuple[str, str]] = [(yes, no) for yes, no in _OPPOSITES["right_or_wrong"]]
+
+
+def says_yes(names: Iterable[str]) -> str:
+    """Return the name of the option that says yes, "" if none does: a word whose opposite is an
+    option, too; any other word for yes; or of two options the one that does not say no.
+
+    >>> says_yes(["nein", "ja"]), says_yes(["1", "0"]), says_yes(["Yes", "partly", "not at all"])
+    ('ja', '1', 'Yes')
+    >>> says_yes(["no", "supported"]), says_yes(["left", "right"]), says_yes("123")
+    ('supported', '', '')
+    """
+    by_word = {normalize("NFC", name).casefold(): name for name in names}
+    opposites = [*TRUTH, *RIGHT_OR_WRONG]
+    words = [yes for yes, no in opposites if {yes, no} <= by_word.keys()]
+    words += [yes for yes, _ in opposites if yes in by_word and yes not in _OPPOSITES["next_to_no"]]
+    if len(by_word) == 2 and not words:
+        nos = [no for _, no in opposites if no in by_word]
+        words = [word for word in by_word if nos and word not in nos]
+    return by_word[words[0]] if words else ""
+
+
 # ---- the kinds of labels ------------------------------------------------------------------------
 
 MOST_LISTED = 250
@@ -430,9 +457,16 @@ class LabelKind:
 
     # ---- labels and the texts that give them ----
 
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The keys by the texts that stand for them: names that one option has, and the keys."""
+        names = [normalize("NFC", option.name) for option in self.options]
+        unique = {n: key for n, key in zip(names, self.keys, strict=True) if names.count(n) == 1}
+        return unique | {key: key for key in self.keys}
+
     def label_of(self, text: str) -> str | None:
         """Return the label in a table's cell in the form that is stored; None if it is not one."""
-        return text if text in self.keys else None
+        return self.spellings.get(text)
 
     def takes(self, label: str) -> bool:
         """Return True if a label may be stored: in the form in which `label_of` gives it."""
@@ -511,7 +545,8 @@ class NumberKind(LabelKind):
         return f"Answer with {self.answer_form} and nothing else."
 
     def label_of(self, text: str) -> str | None:
-        return super().label_of(plain_number(text))
+        number = plain_number(text)
+        return number if number in self.keys else None
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         return self.label_of(text) or ""
@@ -570,7 +605,10 @@ class SetKind(LabelKind):
         return {"type": "array", "items": super().schema()}
 
     def label_of(self, text: str) -> str | None:
-        return set_label(options_in(text, SEPARATORS), self.keys) if text.strip() else None
+        chosen = options_in(text, SEPARATORS)
+        if chosen is None or not text.strip():
+            return None
+        return set_label([self.spellings.get(option, option) for option in chosen], self.keys)
 
     def imported_label(self, text: str, key_by_spelling: Mapping[str, str]) -> str:
         if not text.strip():

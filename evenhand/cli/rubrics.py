@@ -17,6 +17,7 @@ from evenhand.cli.main import BAD_INPUT, DONE, refuse, shared_option_names, stud
 from evenhand.cli.terminal import console, print_next, print_table, progress_bar, say, warn
 from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric, loading, named_rubrics
+from evenhand.rubrics.options import NONE
 from evenhand.texts import number_of, written
 
 if TYPE_CHECKING:
@@ -131,9 +132,7 @@ def _check_one(file: str) -> int:
         for fault in faults:
             console(stderr=True).print(f"evenhand rubric check: {file}: {fault}")
         return BAD_INPUT
-    affirmative = written("rubric_check.no_affirmative")
-    if keys := ", ".join(rubric.affirmative):
-        affirmative = written("rubric_check.affirmative", keys=keys)
+    affirmative = ", ".join(rubric.affirmative) or NONE
     fields: dict[str, object] = {"name": rubric.name, "hash": rubric.hash, "unit": rubric.unit}
     fields |= {"level": rubric.level, "threshold": rubric.threshold}
     say("rubric_check.heading", options=rubric.kind.permitted, affirmative=affirmative, **fields)

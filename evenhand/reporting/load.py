@@ -146,7 +146,7 @@ def from_study(
 
     With `look`, new labels count as an interim analysis; without it they get no verdict. Grades
     under a rubric's text that was only tried are left out, except those of the rater id `tried`,
-    and so are those withheld because of `improve` (`withheld_grades`).
+    and so are those withheld because of `improve` (`withheld_units`).
     """
     ratings, config, rubrics = study.ratings(), study.config, study.rubrics
     notes = unknown_ids(config.names, ratings, rubrics)
@@ -171,7 +171,7 @@ def from_study(
         synthetic=config.synthetic,
     ).changed(**changes)
     dataset = replace(dataset, facts=_study_facts(study, dataset, look=look))
-    withheld = withheld_grades(study, dataset)
+    withheld = withheld_units(study, dataset)
     scales = {
         name: replace(scale, withheld=withheld.get(name, {}))
         for name, scale in dataset.scales.items()
@@ -236,52 +236,56 @@ def without_missing(ratings: pd.DataFrame, missing: Collection[str]) -> pd.DataF
     return ratings.assign(label=labels.mask(labels.isin(missing), "")) if missing else ratings
 
 
-def withheld_grades(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
-    """Return, by rubric and rater id, the units whose grades do not count, or need not be there,
-    because of `evenhand improve`, which splits clusters in parts: *learn*, *choose* and *prove*.
+def withheld_units(study: Study, dataset: Dataset) -> dict[str, dict[str, frozenset[str]]]:
+    """Return the units on which a grader's labels do not count, or are not counted as missing, by
+    rubric and rater id.
 
-    - A winner looks better than it is on the clusters that it was chosen on, and any grader with a
-      proposed prompt on those that the prompt was written from: its grades there do not count.
+    - After `evenhand improve` a winner looks better than it is on the clusters that it was chosen
+      on, and any grader with a proposed prompt on those that the prompt was written from: its
+      grades there are withheld.
     - A new candidate with grades only in *learn* and *choose* (the training and selection sets)
-      that was not chosen is no grader of the study: none of its grades count.
-    - The old grader and winners whose first grades `improve` asked for were asked about some parts
-      only: other units of the split clusters need not have their grades.
+      that was not chosen is no grader of the study: all its grades are withheld.
+    - Labelled units that a grader was never asked about, as those outside the sample, do not count
+      as missing. What an imported grader was asked is not known, so all are expected of it.
     """
-    from evenhand.study.store.logs.decisions import rubrics_improved
+    from evenhand.study.store.logs import decisions
+    from evenhand.study.store.store import imported_graders
 
-    return {name: _withheld_on(name, study, dataset) for name in rubrics_improved(study.store)}
+    withheld: dict[str, dict[str, frozenset[str]]] = {}
+    improved, imported = decisions.rubrics_improved(study.store), imported_graders(study.store)
+    for rubric, ratings in dataset.ratings.groupby("rubric"):
+        is_grade = ratings["rater_kind"] == "model"
+        labelled = frozenset(ratings.loc[~is_grade, "unit_id"])
+        by_rater = ratings[is_grade].groupby("rater_id")["unit_id"]
+        graded = {str(rater): frozenset(units) for rater, units in by_rater}
+        omitted = {rater: labelled - units for rater, units in graded.items()}
+        omitted |= {grader: frozenset() for name, grader in imported if name == rubric}
+        if rubric in improved:
+            for rater, units in _withheld_by_improve(study, dataset, str(rubric), graded).items():
+                omitted[rater] |= units
+        withheld[str(rubric)] = {rater: units for rater, units in omitted.items() if units}
+    return withheld
 
 
-def _withheld_on(rubric: str, study: Study, dataset: Dataset) -> dict[str, frozenset[str]]:
-    """Return the units of `withheld_grades` on one rubric, by rater id."""
+def _withheld_by_improve(
+    study: Study, dataset: Dataset, rubric: str, graded: Mapping[str, frozenset[str]]
+) -> dict[str, frozenset[str]]:
+    """Return the units withheld because of `improve`, by rater id; `graded` units likewise."""
     from evenhand.study.store.logs import decisions
 
-    clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))  # by unit
-    parts = decisions.parts_of(study.store, rubric)  # by cluster
-    chosen_on = decisions.chosen_on(study.store, rubric)  # clusters, by winner
-    written_from = decisions.influences_on_texts(study.store, rubric)  # clusters, by text's hash
-    first_graded = decisions.graded_here_first(study.store, rubric)  # graders
-
-    def units_in(some_clusters: Collection[str]) -> set[str]:
-        return {unit for unit, cluster in clusters.items() if cluster in some_clusters}
-
-    ratings = dataset.ratings
-    grades = ratings[(ratings["rubric"] == rubric) & (ratings["rater_kind"] == "model")]
-    by_rater = grades.groupby("rater_id")["unit_id"]
-    graded = {str(rater): frozenset(units) for rater, units in by_rater}
+    clusters = clusters_of(dataset, decisions.split_cluster_kind(study.store, rubric))
+    parts = decisions.parts_of(study.store, rubric)  # of the split, by cluster
+    chosen_on = decisions.chosen_on(study.store, rubric)
+    written_from = decisions.influences_on_texts(study.store, rubric)
     withheld: dict[str, frozenset[str]] = {}
-    for rater, units in graded.items():
+    for rater in graded:  # a winner, or a grader with a proposed prompt
         tuned_on = chosen_on.get(rater, set()) | written_from.get(own_prompt_hash(rater), set())
-        omitted = units_in(tuned_on)
-        if rater in first_graded and parts.keys() >= {clusters.get(unit) for unit in units}:
-            omitted |= units_in(parts) - units
-        if omitted:
-            withheld[rater] = frozenset(omitted)
-    for rater, candidate in decisions.candidates_of(study.store, rubric).items():
-        if candidate.is_new and rater not in chosen_on and rater in graded:
-            graded_parts = {parts.get(clusters.get(unit, "")) for unit in graded[rater]}
-            if graded_parts <= {"learn", "choose"}:
-                withheld[rater] = graded[rater]
+        withheld[rater] = frozenset(unit for unit in clusters if clusters[unit] in tuned_on)
+    for rater, tried in decisions.candidates_of(study.store, rubric).items():  # not chosen
+        if tried.is_new and rater not in chosen_on and rater in graded:
+            units = graded[rater]
+            if all(parts.get(clusters.get(unit, "")) in ("learn", "choose") for unit in units):
+                withheld[rater] = units
     return withheld
 
 

@@ -40,6 +40,7 @@ from evenhand.reporting.ratings_file.dataframes import items_table
 from evenhand.reporting.ratings_file.declared import ItemOptions, LabelOptions, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import note_on_order
 from evenhand.rubrics import Rubric, asked_comparison, asked_rubric, load_rubric
+from evenhand.rubrics.options import says_yes
 from evenhand.rubrics.rendering import image_of
 from evenhand.study import Study, create_study, open_study
 from evenhand.study.access import make_invites
@@ -247,7 +248,12 @@ def _study_of_answers(rows: _Rows) -> StudyContent:
         )
         rubrics = [asked]
         if options.options and not options.level and asked.level == "ordinal":
-            notes.append(note_on_order(asked.categories, ScaleOptions(in_python=options.in_python)))
+            spelling = ScaleOptions(in_python=options.in_python)
+            notes.append(note_on_order(asked.categories, spelling))
+        if asked.affirmative and not says_yes(options.options):
+            notes.append(
+                written("items.affirmative", option=asked.kind.name_of(*asked.affirmative))
+            )
     ratings = None
     if items.judge_labels is not None:
         ratings = prompt_items.judge_ratings(items, _judge_rubric(rubrics), columns.judge, name)
@@ -443,6 +449,8 @@ def preview_of(study: Study) -> StudyPreview:
     cluster = study.config.analysis.cluster
     noun = prompts_noun(pairs)
     first = next(iter(SessionDesign(study).questions.values()), None)
+    rubrics = study.labelled_rubrics()
+    levels = {rubric.level for rubric in rubrics}
     n_subjects = len(study.config.annotation.subjects or study.store.subjects()) or 1
     precision = study_precision(
         pairs=sampled[cluster].nunique() if cluster in sampled else len(sampled),
@@ -451,6 +459,7 @@ def preview_of(study: Study) -> StudyPreview:
         margin=study.config.analysis.margin,
         rule=study.config.decision,
         noun=cluster_noun(pairs, cluster),
+        points=2 if "nominal" in levels else min((len(r.categories) for r in rubrics), default=2),
     )
     return StudyPreview(
         sampled=len(sampled),

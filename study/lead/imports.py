@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import uuid
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
@@ -14,11 +15,12 @@ import sqlalchemy as sa
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.study.desk.claims import TASK_COLUMNS, last_version
+from evenhand.study.prompts.items import ITEM_ID
 from evenhand.study.store.database import conflict_free_insert, renew_statistics
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import claims, grades, labels
 from evenhand.study.store.store import rater_kinds
-from evenhand.study.tables.columns import folded, loose, shortened, spelled_out
+from evenhand.study.tables.columns import fold, folded, loose, shortened, spelled_out
 from evenhand.study.tables.formats import FIRST_ROW, row_number
 from evenhand.study.tables.ratings import LABEL_KEY, RATINGS_COLUMNS, refuse_repeats, stored_instant
 from evenhand.study.workspace import Study
@@ -85,11 +87,15 @@ def _with_rubrics(study: Study, ratings: pd.DataFrame, source: str) -> pd.DataFr
 
 
 def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) -> pd.DataFrame:
-    """Return ratings with the study's ids of units instead of `folded` ones. A rater whose name
-    looks like one of the study's gets that name if `unify` is True; None raises InputError for it.
+    """Return ratings with the study's ids of units instead of `folded` ones, and of the items' own
+    that one unit has. A rater whose name looks like one of the study's gets that name if `unify` is
+    True; None raises InputError for it.
     """
-    ids_by_kind = study.units_by_kind("all")
-    unit_by_form = {folded(unit): unit for ids in ids_by_kind.values() for unit in ids}
+    units = study.units("all")
+    unit_by_form = {folded(unit): unit for unit in units["unit_id"]}
+    if ITEM_ID in units:
+        own = units.assign(form=fold(units[ITEM_ID])).drop_duplicates("form", keep=False)
+        unit_by_form = dict(zip(own["form"], own["unit_id"], strict=True)) | unit_by_form
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
     rater_by_form = {loose(rater): rater for rater in kinds}
@@ -159,8 +165,9 @@ def _fault(study: Study, row: pd.Series, units: Mapping[str, set[str]]) -> str:
         return f"the study has no rubric {row['rubric']!r}; it has {', '.join(study.rubrics)}"
     if row["unit_id"] not in units[rubric.unit]:
         return (
-            f"the study has no {rubric.unit} item {row['unit_id']!r} with a response; "
-            "`evenhand export --units` lists the items"
+            f"the study has no {rubric.unit} item {row['unit_id']!r} with a response; `evenhand "
+            f"export {shlex.quote(str(study.folder))} --units units.csv` lists the items: give the "
+            "unit_id or the item_id of one"
         )
     if row["label"] and not rubric.kind.takes(row["label"]):
         return f"label {shortened(row['label'])!r} is {rubric.kind.none_of}; correct the label"

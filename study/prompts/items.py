@@ -24,12 +24,13 @@ from typing import Literal
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Block, Rubric
+from evenhand.rubrics.options import RIGHT_OR_WRONG, TRUTH
 from evenhand.rubrics.rendering import ANSWERS, as_messages, is_conversation, passages_of, turns_of
 from evenhand.study.prompts import pairs as prompt_files
 from evenhand.study.prompts.units import unit_id
 from evenhand.study.tables.columns import USUAL_NAMES, require_columns, require_rows, shortened
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import TRUTH, validate_ratings
+from evenhand.study.tables.ratings import validate_ratings
 
 ITEM_ID = "item_id"  # column of every item: its id in the file, or its number
 PROMPT_ID = "prompt_id"  # column with the same value for all items on one prompt
@@ -39,7 +40,6 @@ _NAMES_BY_ROLE = USUAL_NAMES["items"]
 _MAX_WORD_CHARACTERS = 20  # a longer cell counts as a text
 _TRACING_AFFIX = re.compile(r"^(attributes|context)\.|\.value$")
 """Text that tracing tools put around a column's name, as in `attributes.input.value`."""
-_JUDGE_WORDS = (("c", "i"), ("correct", "incorrect"), ("pass", "fail"))  # (yes, no); Inspect's C, I
 _TEXT_ROLES = ("prompt", "context", "reference", "response")  # the response is the last one
 
 
@@ -515,7 +515,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     """
     assert items.judge_labels is not None  # noqa: S101 - the caller asked for a judge
     key_of_word = _keys_of_options(rubric)
-    opposites = (*TRUTH, *_JUDGE_WORDS)
+    opposites = (*TRUTH, *RIGHT_OR_WRONG)
     for yes, no in opposites:
         if yes in key_of_word and no in key_of_word:  # then all such words mean these options
             synonyms = {word: key_of_word[yes] for word, _ in opposites}
@@ -546,8 +546,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
 
 def _keys_of_options(rubric: Rubric) -> dict[str, str]:
     """Return the options' keys by the options' names and keys, in lower case."""
-    keys = {option.name.casefold(): option.key for option in rubric.options}
-    return keys | {option.key.casefold(): option.key for option in rubric.options}
+    return {spelling.casefold(): key for spelling, key in rubric.kind.spellings.items()}
 
 
 # ---- comparisons --------------------------------------------------------------------------------

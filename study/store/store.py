@@ -242,6 +242,14 @@ def rater_kinds(connection: sa.Connection) -> dict[str, str]:
     return kinds
 
 
+def imported_graders(store: Store) -> set[tuple[str, str]]:
+    """Return the graders with grades that were imported, as (rubric, rater id)."""
+    is_imported = grades.c.provenance["imported_from"].as_string().is_not(None)
+    query = sa.select(grades.c.rubric, grades.c.rater_id).where(is_imported).distinct()
+    with store.read() as connection:
+        return {(row.rubric, row.rater_id) for row in connection.execute(query)}
+
+
 def all_labels_were_assigned(store: Store) -> bool:
     """Return True if the study's pages asked for every label by a person, so that no label decided
     which units a person was given. Imported labels have no `shown_hash`.

@@ -34,8 +34,6 @@ PROB_METHODS = ("", "logprobs", "draws", "verbalised")
 RATER_CODE = re.compile(r"[A-Za-z0-9._-]{1,64}")  # names of annotators, and of their accounts
 RESERVED_RATERS = ("humans", "models", "all", "baseline:constant", "baseline:random")
 """Names of groups and baselines in results."""
-TRUTH = (("yes", "no"), ("true", "false"), ("y", "n"), ("t", "f"), ("1", "0"), ("met", "not met"))
-"""Words for yes and for no, as people and their tools write labels; the usual ones first."""
 _REQUIRED = ("unit_id", "rater_id", "rater_kind", "label")
 _NUMBERS = ("p_positive", "seconds")
 _DEFAULTS = {"p_positive": math.nan, "seconds": math.nan, "draw": 0}  # of missing columns; else ""

@@ -268,6 +268,12 @@ def test_what_a_study_decides_is_said_at_its_own_rule():
     rule = DecisionSettings(min_people_kappa=0.1)
     *_, judged = plans.study_precision(pairs=250, subjects=1, humans=3, margin=0.1, rule=rule)
     assert "in about" in judged
+    of_scale = {"pairs": 200, "subjects": 1, "humans": 3, "margin": 0.1, "points": 5}
+    on_scale, chance = plans.study_precision(**of_scale)
+    assert "on the scale correlate by 0.7 (their kappa is then" in on_scale
+    scenario = plans.ScaleScenario(1, 5, 0.7, 3.0)
+    scenario = replace(scenario, strictness=plans.default_strictness(scenario.likeness))
+    assert f"in about {plans.pass_chance(200, scenario):.0%}" in chance
 
 
 @pytest.mark.journey

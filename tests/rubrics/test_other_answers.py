@@ -109,6 +109,8 @@ def test_a_majority_of_numbers_lies_within_a_tenth_of_the_scale() -> None:
 def test_of_two_options_the_first_is_affirmative_unless_one_says_yes() -> None:
     for options, affirmative in (
         (["good", "bad"], ("good",)), (["no", "yes"], ("yes",)), (["good", "fair", "bad"], ()),
+        (["nein", "ja"], ("ja",)), (["falsch", "Richtig"], ("richtig",)), (["0", "1"], ("1",)),
+        (["unclear", "non", "oui"], ("oui",)), (["1", "2", "3"], ()), (["up", "right"], ("up",)),
     ):  # fmt: skip
         assert asked_rubric("Is it good?", BLOCKS, options=options).affirmative == affirmative
 

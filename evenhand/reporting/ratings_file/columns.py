@@ -30,7 +30,7 @@ from evenhand.exchange.readers.rows import Export, plain_kind
 from evenhand.lazy import np, pd
 from evenhand.reporting.ratings_file.declared import EVERYBODY, ScaleOptions
 from evenhand.reporting.ratings_file.labels import MAX_LABELS, pattern_of
-from evenhand.rubrics.options import options_in
+from evenhand.rubrics.options import TRUTH, options_in
 from evenhand.study.tables.columns import (
     MAX_LISTED,
     columns_option,
@@ -42,7 +42,7 @@ from evenhand.study.tables.columns import (
     sure_columns,
     unit_columns,
 )
-from evenhand.study.tables.ratings import RATINGS_COLUMNS, TRUTH, texts
+from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts
 
 RATER, RUBRIC = "{rater}", "{rubric}"  # fields of a pattern of column names (`Grid`)
 MODEL_NAME = re.compile(pattern_of("model_name"), re.I)

@@ -27,12 +27,13 @@ from evenhand.analysis.labels.matrix import MAX_VALUES
 from evenhand.analysis.labels.scale import MAX_NUMBERS
 from evenhand.errors import InputError
 from evenhand.reporting.ratings_file.labels import Scales, sets_in, sharing
+from evenhand.rubrics.options import TRUTH
 from evenhand.study.prompts.items import PROMPT_ID
 from evenhand.study.prompts.pairs import CRITERIA as CRITERIA_COLUMNS
 from evenhand.study.prompts.pairs import RESPONSE_ID
 from evenhand.study.tables.columns import USUAL_NAMES, fold, listed, loose, shortened, unit_columns
 from evenhand.study.tables.formats import row_number
-from evenhand.study.tables.ratings import TRUTH, texts, validate_ratings
+from evenhand.study.tables.ratings import texts, validate_ratings
 from evenhand.texts import written
 
 CRITERION, POINTS, SIGN = "criterion", "points", "points_sign"  # columns of units

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -36,6 +36,8 @@ from evenhand.rubrics.options import (
     MOST_SEVERAL,
     NONE,
     SEPARATORS,
+    TRUTH,
+    LabelKind,
     options_in,
     ordered_scale,
     plain_number,
@@ -54,7 +56,7 @@ from evenhand.study.tables.columns import (
     spelled_out,
 )
 from evenhand.study.tables.formats import FIRST_ROW, row_number
-from evenhand.study.tables.ratings import TRUTH, texts
+from evenhand.study.tables.ratings import texts
 from evenhand.texts import number_of, table_of, written
 
 _WORDS = table_of("evenhand.reporting.ratings_file", "words.toml")  # of tables that others made
@@ -341,14 +343,52 @@ def refuse_codes(ratings: pd.DataFrame, reading: RatingsInput) -> None:
     if not codes:
         return
     more_codes = f" (as may {', '.join(map(repr, codes[1:4]))})" if codes[1:] else ""
-    keep = options.spelled("no-normalise")
-    if len(counts) <= MAX_LABELS:
-        keep = options.spelled("categories", *_in_order([*counts]))
     raise InputError(
         f"{reading.subject_of(codes[0], ratings)} may mean that there is no label{more_codes} "
         f"({number_of(counts[codes[0]], 'cell')}); say so with "
-        f"{options.spelled('missing', *codes)}, or keep it as a label with {keep}"
+        f"{options.spelled('missing', *codes)}, or keep it as a label with "
+        f"{_keeping(counts, options)}"
     )
+
+
+def _keeping(labels: Collection[str], options: ScaleOptions) -> str:
+    """Return the option that keeps all labels: numbers by value, then words by the alphabet."""
+    if len(labels) > MAX_LABELS:
+        return options.spelled("no-normalise")
+    numbers = whole_numbers_in_a_row(labels) or sorted(filter(plain_number, labels), key=float)
+    return options.spelled("categories", *numbers, *sorted({*labels} - {*numbers}))
+
+
+def notes_on_lone_numbers(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
+    """Return a note on each grader's numbers beyond those of annotators, if all labels are numbers.
+    Raises InputError if they are so far beyond, or so many, that its scale seems another one.
+    """
+    counts = _label_counts(ratings)
+    labelled = ratings[ratings["label"] != ""]
+    if len(counts) < 2 or not all(map(plain_number, counts)):
+        return []
+    numbers = labelled["label"].astype(float)
+    people = numbers[labelled["rater_kind"] == "human"]
+    if len(people) < _FEWEST_LABELS:
+        return []  # which show no scale
+    low, high, steps = people.min(), people.max(), np.diff(np.unique(people))
+    farthest = max(steps.min(initial=high - low or 1), (high - low) / 2)
+    graders = labelled["rater_id"][labelled["rater_kind"] == "model"]
+    notes = []
+    for grader, given in numbers[graders.index].groupby(graders):
+        beyond = given[~given.between(low, high)]
+        alone = labelled["label"][beyond.index].unique()
+        is_majority = len(alone) > 1 and 2 * len(beyond) > len(given)
+        if is_majority or max(low - given.min(), given.max() - high) > farthest:
+            raise InputError(
+                f"{reading.subject_of(alone[0], ratings)} lies beyond annotators' labels, {low:g} "
+                f"to {high:g}, as do {number_of(len(beyond), 'cell')} of this grader; if its scale "
+                "is another one, convert its labels; if not, keep them with "
+                f"{_keeping(counts, reading.options)}"
+            )
+        if len(alone) and len(counts) <= MAX_LABELS:
+            notes.append(written("reading.alone", label=", ".join(alone), raters=grader))
+    return notes
 
 
 def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[str]:
@@ -390,7 +430,7 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
                 f"{reading.subject_of(label, ratings)} is one that {missing_users} "
                 f"({number_of(counts[label], 'cell')}{hint}); correct it if it stands for another "
                 f"label, read it as no label with {options.spelled('missing', label)}, or keep it "
-                f"with {options.spelled('categories', *_in_order([*counts]))}"
+                f"with {_keeping(counts, options)}"
             )
         notes.append(written("reading.alone", label=label, raters=", ".join(raters)))
     return notes
@@ -417,12 +457,6 @@ def _with_corrected(ratings: pd.DataFrame, corrected: Mapping[str, str]) -> pd.D
     shares = ratings["probabilities"]
     shares = shares.where(shares == "", shares.map(with_corrected_keys))
     return ratings.assign(label=ratings["label"].replace(dict(corrected)), probabilities=shares)
-
-
-def _in_order(labels: Sequence[str]) -> list[str]:
-    """Return labels in the order of a scale: numbers by value, then words by the alphabet."""
-    numbers = sorted(filter(plain_number, labels), key=float)
-    return [*numbers, *sorted(label for label in labels if label not in numbers)]
 
 
 def _numbers_apart(labels: Sequence[str]) -> list[str]:
@@ -565,7 +599,9 @@ def scales_of(
         ratings = ratings if options.rubric is None else _rubric_rows(ratings, options, stored={})
         set_options[""] = options.categories  # of every other rubric
         return _read_sets(ratings, set_options, reading)
-    if (rubric := _known_rubric(options.rubric)) and not rubric.kind.is_single:
+    if (rubric := _known_rubric(options.rubric)) and not options.categories:
+        ratings = _with_corrected(ratings, _stored_labels(_label_counts(ratings), rubric.kind))
+    if rubric and not rubric.kind.is_single:
         ratings = _rubric_rows(ratings, options, stored={}).assign(rubric=rubric.name)
         set_options[rubric.name] = rubric.categories
     without_level: set[str] = set()  # rubrics whose scale in the sidecar has no declared level
@@ -663,6 +699,7 @@ def _correct_labels(
     if not permitted and options.normalise is not False:
         refuse_codes(rows, rubric_reading)
         notes += notes_on_lone_labels(rows, rubric_reading)
+        notes += notes_on_lone_numbers(rows, rubric_reading) if scale is None else []
     return rows, n_joined, notes
 
 
@@ -677,10 +714,10 @@ def labels_of_rubrics(
     for name, rows in ratings.groupby("rubric", sort=False):
         if rubric := rubrics.get(str(name) or only_rubric):
             kind = rubric.kind
-            rows, missing_notes = read_missing(rows, replace(reading, permitted=kind.keys))
+            rows, missing_notes = read_missing(rows, replace(reading, permitted=[*kind.spellings]))
             notes += missing_notes
             counts = _label_counts(rows)
-            stored = {label: key for label in counts if (key := kind.label_of(label))}
+            stored = _stored_labels(counts, kind)
             unknown = [label for label in counts if label not in stored]
             variants = _variants(counts, unknown, kind.keys) if kind.is_choice else {}
             if variants and reading.options.normalise is None:
@@ -696,6 +733,11 @@ def labels_of_rubrics(
         reasons = f"{written('left_out.no_label')} ({n_empty:,})"
         notes.append(written("exchange.left_out", reasons=reasons))
     return ratings[has_result], notes
+
+
+def _stored_labels(labels: Iterable[str], kind: LabelKind) -> dict[str, str]:
+    """Return the labels as the kind stores them, by label; without those that it does not have."""
+    return {label: stored for label in labels if (stored := kind.label_of(label))}
 
 
 def _known_rubric(declared: str | None, name_in_file: str = "") -> Rubric | None:
@@ -973,6 +1015,7 @@ def with_parts(dataset: Dataset, set_options: SetOptions) -> Dataset:
     prices, titles, origins = dict(facts.prices), dict(dataset.titles), {}
     for name, permitted in set_options.items():
         rows = ratings[ratings["rubric"] == name]
+        withheld = dataset.scales[name].withheld if name in dataset.scales else {}
         sets = {label: options_in(label) or () for label in rows["label"].unique()}
         for option in permitted:
             part = f"{name}/{option}"
@@ -982,7 +1025,8 @@ def with_parts(dataset: Dataset, set_options: SetOptions) -> Dataset:
             tables.append(
                 rows.assign(rubric=part, label=labels, probabilities="", p_positive=np.nan)
             )
-            scales[part] = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
+            binary = Scale(part, (YES, NO), affirmative=frozenset({YES}), part_of=name)
+            scales[part] = replace(binary, withheld=withheld)
             option_name = dataset.names.get(name, {}).get(option, option)
             titles[part] = f"{dataset.titles.get(name, name)}: {option_name}"
             prices |= {(part, who): usd for (key, who), usd in facts.prices.items() if key == name}

@@ -94,15 +94,6 @@ def note_start(store: Database, rubric: str, rater: str, *, is_new: bool, done_b
         _append_detail(store, STARTED, rubric, {"old": rater, "is_new": is_new}, done_by)
 
 
-def graded_here_first(store: Database, rubric: str) -> set[str]:
-    """Return graders to improve, and winners, that had no grade on the rubric before their run."""
-    started = {event["old"]: event["is_new"] for event in _details_of(store, STARTED, rubric)}
-    candidates = candidates_of(store, rubric).items()
-    new_raters = {rater for rater, is_new in started.items() if is_new}
-    new_raters |= {rater for rater, candidate in candidates if candidate.is_new}
-    return new_raters & (started.keys() | chosen_on(store, rubric).keys())
-
-
 def note_candidates(
     store: Database, rubric: str, raters: Mapping[str, CandidateRecord], done_by: str
 ) -> None:

@@ -175,7 +175,8 @@ def test_texts_beside_two_answers_or_a_rubric_are_listed_too(run: Run, here: Pat
 
 def test_python_and_the_page_are_told(tmp_path: Path) -> None:
     file = items(tmp_path, "prompt", "response", "notes")
-    found = eh.label(file, tmp_path / "study", question="Right?", options=["yes", "no"])
+    found = eh.label(file, tmp_path / "study", question="Right?", options=["gut", "mies"])
+    assert any(note.startswith("Affirmative: gut. To change it") for note in found.notes)
     assert any("show=['prompt', 'response', 'notes']" in note for note in found.notes)
     looked = look_at_items(file, ItemOptions(question="Are the notes right?"))
     assert looked.show == ["prompt", "notes", "response"]

@@ -112,6 +112,28 @@ def test_a_wide_file_is_imported_as_advised_and_other_names_are_understood(
     assert len(error) < 200
 
 
+def test_labels_are_imported_under_own_ids_and_names_of_options(here: Path, run: Run) -> None:
+    Path("items.csv").write_text("id,response\nx0,A.\nx1,B.\nx2,C.\n")
+    options = ("--options", "нет,sí,да,!")
+    run.ok("new", "st", "--items", "items.csv", "--question", "Right?", *options)
+    Path("labels.csv").write_text("item_id,ann\nx1,да\nx0,sí\nx2,нет\n", "utf-8")
+    run.ok("import", "st", "labels.csv", "--human", "ann")
+    with open_study("st") as study:
+        (rubric,) = study.rubrics.values()
+        assert rubric.kind.names == {
+            "option-1": "нет",
+            "si": "sí",
+            "option-3": "да",
+            "option-4": "!",
+        }
+        own = study.units("all").set_index("unit_id")["item_id"]
+        given = study.ratings().set_index("unit_id")["label"].rename(own).to_dict()
+    assert given == {"x1": "option-3", "x0": "si", "x2": "option-1"}
+    Path("labels.csv").write_text("item_id,ann\nx9,да\n", "utf-8")
+    refused = run.refused("import", "st", "labels.csv", "--human", "ann")
+    assert "`evenhand export st --units units.csv` lists the items" in refused
+
+
 @pytest.mark.slow
 def test_an_edited_rubric_is_noticed_in_the_report(make_study, run: Run) -> None:
     study = make_study()

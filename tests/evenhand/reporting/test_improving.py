@@ -70,7 +70,7 @@ def test_a_winner_is_judged_where_it_was_not_chosen_and_lacks_no_answers_elsewhe
     assert "answer" not in verdict["sentence"] + verdict["reason"]
     (said,) = [note for note in context.notes if found.best.rater_id in note]
     assert "is evaluated on 60 of the 120 items that annotators labelled" in said
-    (asked,) = [note for note in context.notes if "asked it about these items only" in note]
+    (asked,) = [note for note in context.notes if "It was not asked about the others" in note]
     assert f"{found.old.rater_id} is evaluated on 96 of the 120 items" in asked
     (gone,) = [note for note in context.notes if "left out here" in note]
     losers = {each.rater_id for each in found.candidates} - {found.best.rater_id}

@@ -129,6 +129,23 @@ def test_a_code_is_asked_about(labels):
     assert scale_of(labels, categories=labels)[0] == "nominal"
 
 
+@pytest.mark.parametrize("scale", ["2 4 6 8 10", "20 40 60 80 100", ".2 .4 .6 .8 1"])
+def test_a_grader_on_another_scale_is_asked_about(scale):
+    table, by_people = rated("12345"), dict(zip("12345", "12344", strict=True))
+    is_grade = table["rater_kind"] == "model"
+    labels = table["label"].mask(
+        is_grade, table["label"].map(dict(zip("12345", scale.split(), strict=True)))
+    )
+    for options in (ScaleOptions(), ScaleOptions(level="interval")):
+        refused(
+            "beyond annotators' labels, 1 to 5", from_table, table.assign(label=labels), options
+        )
+    given = table["label"].where(is_grade, table["label"].map(by_people))
+    dataset = from_table(table.assign(label=given), ScaleOptions())
+    assert "Only g use the label 5." in dataset.notes
+    assert dataset.scales[""].level == "ordinal"
+
+
 def test_declared_categories_keep_their_order_or_have_that_of_the_numbers():
     for declared, categories in (("54321", "54321"), ("13254", "12345"), ("135", "135")):
         assert scale_of(declared, categories=tuple(declared))[:2] == ("ordinal", tuple(categories))

@@ -69,6 +69,23 @@ def test_a_report_and_live_figures_hold_the_same_rows(labelled: Study, tmp_path:
     assert pd.read_csv(tmp_path / "live" / "quality.csv")["rater_id"].tolist() == ["ann", "ben"]
 
 
+def test_only_what_a_grader_was_asked_about_can_lack_an_answer(labelled: Study) -> None:
+    """What an imported judge was asked is not known, so each item without its label lacks one."""
+    with_labels(labelled, {"judge": "125125"}, graders=["judge"])
+    rubric = labelled.rubrics["refusal"]
+    facts = {"rater_id": "g", "rubric": "refusal", "rubric_hash": rubric.hash}
+    refused_unit, *units = sorted(labelled.rubric_units(rubric))[:9]
+    grades = [GradeAttempt(**facts, unit_id=unit, label="1") for unit in units]
+    refusal = GradeAttempt(**facts, unit_id=refused_unit, unscored_reason="refusal")
+    labelled.store.add_grades([refusal, *grades])
+    analysis, context = analyse_study(labelled, verify=False)
+    rows = analysis.results.query("statistic == 'coverage' and subset == 'all'")
+    coverage = rows.set_index("rater_b")["estimate"].to_dict()
+    assert (coverage["judge"], coverage["g"]) == (0.5, pytest.approx(8 / 9))
+    (told,) = [note for note in context.notes if "It was not asked about the others" in note]
+    assert "g is evaluated on 9 of the 12 items that annotators labelled" in told
+
+
 @pytest.mark.slow
 def test_the_page_of_disagreements_has_what_the_study_knows(labelled, tmp_path):
     """The texts, what people wrote, the grader's reply, and what the lead made of it."""

@@ -198,7 +198,6 @@ def test_what_cannot_be_asked_is_said():
         (["Yes", "yes"], "", "two options are called like"),
         ([], "5", "write its ends"),
         ([], "0-2000", "must have 2 to 1,001 points"),
-        (["!", "?"], "", "needs a letter or a digit"),
     ):
         refused(told, asked_rubric, "Is it?", made(RAG).blocks, options=options, scale=scale)
 

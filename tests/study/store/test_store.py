@@ -572,7 +572,6 @@ def test_steps_of_an_improvement_are_kept_as_they_were_first_and_readings_are_co
     store = make_study().store
     for grader, is_new in (("g", True), ("g", False), ("h", True)):
         decisions.note_start(store, "refusal", grader, is_new=is_new, done_by="lead")
-    assert decisions.graded_here_first(store, "refusal") == {"g", "h"}
     decisions.check_clusters(store, "refusal", "stance_id")
     decisions.note_parts(store, "refusal", {"p1": "learn", "p2": "prove"}, "pair", "lead")
     decisions.note_parts(store, "refusal", {"p2": "choose", "p3": "prove"}, "pair", "lead")
