@@ -1035,7 +1035,11 @@ def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
     claiming.resume(study.store)  # what is decided already adds nothing
     assert claiming.decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
     assert desk.end_reason("r1") == ""
-    assert desk.next_sheet("r1") is not None
+    assert work_through(desk, "r1", 6) == 6
+    last = task_of(desk, "r1")
+    claiming.pause(study.store)
+    assert submit(desk, "r1", last, "1") == "stored"
+    assert (desk.next_sheet("r1"), desk.end_reason("r1")) == (None, "")  # who is done is done
 
 
 def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):
