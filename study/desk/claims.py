@@ -813,7 +813,8 @@ class NextTasks:
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        kept = (*answered(self.tasks), *self.valid_claims)  # others may have taken over the rest
+        units = {claim.unit_id for claim in kept if claim.is_first}
         for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)

@@ -616,6 +616,19 @@ def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
     assert (submit(desk, "r1", again, "A"), task_of(desk, "r2")) == ("stored", None)
 
 
+def test_what_others_took_over_is_none_of_a_raters_share(make_session):
+    study = make_session(pairs=1, raters_per_unit=1, annotation={"units_per_rater": 2})
+    studies.give_secret(study, "6" * 64)
+    desk = AnnotationDesk(study)
+    work_through(desk, "away", 1)
+    lost = task_of(desk, "away")
+    let_leases_run_out(study)
+    taken = [claim_of(study, task).unit_id for task in label_all(desk, "other")]
+    assert (len(taken), claim_of(study, lost).unit_id in taken) == (2, True)
+    assert desk.progress("away") == (1, 2)
+    assert work_through(desk, "away") == 1
+
+
 def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
     study = make_study(rubrics=["even-handedness"])
     desk = AnnotationDesk(study)
