@@ -504,6 +504,11 @@ class AnnotationDesk(Desk):
         with self.study.store.read() as connection:
             return self._next_tasks(connection, rater_id, design).progress()
 
+    def has_labelled(self, rater_id: str) -> bool:
+        """Return True once the rater has given a label or a skip, under whatever text."""
+        with self.study.store.read() as connection:
+            return rater_kind(connection, rater_id) == "human"
+
     def end_reason(self, rater_id: str) -> str:
         """Return why this rater gets no task though some may be left: the lead has "paused" the
         study or "excluded" them, or the limit of the "day" is reached; "" if they get one.
