@@ -26,7 +26,7 @@ from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import accepted_text, people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store import schema
-from evenhand.study.store.database import EventLog, append, append_once
+from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
@@ -39,6 +39,8 @@ from evenhand.texts import written
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
 _PREFIX = "adjudicator:"  # of an adjudicator's rater id
+_DECISION_COLUMNS = ("unit_id", "rubric", "rubric_hash", "label")
+_IMPORTED = "decision-import-"  # beginning of the submit ids of decisions from a file
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,7 @@ def decide(
     later_decisions = sa.select(labels).where(*is_on_item, *by_another, is_later)
     with study.store.write() as connection:
         other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
-        _append_decision(connection, name, decision, uuid.uuid4().hex)
+        _append_decision(connection, name, decision)
     if other is None or since is None:
         return ""
     author = other.rater_id.removeprefix(_PREFIX)
@@ -190,10 +192,19 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         except InputError as error:
             raise InputError(f"{source}, row {number}: {error}") from None
         decisions[key] = decision
-    by_id = {_digest(name, *decision.values()): decision for decision in decisions.values()}
+    imported = (
+        sa.select(*(labels.c[column] for column in _DECISION_COLUMNS), remarks.c.text)
+        .join(remarks, remarks.c.submit_id == labels.c.submit_id)
+        .where(labels.c.rater_id == adjudicator_id(name), labels.c.submit_id.startswith(_IMPORTED))
+        .order_by(labels.c.event_id)
+    )
     with study.store.write() as connection:
-        are_new = [_append_decision(connection, name, by_id[key], key) for key in by_id]
-    return sum(are_new), len(rows) - len(decisions)
+        # What was imported last is known: it takes nothing back that was decided here since.
+        known = {tuple(row)[:2]: tuple(row) for row in connection.execute(imported)}
+        new = [row for key, row in decisions.items() if known.get(key) != tuple(row.values())]
+        for decision in new:
+            _append_decision(connection, name, decision, _IMPORTED)
+    return len(new), len(rows) - len(decisions)
 
 
 def _checked_decision(
@@ -214,17 +225,15 @@ def _checked_decision(
 
 
 def _append_decision(
-    connection: sa.Connection, name: str, decision: Mapping[str, Any], decision_id: str
-) -> bool:
-    """Append a decision as a label, and its reason as a remark; return False if it is there."""
+    connection: sa.Connection, name: str, decision: Mapping[str, Any], prefix: str = "decision-"
+) -> None:
+    """Append a decision as a label, and its reason as a remark, under a new id with this prefix."""
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
-    columns |= {"submit_id": f"decision-{decision_id}", "created_at": utc_now()}
+    columns |= {"submit_id": prefix + uuid.uuid4().hex, "created_at": utc_now()}
     # A decision has no order of sides, and is no hidden repeat, whose `draw` is above 0.
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    event = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
-    remark = columns | {"kind": "answer", "text": decision["reason"]}
-    is_new = append_once(connection, labels, "submit_id", event)
-    return is_new and append_once(connection, remarks, "submit_id", remark)
+    append(connection, labels, columns | {"rater_kind": "adjudicator", "label": decision["label"]})
+    append(connection, remarks, columns | {"kind": "answer", "text": decision["reason"]})
 
 
 def _counted_labels(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:

@@ -249,18 +249,22 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
     table = cases.queue_table(cases.adjudication_queue(study))
     table["label"] = ["1", ""]
     table["reason"] = ["plain", ""]
-    for n_new in (1, 0):  # a second time it is there: what was decided since would stay
+    for label, n_new in (("5", 1), ("2", 1), ("5", 1), ("1", 1), ("1", 0)):  # "5" is decided again
+        table["label"] = [label, ""]
         assert cases.import_decisions(study, "chair", table, "queue.csv") == (n_new, 1)
+        assert cases.past_decisions(study)["label"].tolist() == [label]
+    cases.decide(study, "chair", "p0001|s|a", "refusal", "4", "on the page")
+    assert cases.import_decisions(study, "chair", table, "queue.csv") == (0, 1)  # so that it stays
     table["label"] = ["2", "9"]
     with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
         cases.import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
-    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["4"]
     again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
     with pytest.raises(InputError, match=r"row 3: a row further up decides the same item"):
         cases.import_decisions(study, "chair", again, "queue.csv")
     with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
         cases.import_decisions(study, "the chair", table, "queue.csv")
-    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["4"]
     with pytest.raises(InputError, match="'reason' is missing"):
         cases.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
 
