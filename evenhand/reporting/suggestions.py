@@ -38,10 +38,16 @@ from evenhand.reporting.load import from_study
 from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
-from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_cases
+from evenhand.study.lead.disagreements import (
+    SortedDisagreement,
+    counted_marks,
+    counted_remarks,
+    held_out_units,
+    sorted_cases,
+)
 from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.store.logs.decisions import ProposalAttempt
-from evenhand.study.store.store import marks_on, remarks_table, without_withdrawn
+from evenhand.study.store.store import remarks_table, without_withdrawn
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
@@ -547,10 +553,9 @@ def _divided_parts(
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
     """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
-    remarks = without_withdrawn(remarks_table(study.store))
+    remarks = counted_remarks(study)
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
-    remarks = remarks.drop_duplicates(["unit_id", "rater_id"], keep="last")
     rows = remarks[["unit_id", "rater_id", "text"]].itertuples(index=False)
     return [(labels[unit, rater], text) for unit, rater, text in rows if (unit, rater) in labels]
 
@@ -563,7 +568,7 @@ def _marked(
         return []
     keys = {(rubric.name, unit) for unit in units[:_MOST_MARKED_UNITS]}
     quoted = []
-    for (_, unit), marks in marks_on(study.store, keys).items():
+    for (_, unit), marks in counted_marks(study, keys).items():
         values = study.values(rubric, unit)
         for rater, mark in marks:
             if (unit, rater) in labels:

@@ -29,7 +29,14 @@ from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import flag_events, labels, remarks
-from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
+from evenhand.study.store.store import (
+    ANSWERED,
+    WITHDRAWN,
+    Store,
+    marks_on,
+    remarks_table,
+    without_withdrawn,
+)
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE, Mark
@@ -303,14 +310,14 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
 
 
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
-    """Return these units with their labels, and each annotator's latest remark."""
-    answer_remarks = remarks_table(study.store)
+    """Return these units with their labels, and the remarks with annotators' answers that count."""
+    answer_remarks = counted_remarks(study)
     answer_remarks = answer_remarks[
         (answer_remarks["kind"] == "answer")
         & (answer_remarks["text"] != "")
         & ~answer_remarks["rater_id"].isin(set(oversight(study.store).exclusions))
         & ~answer_remarks["rater_id"].str.startswith(_PREFIX)
-    ].drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
+    ]
     reasons: dict[Key, list[str]] = defaultdict(list)
     for unit, rubric, text in answer_remarks[["unit_id", "rubric", "text"]].itertuples(index=False):
         reasons[unit, rubric].append(text)
@@ -320,12 +327,28 @@ def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -
     ]
 
 
-def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
-    """Return (rater id, mark) for the words that raters whose labels count have marked."""
-    unit, rubric = key
+def counted_remarks(study: Study) -> pd.DataFrame:
+    """Return the rows of `remarks_table` that came with an answer that counts, without hidden
+    repeats, and the flags that were not withdrawn.
+    """
+    is_counted = labels.c.draw == 0, accepted_text(study, labels)
+    latest = sa.select(sa.func.max(labels.c.event_id)).where(*is_counted)
+    latest = latest.group_by(labels.c.unit_id, labels.c.rubric, labels.c.rater_id)
+    with_answer = sa.select(labels.c.submit_id).where(labels.c.event_id.in_(latest))
+    is_present = sa.or_(remarks.c.kind == "flag", remarks.c.submit_id.in_(with_answer))
+    return without_withdrawn(remarks_table(study.store, is_present))
+
+
+def counted_marks(
+    study: Study, units: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Return (rater id, mark) for the words marked in answers that count, by (rubric, unit id)."""
     excluded = oversight(study.store).exclusions
-    marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
-    return [(rater, mark) for rater, mark in marks if rater not in excluded]
+    by_unit = marks_on(study.store, units, accepted_text(study, labels))
+    return {
+        key: [(rater, mark) for rater, mark in marks if rater not in excluded]
+        for key, marks in by_unit.items()
+    }
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
