@@ -436,7 +436,9 @@ def test_an_edited_rubric_asks_again_in_the_same_order_and_the_last_label_counts
         assert AnnotationDesk(edited).progress("r1") == (0, 12)
         again = task_of(AnnotationDesk(edited), "r1")
         assert (claim_of(edited, again).unit_id, again.order) == (unit, other[drawn])
-        assert submit(AnnotationDesk(edited), "r1", again, "A") == "stored"
+        assert submit(AnnotationDesk(edited), "r1", again, "C") == "stored"
+        for desk, label in ((AnnotationDesk(study), "A"), (AnnotationDesk(edited), "C")):
+            assert desk.reopen("r1").tasks[0].stored_answer.option_key == label
         for order, label in (("", "C"), (drawn, "B"), ("", "C")):  # corrected elsewhere
             with_labels(edited, {"r1": [label]}, name, units=[unit], order=order)
             assert edited.ratings()[["label", "order"]].values.tolist() == [[label, order]]
