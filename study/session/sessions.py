@@ -487,7 +487,7 @@ class Sessions:
         query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
-        tasks = list(connection.execute(query).scalars())
+        tasks = list(connection.execute(query.order_by(schema.claims.c.version)).scalars())
         # Each change gets the next version: a desk reads the claims with versions after its last.
         for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
             update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)

@@ -429,6 +429,8 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     sessions.readmit(first)
     assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (6, 6))
     assert task_of(desk, first) is None
+    listed = [claim_of(study, row.task).unit_id for row in desk.earlier(first).rows]
+    assert listed[:0:-1] == done  # in the order in which they were given
 
 
 def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
