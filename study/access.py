@@ -656,18 +656,13 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     entry = {column: query.get(name, "") for column, name in _ID_NAMES.items()}
     if not all(map(_PROLIFIC_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")
-    latest = (
-        sa.select(participant_entries)
-        .where(participant_entries.c.participant_id == entry["participant_id"])
-        .order_by(participant_entries.c.event_id.desc())
-        .limit(1)
-    )
+    is_same_person = participant_entries.c.participant_id == entry["participant_id"]
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
-        last_entry = connection.execute(latest).first()
-        rater: str = last_entry.rater_id if last_entry else new_code()
-        if last_entry and last_entry.session_id == entry["session_id"]:  # the page loaded again
-            return rater
-        if last_entry:
+        entries = connection.execute(sa.select(participant_entries).where(is_same_person)).all()
+        rater: str = entries[0].rater_id if entries else new_code()
+        if entry["session_id"] in {known.session_id for known in entries}:
+            return rater  # a page is loaded again, perhaps that of an earlier submission
+        if entries:
             _readmit_released(study, connection, rater)
         elif not has_place(study, connection):
             raise Refused("no_places")

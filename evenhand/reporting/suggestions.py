@@ -38,16 +38,9 @@ from evenhand.reporting.load import from_study
 from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
-from evenhand.study.lead.disagreements import (
-    SortedDisagreement,
-    counted_marks,
-    counted_remarks,
-    held_out_units,
-    sorted_cases,
-)
+from evenhand.study.lead import disagreements as cases
 from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.store.logs.decisions import ProposalAttempt
-from evenhand.study.store.store import remarks_table, without_withdrawn
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
@@ -398,7 +391,9 @@ class UnclearRubric:
     """
 
     rubric: Rubric
-    groups: dict[tuple[Options, Options], list[SortedDisagreement]] = field(default_factory=dict)
+    groups: dict[tuple[Options, Options], list[cases.SortedDisagreement]] = field(
+        default_factory=dict
+    )
     flags: list[tuple[str, str]] = field(default_factory=list)
 
     def with_names(self, chosen: Options) -> str:
@@ -418,7 +413,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
     ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
-    for case in sorted_cases(study):
+    for case in cases.sorted_cases(study):
         if case.kind == "rubric_unclear":
             unclear = rubrics[case.rubric]
             in_order = unclear.rubric.kind.in_order
@@ -430,7 +425,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             unclear.groups.setdefault(chosen, []).append(case)
     # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
-    flags = without_withdrawn(remarks_table(study.store))
+    flags = cases.counted_remarks(study)
     flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
     flags = flags[~flags["rater_id"].isin(excluded)]
     flags = flags.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")
@@ -553,7 +548,7 @@ def _divided_parts(
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
     """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
-    remarks = counted_remarks(study)
+    remarks = cases.counted_remarks(study)
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
     rows = remarks[["unit_id", "rater_id", "text"]].itertuples(index=False)
@@ -568,7 +563,7 @@ def _marked(
         return []
     keys = {(rubric.name, unit) for unit in units[:_MOST_MARKED_UNITS]}
     quoted = []
-    for (_, unit), marks in counted_marks(study, keys).items():
+    for (_, unit), marks in cases.counted_marks(study, keys).items():
         values = study.values(rubric, unit)
         for rater, mark in marks:
             if (unit, rater) in labels:
@@ -689,7 +684,7 @@ def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) ->
     is_old = (ratings["rater_id"] == grader) & is_present_text
     is_new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
     has_label = ratings["label"] != ""
-    units = set(held_out_units(study, text.name))
+    units = set(cases.held_out_units(study, text.name))
     for is_rater in (is_human, is_old, is_new):
         units &= set(ratings.loc[is_rater & has_label, "unit_id"])
     is_compared = (is_human | is_old | is_new) & ratings["unit_id"].isin(units)

@@ -29,14 +29,7 @@ from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import flag_events, labels, remarks
-from evenhand.study.store.store import (
-    ANSWERED,
-    WITHDRAWN,
-    Store,
-    marks_on,
-    remarks_table,
-    without_withdrawn,
-)
+from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
 from evenhand.study.tables.columns import require_columns
 from evenhand.study.tables.formats import FIRST_ROW
 from evenhand.study.tables.ratings import RATER_CODE, Mark
@@ -336,7 +329,8 @@ def counted_remarks(study: Study) -> pd.DataFrame:
     latest = latest.group_by(labels.c.unit_id, labels.c.rubric, labels.c.rater_id)
     with_answer = sa.select(labels.c.submit_id).where(labels.c.event_id.in_(latest))
     is_present = sa.or_(remarks.c.kind == "flag", remarks.c.submit_id.in_(with_answer))
-    return without_withdrawn(remarks_table(study.store, is_present))
+    table = remarks_table(study.store, is_present)
+    return table[table["withdrawn_at"] == ""]
 
 
 def counted_marks(

@@ -407,7 +407,8 @@ def marks_on(
     query = (
         sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(labels.c.rater_kind == "human", labels.c.draw == 0, labels.c.unit_id.in_(ids), *where)
+        .where(labels.c.rater_kind == "human", labels.c.draw == 0, *where)
+        .where(labels.c.unit_id.in_(ids))
         .order_by(labels.c.event_id)
     )
     latest = {(row.rubric, row.unit_id, row.rater_id): row.evidence for row in store.rows(query)}
@@ -430,11 +431,6 @@ def remarks_table(store: Store, *where: sa.ColumnElement[bool]) -> pd.DataFrame:
     query = sa.select(*columns, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
     query = query.where(*where).order_by(schema.remarks.c.event_id)
     return store.table(query).astype({"confidence": "Int64"})
-
-
-def without_withdrawn(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `remarks_table` without the flags that were withdrawn."""
-    return table[table["withdrawn_at"] == ""]
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:

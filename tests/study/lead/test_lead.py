@@ -22,7 +22,7 @@ from evenhand.study.lead import progress as lead
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
-from evenhand.study.store.store import remarks_table, without_withdrawn
+from evenhand.study.store.store import remarks_table
 from evenhand.study.tables.ratings import Mark, validate_ratings
 from harness import studies
 from tests.cases import refused
@@ -192,7 +192,7 @@ def test_a_reason_that_was_taken_back_is_none_for_the_new_label(make_study):
         studies.submit(desk, "r2", task, "5", f"e{task.task_id}", edit=True)
     assert {case.reasons for case in cases.adjudication_queue(study)} == {("r1 said so",)}
     asked = [GraderDisagreement(rubric, "g", unit, "", {}, size=0.0) for rubric, unit in keys]
-    assert quoted_remarks(study, asked) == dict.fromkeys(keys, {"r1": "r1 said so"})
+    assert quoted_remarks(study, asked) == {key: {"r1": "r1 said so"} for key in keys}
     with studies.with_edited_rubric(study, "refusal", same=False) as edited:
         assert cases.counted_remarks(edited).empty
 
@@ -406,7 +406,7 @@ def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     said = remarks_table(flagged.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
-    assert without_withdrawn(said)["reason"].tolist() == ["unclear_rubric"]
+    assert cases.counted_remarks(flagged)["reason"].tolist() == ["unclear_rubric"]
     gone = cases.raised_flags(flagged)[-1]
     assert (gone.is_open, gone.note, gone.done_by) == (False, "", "ann")
     refused("closed already", cases.settle_flag, flagged, gone.number, "done", "lead")

@@ -470,6 +470,14 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     path.write_text("\n".join(["Submission id,Participant id,Status", *rows]), "utf-8")
     ended = {raters["p1"]: "returned", raters["p2"]: "timed_out", raters["p3"]: "rejected"}
     assert sitting.released_submissions(study, path) == ended
+    sessions = Sessions(study)
+    for rater, reason in ended.items():
+        sessions.release(rater, reason)
+    sessions.readmit(raters["p2"])  # which stays when the same list comes again
+    del ended[raters["p2"]]
+    assert sitting.released_submissions(study, path) == ended
+    path.write_text(path.read_text("utf-8").replace("TIMED-OUT", "RETURNED"), "utf-8")
+    assert sitting.released_submissions(study, path)[raters["p2"]] == "returned"
     for text, sentence in (
         ("Participant,Status\np1,RETURNED", "has no column 'Participant id'"),
         ("Participant id,State\np1,RETURNED", "has no column 'Status'"),
