@@ -426,8 +426,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
     flags = cases.counted_remarks(study)
-    flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
-    flags = flags[~flags["rater_id"].isin(excluded)]
+    flags = flags[(flags["reason"] == "unclear_rubric") & ~flags["rater_id"].isin(excluded)]
     flags = flags.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")
     for row in flags.to_dict("records"):
         if row["rubric_hash"] in accepted.get(row["rubric"], ()):

@@ -525,15 +525,16 @@ class AnnotationDesk(Desk):
     ) -> str:
         """Return the reason as `end_reason` does, if `n_assumed` open tasks count as answered."""
         self._work_log.refresh(connection)
-        by_lead = self._oversight.end_reason(tasks.rater_id)
-        # Open tasks may be answered past a day's limit.
-        if by_lead == "excluded" or tasks.valid_claims:
-            return by_lead
+        if tasks.rater_id in self._oversight.exclusions:
+            return "excluded"
+        reason = "paused" if self._oversight.paused else ""
+        if tasks.valid_claims:  # open tasks may be answered past a day's limit
+            return reason
         session = self.study.config.session
         # An assumed answer counts as two of the longest time, as the rater may also change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
         answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * n_assumed)]
-        reason = by_lead or ("day" if is_day_over(session, answers, now) else "")
+        reason = reason or ("day" if is_day_over(session, answers, now) else "")
         done, total = tasks.progress() if reason else (0, 0)
         return reason if done < total else ""
 

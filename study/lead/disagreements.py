@@ -39,7 +39,6 @@ from evenhand.texts import written
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
 _PREFIX = "adjudicator:"  # of an adjudicator's rater id
-_DECISION_COLUMNS = ("unit_id", "rubric", "rubric_hash", "label")
 _IMPORTED = "decision-import-"  # beginning of the submit ids of decisions from a file
 
 
@@ -74,11 +73,6 @@ def adjudication_queue(study: Study) -> list[QueuedUnit]:
     return sorted(queue, key=lambda unit: (positions.get(unit.unit_id, last), unit.rubric))
 
 
-def queue_length(study: Study) -> int:
-    """Return the number of units in the `adjudication_queue`."""
-    return len(adjudication_queue(study))
-
-
 def open_next(
     study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
@@ -106,9 +100,10 @@ def last_label(store: Store) -> int:
     return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
-def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
+def past_decisions(study: Study, name: str = "", prefix: str = "") -> pd.DataFrame:
     """Return `DECIDED_COLUMNS` of the last decision on a unit, by one adjudicator or each, latest
-    first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
+    first, among those whose submit ids have this prefix. `done_by` is the adjudicator's name,
+    `reason` the remark written with the decision.
     """
     decisions = sa.select(
         *(labels.c[column] for column in ("unit_id", "rubric", "label")),
@@ -117,6 +112,7 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
         labels.c.created_at,
     ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
     by_name = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
+    decisions = decisions.where(labels.c.submit_id.startswith(prefix))
     conditions = labels.c.rater_kind == "adjudicator", by_name, accepted_text(study, labels)
     table = study.store.table(decisions.where(*conditions).order_by(labels.c.event_id.desc()))
     table = table.assign(done_by=table["done_by"].str.removeprefix(_PREFIX))
@@ -192,16 +188,11 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         except InputError as error:
             raise InputError(f"{source}, row {number}: {error}") from None
         decisions[key] = decision
-    imported = (
-        sa.select(*(labels.c[column] for column in _DECISION_COLUMNS), remarks.c.text)
-        .join(remarks, remarks.c.submit_id == labels.c.submit_id)
-        .where(labels.c.rater_id == adjudicator_id(name), labels.c.submit_id.startswith(_IMPORTED))
-        .order_by(labels.c.event_id)
-    )
     with study.store.write() as connection:
         # What was imported last is known: it takes nothing back that was decided here since.
-        known = {tuple(row)[:2]: tuple(row) for row in connection.execute(imported)}
-        new = [row for key, row in decisions.items() if known.get(key) != tuple(row.values())]
+        stored = past_decisions(study, name, _IMPORTED)[[*DECISION_FILE_COLUMNS]]
+        known = set(stored.itertuples(index=False, name=None))
+        new = [it for key, it in decisions.items() if (*key, it["label"], it["reason"]) not in known]
         for decision in new:
             _append_decision(connection, name, decision, _IMPORTED)
     return len(new), len(rows) - len(decisions)
@@ -304,16 +295,12 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
 
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
     """Return these units with their labels, and the remarks with annotators' answers that count."""
-    answer_remarks = counted_remarks(study)
-    answer_remarks = answer_remarks[
-        (answer_remarks["kind"] == "answer")
-        & (answer_remarks["text"] != "")
-        & ~answer_remarks["rater_id"].isin(set(oversight(study.store).exclusions))
-        & ~answer_remarks["rater_id"].str.startswith(_PREFIX)
-    ]
-    reasons: dict[Key, list[str]] = defaultdict(list)
-    for unit, rubric, text in answer_remarks[["unit_id", "rubric", "text"]].itertuples(index=False):
-        reasons[unit, rubric].append(text)
+    excluded, reasons = oversight(study.store).exclusions, defaultdict[Key, list[str]](list)
+    for remark in counted_remarks(study).to_dict("records"):
+        rater, text = remark["rater_id"], remark["text"]
+        is_counted = rater not in excluded and not rater.startswith(_PREFIX)
+        if is_counted and remark["kind"] == "answer" and text:
+            reasons[remark["unit_id"], remark["rubric"]].append(text)
     return [
         QueuedUnit(*key, _shuffled([*by_rater.values()], *key), _shuffled(reasons[key], *key))
         for key, by_rater in labels_by_key.items()
@@ -337,12 +324,8 @@ def counted_marks(
     study: Study, units: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (rater id, mark) for the words marked in answers that count, by (rubric, unit id)."""
-    excluded = oversight(study.store).exclusions
-    by_unit = marks_on(study.store, units, accepted_text(study, labels))
-    return {
-        key: [(rater, mark) for rater, mark in marks if rater not in excluded]
-        for key, marks in by_unit.items()
-    }
+    is_excluded = labels.c.rater_id.in_([*oversight(study.store).exclusions])
+    return marks_on(study.store, units, accepted_text(study, labels), ~is_excluded)
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
