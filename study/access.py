@@ -648,7 +648,8 @@ def new_code() -> str:
 
 def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     """Record the entry of the participant in an address's query; return their only rater code.
-    Raises Refused where an id is not one of Prolific's, or they have no place in the study.
+    Another submission takes a released place again. Raises Refused where an id is not one of
+    Prolific's, their work was rejected, or they have no place in the study.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
@@ -662,26 +663,16 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
         rater: str = entries[0].rater_id if entries else new_code()
         if entry["session_id"] in {known.session_id for known in entries}:
             return rater  # a page is loaded again, perhaps that of an earlier submission
-        if entries:
-            _readmit_released(study, connection, rater)
-        elif not has_place(study, connection):
+        reason = release_reason(events_of(connection, rater))
+        if reason == "rejected":
+            raise Refused("closed_before")
+        if (reason or not entries) and not has_place(study, connection, rater if entries else ""):
             raise Refused("no_places")
+        if reason:
+            add_event(connection, rater, "readmitted")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
-
-
-def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> None:
-    """Give a participant whose place in the study was released a place again; do nothing if it was
-    not. Raises Refused if their work was rejected or no place is free.
-    """
-    reason = release_reason(events_of(connection, rater))
-    if reason == "rejected":
-        raise Refused("closed_before")
-    if reason:
-        if not has_place(study, connection, rater):
-            raise Refused("no_places")
-        add_event(connection, rater, "readmitted")
 
 
 # Rater codes as people type them: case, outer spaces and full-width forms are ignored

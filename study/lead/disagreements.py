@@ -191,8 +191,8 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
     with study.store.write() as connection:
         # What was imported last is known: it takes nothing back that was decided here since.
         stored = past_decisions(study, name, _IMPORTED)[[*DECISION_FILE_COLUMNS]]
-        known = set(stored.itertuples(index=False, name=None))
-        new = [it for key, it in decisions.items() if (*key, it["label"], it["reason"]) not in known]
+        last = set(stored.itertuples(index=False, name=None))
+        new = [it for key, it in decisions.items() if (*key, it["label"], it["reason"]) not in last]
         for decision in new:
             _append_decision(connection, name, decision, _IMPORTED)
     return len(new), len(rows) - len(decisions)
