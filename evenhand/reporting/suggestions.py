@@ -39,6 +39,7 @@ from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
 from evenhand.study.lead import disagreements as cases
+from evenhand.study.lead.disagreements import SortedDisagreement
 from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.store.logs.decisions import ProposalAttempt
 from evenhand.texts import visible, written
@@ -391,9 +392,7 @@ class UnclearRubric:
     """
 
     rubric: Rubric
-    groups: dict[tuple[Options, Options], list[cases.SortedDisagreement]] = field(
-        default_factory=dict
-    )
+    groups: dict[tuple[Options, Options], list[SortedDisagreement]] = field(default_factory=dict)
     flags: list[tuple[str, str]] = field(default_factory=list)
 
     def with_names(self, chosen: Options) -> str:

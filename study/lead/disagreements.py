@@ -433,12 +433,10 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
     latest = sa.select(flag_events).where(schema.is_latest(flag_events, "flag_id"))
     in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
-    with study.store.read() as connection:
-        latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}
-        rows = connection.execute(in_order).all()
+    latest_by_flag = {row.flag_id: row for row in study.store.rows(latest)}
     flags = []
     columns = ("unit_id", "rubric", "rater_id", "reason", "text", "created_at")
-    for row in rows:
+    for row in study.store.rows(in_order):
         cells = {name: getattr(row, name) for name in columns}
         if (event := latest_by_flag.get(row.event_id)) is not None:
             cells |= {"note": event.text, "done_by": event.done_by, "done_at": event.created_at}

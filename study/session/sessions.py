@@ -616,8 +616,8 @@ def _is_undone(study: Study, rater_id: str, reason: str) -> bool:
     with study.store.read() as connection:
         log = store.events_of(connection, rater_id)
     start = max((place for place, event in enumerate(log) if event.kind == "entered"), default=0)
-    ended = _events_like(log[start:], "released", reason=reason)
-    return bool(ended) and not store.release_reason(log)
+    has_ended = any(_events_like(log[start:], "released", reason=reason))
+    return has_ended and not store.release_reason(log)
 
 
 # Times, pay and costs, and raters' answers about themselves. The time worked is the sum of the

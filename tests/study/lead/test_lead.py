@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.report.sections.raters import KINDS as REPORTED
 from evenhand.analysis.report.sections.raters import kind_title
 from evenhand.errors import InputError
-from evenhand.reporting.analysing import quoted_remarks
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.rubrics.options import Number, NumberKind
 from evenhand.study import Study, extend_sample, open_study
@@ -170,31 +168,22 @@ def test_what_stands_beside_a_disagreement(make_study):
     marks = {who: Mark("response", start, 3) for start, who in enumerate(("r1", "r2"))}
     for who, mark in marks.items():
         studies.mark_words(study, who, mark)
-    assert cases.counted_marks(study, {one[::-1]}) == {one[::-1]: [*marks.items()]}
-    exclude(study.store, "r2", "too fast")
-    assert cases.counted_marks(study, {one[::-1]}) == {one[::-1]: [("r1", marks["r1"])]}
     other_text = {"rubric_hash": "former", "created_at": "2030-01-01T00:00:00+00:00"}
     studies.with_labels(study, {"r1": "3"}, units=[one[0]], **other_text)  # counts no more
-    assert cases.counted_marks(study, {one[::-1]}) == {one[::-1]: [("r1", marks["r1"])]}
+    key, (_, of_r2) = one[::-1], marks.items()
+    assert cases.counted_marks(study, {key}) == {key: [*marks.items()]}
+    exclude(study.store, "r1", "too fast")
+    assert cases.counted_marks(study, {key}) == {key: [of_r2]}
+    desk = AnnotationDesk(study)
+    (answer,) = desk.earlier("r2").rows
+    for said in ("so", ""):  # the second takes the reason back
+        sent = {"submit_id": f"e{said}", "edit": True, "rationale": said}
+        assert studies.submit(desk, "r2", answer.task, "3", **sent) == "stored"
+        assert cases.reopen(study, one).reasons == tuple(filter(None, [said]))
     about = {"rubric": "refusal", "unit_id": one[0], "grader": "g"}
     cases.sort_disagreement(study, "lead", **about, kind="people_wrong")
     assert cases.held_out_units(study, "refusal") == ["p0002|s|a", "p0002|s|b"]
     refused("no labels on this item that count", cases.reopen, study, ("p0002|s|a", "refusal"))
-
-
-def test_a_reason_that_was_taken_back_is_none_for_the_new_label(make_study):
-    study = make_study(pairs=1, subjects=("s",), rubrics=["refusal"])
-    desk, keys = AnnotationDesk(study), [("refusal", unit) for unit in ("p0001|s|a", "p0001|s|b")]
-    for rater, label in (("r1", "1"), ("r2", "4")):
-        tasks = studies.label_all(desk, rater, label, rationale=f"{rater} said so")
-    assert {len(case.reasons) for case in cases.adjudication_queue(study)} == {2}
-    for task in tasks:
-        studies.submit(desk, "r2", task, "5", f"e{task.task_id}", edit=True)
-    assert {case.reasons for case in cases.adjudication_queue(study)} == {("r1 said so",)}
-    asked = [GraderDisagreement(rubric, "g", unit, "", {}, size=0.0) for rubric, unit in keys]
-    assert quoted_remarks(study, asked) == {key: {"r1": "r1 said so"} for key in keys}
-    with studies.with_edited_rubric(study, "refusal", same=False) as edited:
-        assert cases.counted_remarks(edited).empty
 
 
 def test_names_that_look_alike_are_joined_where_that_is_said(make_study):
