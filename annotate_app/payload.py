@@ -60,7 +60,6 @@ class PanelConfig:
     way_out: str = ""
     """Name of the way out that an annotator has, "change_rater" or "log_out"; "" for none."""
     finish: str = ""  # link to follow when nothing is left; sent only then
-    finish_idle: str = ""  # link for a rater who found nothing to do from the start
     resumes: str = ""  # time at which there is work again, if a day's work is done (ISO 8601)
 
 
@@ -114,7 +113,7 @@ def page_data(
         "sheet": _sheet(sheet, language, display, is_earlier=bool(earlier)) if sheet else None,
         "ahead": _sheet(ahead, language, display, is_earlier=False) if ahead else None,
         "resumes": "" if sheet else config.resumes,
-        "finish": "" if sheet else (config.finish if done else config.finish_idle),
+        "finish": "" if sheet else config.finish,
     }
 
 

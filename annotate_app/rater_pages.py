@@ -173,21 +173,21 @@ def config_of(
     study, is_participant = desk.study, admission.way == "prolific"
     end_reason = "" if practice else desk.end_reason(admission.rater_id)
     words = language.part("panel_prolific") if is_participant else {}
-    finish = finish_idle = resumes = ""  # links after some work and after none; when work resumes
+    finish = resumes = ""  # the link back, and when work resumes
     if end_reason == "day":
         now = datetime.now(UTC) - MIDNIGHT_GRACE  # it may be past midnight by now
         resumes = start_of_day(study.config.session, now, later=1).isoformat()
     elif end_reason == "excluded" and is_participant:
-        finish = finish_idle = completion_url(study, "stopped")
+        finish = completion_url(study, "stopped")
     elif not (end_reason or practice) and is_participant:
-        finish = completion_url(study, "complete")
-        finish_idle = completion_url(study, "nothing_left")
+        has_labelled = desk.has_labelled(admission.rater_id)
+        finish = completion_url(study, "complete" if has_labelled else "nothing_left")
     if end_reason:
         # The panel's last screen has the words "done_..." after some work, else "nothing_...".
         last = language.part(f"panel_{'stopped' if finish else end_reason}")
         words |= {f"{when}_{name}": last[name] for when in ("done", "nothing") for name in last}
     way_out = {"open": "change_rater", "account": "log_out"}.get(admission.way, "")
-    return payload.PanelConfig(practice, words, way_out, finish, finish_idle, resumes)
+    return payload.PanelConfig(practice, words, way_out, finish, resumes)
 
 
 # ---- the notice of answers that wait unsent in the browser, on pages without the panel ----------

@@ -648,7 +648,8 @@ def new_code() -> str:
 
 def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     """Record the entry of the participant in an address's query; return their only rater code.
-    Raises Refused where an id is not one of Prolific's, or they have no place in the study.
+    Another submission takes a released place again. Raises Refused where an id is not one of
+    Prolific's, their work was rejected, or they have no place in the study.
     """
     settings = study.config.prolific
     if settings and settings.signed_for:
@@ -656,37 +657,22 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     entry = {column: query.get(name, "") for column, name in _ID_NAMES.items()}
     if not all(map(_PROLIFIC_ID.fullmatch, entry.values())):
         raise Refused("prolific_only")
-    latest = (
-        sa.select(participant_entries)
-        .where(participant_entries.c.participant_id == entry["participant_id"])
-        .order_by(participant_entries.c.event_id.desc())
-        .limit(1)
-    )
+    is_same_person = participant_entries.c.participant_id == entry["participant_id"]
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
-        last_entry = connection.execute(latest).first()
-        rater: str = last_entry.rater_id if last_entry else new_code()
-        if last_entry and last_entry.session_id == entry["session_id"]:  # the page loaded again
-            return rater
-        if last_entry:
-            _readmit_released(study, connection, rater)
-        elif not has_place(study, connection):
+        entries = connection.execute(sa.select(participant_entries).where(is_same_person)).all()
+        rater: str = entries[0].rater_id if entries else new_code()
+        if entry["session_id"] in {known.session_id for known in entries}:
+            return rater  # a page is loaded again, perhaps that of an earlier submission
+        reason = release_reason(events_of(connection, rater))
+        if reason == "rejected":
+            raise Refused("closed_before")
+        if (reason or not entries) and not has_place(study, connection, rater if entries else ""):
             raise Refused("no_places")
+        if reason:
+            add_event(connection, rater, "readmitted")
         append(connection, participant_entries, entry | {"rater_id": rater})
         add_event(connection, rater, "entered", way="prolific")
     return rater
-
-
-def _readmit_released(study: Study, connection: sa.Connection, rater: str) -> None:
-    """Give a participant whose place in the study was released a place again; do nothing if it was
-    not. Raises Refused if their work was rejected or no place is free.
-    """
-    reason = release_reason(events_of(connection, rater))
-    if reason == "rejected":
-        raise Refused("closed_before")
-    if reason:
-        if not has_place(study, connection, rater):
-            raise Refused("no_places")
-        add_event(connection, rater, "readmitted")
 
 
 # Rater codes as people type them: case, outer spaces and full-width forms are ignored

@@ -158,7 +158,8 @@ def _show_case(study: Study, who: Visitor, work: _Work, case: cases.QueuedUnit) 
 
     texts, decision = st.columns([3, 2])
     with texts:
-        marks = cases.counted_marks(study, case.key)
+        one = case.rubric, case.unit_id
+        marks = cases.counted_marks(study, {one}).get(one, [])
         # Of an id "CLUSTER|..." the lead sees the cluster: the rest may name the subject.
         cluster = f" {case.unit_id.partition('|')[0]}" if who.role == "lead" else ""
         show(heading(f"Item{cluster}"), parts.marked_blocks(study, people.blocks, marks, marked_by))

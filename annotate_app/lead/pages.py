@@ -43,7 +43,7 @@ from evenhand.study import Study
 from evenhand.study.access import LINK_PARAMETER, Role
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead import progress
-from evenhand.study.lead.disagreements import queue_length, raised_flags
+from evenhand.study.lead.disagreements import adjudication_queue, raised_flags
 from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.sessions import Costs, costs
 from evenhand.study.settings.study_toml import START
@@ -258,7 +258,7 @@ _QUEUES = {"adjudication": "Adjudication", "flags": "Flags", "raters": "Annotato
 def open_issues(study: Study, figures: parts.LiveFigures | None) -> dict[str, PageLink]:
     """Return links to the pages on which a decision of the lead is due, by kind of issue."""
     counts = {
-        "adjudication": latest(study, queue_length),
+        "adjudication": len(latest(study, adjudication_queue)),
         "flags": sum(flag.is_open for flag in raised_flags(study)),
         "raters": len(annotators_to_review(study, figures)) if figures else 0,
     }

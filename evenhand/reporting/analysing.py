@@ -474,12 +474,12 @@ def text_title(variable: str) -> str:
 
 
 def quoted_remarks(study: Study, disagreements: Sequence[GraderDisagreement]) -> UnitTexts:
-    """Return each annotator's latest reason for a label or a flag, by (rubric, unit id)."""
-    from evenhand.study.store.store import remarks_table, without_withdrawn
+    """Return each annotator's reason for their label or latest flag, by (rubric, unit id)."""
+    from evenhand.study.lead.disagreements import counted_remarks
 
     keys = {(disagreement.rubric, disagreement.unit_id) for disagreement in disagreements}
     remarks: UnitTexts = {}
-    for remark in without_withdrawn(remarks_table(study.store)).to_dict("records"):
+    for remark in counted_remarks(study).to_dict("records"):
         key = (remark["rubric"], remark["unit_id"])
         text = ": ".join(filter(None, (remark["reason"], remark["text"])))
         if key in keys and text:
@@ -491,13 +491,13 @@ def quoted_marks(
     study: Study, disagreements: Sequence[GraderDisagreement]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
     """Return (annotator, marked passage) by (rubric, unit id) for the annotators compared."""
-    from evenhand.study.store.store import marks_on
+    from evenhand.study.lead.disagreements import counted_marks
 
     people = {(case.rubric, case.unit_id): case.people for case in disagreements}
     units = list(people)
     by_unit: dict[tuple[str, str], list[tuple[str, Mark]]] = {}
     for start in range(0, len(units), _UNITS_PER_QUERY):
-        by_unit |= marks_on(study.store, set(units[start : start + _UNITS_PER_QUERY]))
+        by_unit |= counted_marks(study, set(units[start : start + _UNITS_PER_QUERY]))
     return {
         key: [(rater, mark) for rater, mark in marks if rater in people[key]]
         for key, marks in by_unit.items()

@@ -38,10 +38,10 @@ from evenhand.reporting.load import from_study
 from evenhand.rubrics import Instructions, PromptText, Rubric, dump_rubric
 from evenhand.rubrics.rendering import neutralised, placeholders, without_tags
 from evenhand.study import Study
-from evenhand.study.lead.disagreements import SortedDisagreement, held_out_units, sorted_cases
+from evenhand.study.lead import disagreements as cases
+from evenhand.study.lead.disagreements import SortedDisagreement
 from evenhand.study.store.grades import TRIED_MARK
 from evenhand.study.store.logs.decisions import ProposalAttempt
-from evenhand.study.store.store import marks_on, remarks_table, without_withdrawn
 from evenhand.texts import visible, written
 
 # ---- a grader's instructions --------------------------------------------------------------------
@@ -412,7 +412,7 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
     dataset = from_study(study, whole=True)
     excluded = list(dataset.facts.excluded)
     ratings = dataset.ratings[~dataset.ratings["rater_id"].isin(excluded)]
-    for case in sorted_cases(study):
+    for case in cases.sorted_cases(study):
         if case.kind == "rubric_unclear":
             unclear = rubrics[case.rubric]
             in_order = unclear.rubric.kind.in_order
@@ -424,9 +424,8 @@ def unclear_rubrics(study: Study) -> list[UnclearRubric]:
             unclear.groups.setdefault(chosen, []).append(case)
     # The latest flag of each annotator on each unit that was not withdrawn, under accepted texts.
     accepted = study.accepted_hashes()
-    flags = without_withdrawn(remarks_table(study.store))
-    flags = flags[(flags["kind"] == "flag") & (flags["reason"] == "unclear_rubric")]
-    flags = flags[~flags["rater_id"].isin(excluded)]
+    flags = cases.counted_remarks(study)
+    flags = flags[(flags["reason"] == "unclear_rubric") & ~flags["rater_id"].isin(excluded)]
     flags = flags.drop_duplicates(["rubric", "unit_id", "rater_id"], keep="last")
     for row in flags.to_dict("records"):
         if row["rubric_hash"] in accepted.get(row["rubric"], ()):
@@ -547,10 +546,9 @@ def _divided_parts(
 
 def _reasons(study: Study, rubric: Rubric, labels: Mapping[tuple[str, str], str]) -> list[Quoted]:
     """Return annotators' reasons for their labels on divided units, `labels` by unit and rater."""
-    remarks = without_withdrawn(remarks_table(study.store))
+    remarks = cases.counted_remarks(study)
     is_reason = (remarks["kind"] != "flag") & (remarks["text"] != "")
     remarks = remarks[(remarks["rubric"] == rubric.name) & is_reason]
-    remarks = remarks.drop_duplicates(["unit_id", "rater_id"], keep="last")
     rows = remarks[["unit_id", "rater_id", "text"]].itertuples(index=False)
     return [(labels[unit, rater], text) for unit, rater, text in rows if (unit, rater) in labels]
 
@@ -563,7 +561,7 @@ def _marked(
         return []
     keys = {(rubric.name, unit) for unit in units[:_MOST_MARKED_UNITS]}
     quoted = []
-    for (_, unit), marks in marks_on(study.store, keys).items():
+    for (_, unit), marks in cases.counted_marks(study, keys).items():
         values = study.values(rubric, unit)
         for rater, mark in marks:
             if (unit, rater) in labels:
@@ -684,7 +682,7 @@ def _labelled_under_both(study: Study, text: Rubric, grader: str, tried: str) ->
     is_old = (ratings["rater_id"] == grader) & is_present_text
     is_new = (ratings["rater_id"] == tried) & (ratings["rubric_hash"] == text.hash)
     has_label = ratings["label"] != ""
-    units = set(held_out_units(study, text.name))
+    units = set(cases.held_out_units(study, text.name))
     for is_rater in (is_human, is_old, is_new):
         units &= set(ratings.loc[is_rater & has_label, "unit_id"])
     is_compared = (is_human | is_old | is_new) & ratings["unit_id"].isin(units)

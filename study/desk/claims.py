@@ -78,12 +78,6 @@ class Oversight:
     readmitted: frozenset[str] = frozenset()  # raters excluded before, but no longer
     last_event: int = 0
 
-    def end_reason(self, rater_id: str) -> str:
-        """Return why a rater gets no further task: "excluded", "paused", or "" if they get one."""
-        if rater_id in self.exclusions:
-            return "excluded"
-        return "paused" if self.paused else ""
-
     def updated(self, connection: sa.Connection) -> Oversight:
         """Return the decisions that apply once those after `last_event` are included."""
         paused, last_event = self.paused, self.last_event
@@ -761,14 +755,12 @@ class NextTasks:
         answers = [claim for claim in self.tasks.values() if claim.state == "labelled"]
         n_checks_done = sum(claim.is_check for claim in answers)
         n_done = len(answers) - n_checks_done
-        n_first_done = sum(claim.is_first for claim in answers)
         given = (claim for claim in self.tasks.values() if claim.state != "released")
         n_repeats = sum(not (claim.is_check or claim.is_first) for claim in given)
-        n_first_open = sum(claim.is_first for claim in self.valid_claims)
         # `_screens` keeps to the limit on units. Without one it yields every free question.
         is_limited = self.design.settings.units_per_rater > 0
         n_free = sum(map(len, self._screens())) if is_limited else len(self.free_questions)
-        n_first = n_first_done + n_first_open + n_free
+        n_first = sum(claim.is_first for claim in (*answers, *self.valid_claims)) + n_free
         total = n_first + max(n_repeats, self.design.planned_repeats(n_first))
         n_checks_left = sum(claim.is_check for claim in self.valid_claims)
         if n_done < total:  # a check that is due only after the last answer never comes
@@ -809,7 +801,8 @@ class NextTasks:
     def _screens(self) -> Iterator[Screen]:
         """Yield the screens left for the rater: free questions, up to the limit of units."""
         max_units = self.design.settings.units_per_rater
-        units = {unit for unit, _ in self.index.held_by(self.rater_id)}
+        kept = (*answered(self.tasks), *self.valid_claims)  # others may have taken over the rest
+        units = {claim.unit_id for claim in kept if claim.is_first}
         for screen in self.design.screens(self.rater_id, self.free_questions):
             if not max_units or screen[0].unit_id in units or len(units) < max_units:
                 units.add(screen[0].unit_id)

@@ -167,10 +167,11 @@ def _add_answer(
 
 
 def stored_answers(
-    connection: sa.Connection, rater_id: str, tasks: Sequence[Claim], rubrics: Mapping[str, Rubric]
+    connection: sa.Connection, rater_id: str, tasks: Sequence[Claim], study: Study
 ) -> dict[str, StoredAnswer]:
-    """Return the latest answers to these tasks of one rater, by task id."""
+    """Return the latest answers that count to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
+    hashes = {"", *(digest for each in study.accepted_hashes().values() for digest in each)}
     latest: dict[claims.TaskKey, Any] = {}
     for table in (labels, schema.attention_labels):
         for row in connection.execute(
@@ -178,12 +179,13 @@ def stored_answers(
             .join(remarks, remarks.c.submit_id == table.c.submit_id, isouter=True)
             .join(answer_details, answer_details.c.submit_id == table.c.submit_id, isouter=True)
             .where(table.c.rater_id == rater_id, table.c.unit_id.in_(units))
+            .where(table.c.rubric_hash.in_(hashes))  # others may be under a text taken back since
             .order_by(table.c.event_id)
         ):
             latest[row.unit_id, row.rubric, row.draw] = row
     return {
         claim.task_id: StoredAnswer(
-            option_key=_swap_key(rubrics[claim.rubric], claim.order, answer.label),
+            option_key=_swap_key(study.rubrics[claim.rubric], claim.order, answer.label),
             skip_reason=answer.unscored_reason,
             confidence=answer.confidence,
             rationale=answer.text or "",
@@ -504,6 +506,11 @@ class AnnotationDesk(Desk):
         with self.study.store.read() as connection:
             return self._next_tasks(connection, rater_id, design).progress()
 
+    def has_labelled(self, rater_id: str) -> bool:
+        """Return True once the rater has given a label or a skip, under whatever text."""
+        with self.study.store.read() as connection:
+            return rater_kind(connection, rater_id) == "human"
+
     def end_reason(self, rater_id: str) -> str:
         """Return why this rater gets no task though some may be left: the lead has "paused" the
         study or "excluded" them, or the limit of the "day" is reached; "" if they get one.
@@ -518,17 +525,18 @@ class AnnotationDesk(Desk):
     ) -> str:
         """Return the reason as `end_reason` does, if `n_assumed` open tasks count as answered."""
         self._work_log.refresh(connection)
-        by_lead = self._oversight.end_reason(tasks.rater_id)
-        if by_lead or tasks.valid_claims:  # open tasks may be answered past a day's limit
-            return by_lead
+        if tasks.rater_id in self._oversight.exclusions:
+            return "excluded"
+        reason = "paused" if self._oversight.paused else ""
+        if tasks.valid_claims:  # open tasks may be answered past a day's limit
+            return reason
         session = self.study.config.session
         # An assumed answer counts as two of the longest time, as the rater may also change it.
         longest = TimedAnswer(now.isoformat(timespec="milliseconds"), 60 * session.idle_minutes)
         answers = [*self._work_log.of_rater(tasks.rater_id), *[longest] * (2 * n_assumed)]
-        if not is_day_over(session, answers, now):
-            return ""
-        done, total = tasks.progress()
-        return "day" if done < total else ""
+        reason = reason or ("day" if is_day_over(session, answers, now) else "")
+        done, total = tasks.progress() if reason else (0, 0)
+        return reason if done < total else ""
 
     def _next_tasks(
         self,
@@ -622,7 +630,7 @@ class AnnotationDesk(Desk):
             numbered = self._numbered_answers(connection, rater_id, design)
             listed = numbered[start : start + PAGE]
             claims_listed = [claim for _, claim in listed]
-            answers = stored_answers(connection, rater_id, claims_listed, self.study.rubrics)
+            answers = stored_answers(connection, rater_id, claims_listed, self.study)
             flagged = {flag.task_id for flag in rater_flags(connection, rater_id, claims_listed)}
         tasks = [self._task(claim, design, answers.get(claim.task_id)) for claim in claims_listed]
         rows = (
@@ -643,7 +651,7 @@ class AnnotationDesk(Desk):
                 return None
             one_screen, in_order = design.one_screen_per_unit, reversed(latest_first)
             reopened = [claim for claim in in_order if asked_together(claim, chosen, one_screen)]
-            answers = stored_answers(connection, rater_id, reopened, self.study.rubrics)
+            answers = stored_answers(connection, rater_id, reopened, self.study)
             flags = rater_flags(connection, rater_id, reopened)
         tasks = tuple(self._task(claim, design, answers.get(claim.task_id)) for claim in reopened)
         position = latest_first.index(reopened[0])

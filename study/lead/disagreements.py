@@ -26,7 +26,7 @@ from evenhand.study.desk.claims import SessionDesign, oversight
 from evenhand.study.lead.progress import people_labels
 from evenhand.study.prompts.units import Key, parse_unit_id
 from evenhand.study.store import schema
-from evenhand.study.store.database import EventLog, append, append_once
+from evenhand.study.store.database import EventLog, append
 from evenhand.study.store.grades import utc_now
 from evenhand.study.store.schema import flag_events, labels, remarks
 from evenhand.study.store.store import ANSWERED, WITHDRAWN, Store, marks_on, remarks_table
@@ -39,6 +39,7 @@ from evenhand.texts import written
 DECISION_FILE_COLUMNS = ("unit_id", "rubric", "label", "reason")
 DECIDED_COLUMNS = ("unit_id", "rubric", "label", "reason", "done_by", "created_at")
 _PREFIX = "adjudicator:"  # of an adjudicator's rater id
+_IMPORTED = "decision-import-"  # beginning of the submit ids of decisions from a file
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,6 @@ def adjudication_queue(study: Study) -> list[QueuedUnit]:
     return sorted(queue, key=lambda unit: (positions.get(unit.unit_id, last), unit.rubric))
 
 
-def queue_length(study: Study) -> int:
-    """Return the number of units in the `adjudication_queue`."""
-    return len(adjudication_queue(study))
-
-
 def open_next(
     study: Study, name: str, skipped: Collection[Key] = (), wanted: Key | None = None
 ) -> tuple[QueuedUnit | None, int]:
@@ -104,9 +100,10 @@ def last_label_id(store: Store) -> int:
     return store.values(sa.select(sa.func.max(labels.c.event_id)))[0] or 0
 
 
-def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
+def past_decisions(study: Study, name: str = "", prefix: str = "") -> pd.DataFrame:
     """Return `DECIDED_COLUMNS` of the last decision on a unit, by one adjudicator or each, latest
-    first. `done_by` is the adjudicator's name, `reason` the remark written with the decision.
+    first, among those whose submit ids have this prefix. `done_by` is the adjudicator's name,
+    `reason` the remark written with the decision.
     """
     decisions = sa.select(
         *(labels.c[column] for column in ("unit_id", "rubric", "label")),
@@ -115,6 +112,7 @@ def past_decisions(study: Study, name: str = "") -> pd.DataFrame:
         labels.c.created_at,
     ).join(remarks, remarks.c.submit_id == labels.c.submit_id, isouter=True)
     by_name = labels.c.rater_id == adjudicator_id(name) if name else sa.true()
+    decisions = decisions.where(labels.c.submit_id.startswith(prefix))
     is_accepted = schema.accepted_text(labels, study.accepted_hashes())
     conditions = labels.c.rater_kind == "adjudicator", by_name, is_accepted
     table = study.store.table(decisions.where(*conditions).order_by(labels.c.event_id.desc()))
@@ -158,7 +156,7 @@ def decide(
     later_decisions = sa.select(labels).where(*is_on_item, *by_another, is_later)
     with study.store.write() as connection:
         other = connection.execute(later_decisions.order_by(labels.c.event_id.desc())).first()
-        _append_decision(connection, name, decision, uuid.uuid4().hex)
+        _append_decision(connection, name, decision)
     if other is None or since is None:
         return ""
     author = other.rater_id.removeprefix(_PREFIX)
@@ -191,10 +189,14 @@ def import_decisions(study: Study, name: str, table: pd.DataFrame, source: str) 
         except InputError as error:
             raise InputError(f"{source}, row {number}: {error}") from None
         decisions[key] = decision
-    by_id = {_digest(name, *decision.values()): decision for decision in decisions.values()}
     with study.store.write() as connection:
-        are_new = [_append_decision(connection, name, by_id[key], key) for key in by_id]
-    return sum(are_new), len(rows) - len(decisions)
+        # What was imported last is known: it takes nothing back that was decided here since.
+        stored = past_decisions(study, name, _IMPORTED)[[*DECISION_FILE_COLUMNS]]
+        last = set(stored.itertuples(index=False, name=None))
+        new = [it for key, it in decisions.items() if (*key, it["label"], it["reason"]) not in last]
+        for decision in new:
+            _append_decision(connection, name, decision, _IMPORTED)
+    return len(new), len(rows) - len(decisions)
 
 
 def _checked_decision(
@@ -215,17 +217,15 @@ def _checked_decision(
 
 
 def _append_decision(
-    connection: sa.Connection, name: str, decision: Mapping[str, Any], decision_id: str
-) -> bool:
-    """Append a decision as a label, and its reason as a remark; return False if it is there."""
+    connection: sa.Connection, name: str, decision: Mapping[str, Any], prefix: str = "decision-"
+) -> None:
+    """Append a decision as a label, and its reason as a remark, under a new id with this prefix."""
     columns = {column: decision[column] for column in ("unit_id", "rubric", "rubric_hash")}
-    columns |= {"submit_id": f"decision-{decision_id}", "created_at": utc_now()}
+    columns |= {"submit_id": prefix + uuid.uuid4().hex, "created_at": utc_now()}
     # A decision has no order of sides, and is no hidden repeat, whose `draw` is above 0.
     columns |= {"rater_id": adjudicator_id(name), "order": "", "draw": 0}
-    event = columns | {"rater_kind": "adjudicator", "label": decision["label"]}
-    remark = columns | {"kind": "answer", "text": decision["reason"]}
-    is_new = append_once(connection, labels, "submit_id", event)
-    return is_new and append_once(connection, remarks, "submit_id", remark)
+    append(connection, labels, columns | {"rater_kind": "adjudicator", "label": decision["label"]})
+    append(connection, remarks, columns | {"kind": "answer", "text": decision["reason"]})
 
 
 def _counted_labels(study: Study) -> tuple[dict[Key, dict[str, str]], dict[Key, str]]:
@@ -295,29 +295,40 @@ def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
 
 
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
-    """Return these units with their labels, and each annotator's latest remark."""
-    answer_remarks = remarks_table(study.store)
-    answer_remarks = answer_remarks[
-        (answer_remarks["kind"] == "answer")
-        & (answer_remarks["text"] != "")
-        & ~answer_remarks["rater_id"].isin(set(oversight(study.store).exclusions))
-        & ~answer_remarks["rater_id"].str.startswith(_PREFIX)
-    ].drop_duplicates(["unit_id", "rubric", "rater_id"], keep="last")
-    reasons: dict[Key, list[str]] = defaultdict(list)
-    for unit, rubric, text in answer_remarks[["unit_id", "rubric", "text"]].itertuples(index=False):
-        reasons[unit, rubric].append(text)
+    """Return these units with their labels, and the remarks with annotators' answers that count."""
+    excluded, reasons = oversight(study.store).exclusions, defaultdict[Key, list[str]](list)
+    for remark in counted_remarks(study).to_dict("records"):
+        rater, text = remark["rater_id"], remark["text"]
+        is_counted = rater not in excluded and not rater.startswith(_PREFIX)
+        if is_counted and remark["kind"] == "answer" and text:
+            reasons[remark["unit_id"], remark["rubric"]].append(text)
     return [
         QueuedUnit(*key, _shuffled([*by_rater.values()], *key), _shuffled(reasons[key], *key))
         for key, by_rater in labels_by_key.items()
     ]
 
 
-def counted_marks(study: Study, key: Key) -> list[tuple[str, Mark]]:
-    """Return (rater id, mark) for the words that raters whose labels count have marked."""
-    unit, rubric = key
-    excluded = oversight(study.store).exclusions
-    marks = marks_on(study.store, {(rubric, unit)}).get((rubric, unit), [])
-    return [(rater, mark) for rater, mark in marks if rater not in excluded]
+def counted_remarks(study: Study) -> pd.DataFrame:
+    """Return the rows of `remarks_table` that came with an answer that counts, without hidden
+    repeats, and the flags that were not withdrawn.
+    """
+    is_counted = labels.c.draw == 0, schema.accepted_text(labels, study.accepted_hashes())
+    latest = sa.select(sa.func.max(labels.c.event_id)).where(*is_counted)
+    latest = latest.group_by(labels.c.unit_id, labels.c.rubric, labels.c.rater_id)
+    with_answer = sa.select(labels.c.submit_id).where(labels.c.event_id.in_(latest))
+    is_present = sa.or_(remarks.c.kind == "flag", remarks.c.submit_id.in_(with_answer))
+    table = remarks_table(study.store, is_present)
+    return table[table["withdrawn_at"] == ""]
+
+
+def counted_marks(
+    study: Study, units: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
+    """Return (rater id, mark) for the words marked in answers that count, by (rubric, unit id)."""
+    is_excluded = labels.c.rater_id.in_([*oversight(study.store).exclusions])
+    return marks_on(
+        study.store, units, schema.accepted_text(labels, study.accepted_hashes()), ~is_excluded
+    )
 
 
 def _shuffled(texts: Sequence[str], *key: str) -> tuple[str, ...]:
@@ -425,12 +436,10 @@ def raised_flags(study: Study) -> list[RaisedFlag]:
     """Return the open flags, oldest first, then the closed or withdrawn ones, latest first."""
     latest = sa.select(flag_events).where(schema.is_latest(flag_events, "flag_id"))
     in_order = sa.select(remarks).where(remarks.c.kind == "flag").order_by(remarks.c.event_id)
-    with study.store.read() as connection:
-        latest_by_flag = {row.flag_id: row for row in connection.execute(latest)}
-        rows = connection.execute(in_order).all()
+    latest_by_flag = {row.flag_id: row for row in study.store.rows(latest)}
     flags = []
     columns = ("unit_id", "rubric", "rater_id", "reason", "text", "created_at")
-    for row in rows:
+    for row in study.store.rows(in_order):
         cells = {name: getattr(row, name) for name in columns}
         if (event := latest_by_flag.get(row.event_id)) is not None:
             cells |= {"note": event.text, "done_by": event.done_by, "done_at": event.created_at}

@@ -487,7 +487,7 @@ class Sessions:
         query = sa.select(schema.claims.c.task_id).where(*conditions)
         if new_state == "labelled":
             query = query.where(_has_answer_in(labels) | _has_answer_in(schema.attention_labels))
-        tasks = list(connection.execute(query).scalars())
+        tasks = list(connection.execute(query.order_by(schema.claims.c.version)).scalars())
         # Each change gets the next version: a desk reads the claims with versions after its last.
         for version, task_id in enumerate(tasks, start=claims.last_version(connection) + 1):
             update = sa.update(schema.claims).where(schema.claims.c.task_id == task_id)
@@ -580,8 +580,8 @@ def rater_of(study: Study, name: str) -> str:
 
 def released_submissions(study: Study, path: Path) -> dict[str, str]:
     """Return the raters whose places Prolific's export of submissions releases, each with the
-    reason. Submissions of people who never came to this study, and earlier ones of people who came
-    again, are ignored. Raises InputError where a column is missing.
+    reason. Submissions of people who never came to this study, earlier ones of people who came
+    again, and ends that the lead has undone are ignored. Raises InputError for a missing column.
     """
     table = read_table(path)
     status, participant, submission = (
@@ -604,9 +604,20 @@ def released_submissions(study: Study, path: Path) -> dict[str, str]:
             raise InputError(f"{path.name}, row {row_number(table, index)}: {status} is empty")
         if entry is None or prolific_status not in _REASON_OF_STATUS:
             continue
-        if not submission or str(row[submission]).strip() == entry.session_id:
-            reasons[str(entry.rater_id)] = _REASON_OF_STATUS[prolific_status]
+        rater, reason = str(entry.rater_id), _REASON_OF_STATUS[prolific_status]
+        is_present = not submission or str(row[submission]).strip() == entry.session_id
+        if is_present and not _is_undone(study, rater, reason):
+            reasons[rater] = reason
     return reasons
+
+
+def _is_undone(study: Study, rater_id: str, reason: str) -> bool:
+    """Return True if a present submission ended for this reason and the lead readmitted it."""
+    with study.store.read() as connection:
+        log = store.events_of(connection, rater_id)
+    start = max((place for place, event in enumerate(log) if event.kind == "entered"), default=0)
+    has_ended = any(_events_like(log[start:], "released", reason=reason))
+    return has_ended and not store.release_reason(log)
 
 
 # Times, pay and costs, and raters' answers about themselves. The time worked is the sum of the

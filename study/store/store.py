@@ -399,16 +399,17 @@ def answers_table(store: Store) -> pd.DataFrame:
 
 
 def marks_on(
-    store: Store, units: Collection[tuple[str, str]]
+    store: Store, units: Collection[tuple[str, str]], *where: sa.ColumnElement[bool]
 ) -> dict[tuple[str, str], list[tuple[str, Mark]]]:
-    """Return (rater id, words marked as evidence) in present answers, by (rubric, unit id); answers
-    to unannounced repeats are left out. Meant for hundreds of units, not thousands.
+    """Return (rater id, words marked as evidence) in the latest answers `where` these conditions
+    hold, by (rubric, unit id), without answers to unannounced repeats. For hundreds of units.
     """
     ids = {unit for _, unit in units}
     query = (
         sa.select(labels.c.rubric, labels.c.unit_id, labels.c.rater_id, answer_details.c.evidence)
         .join(answer_details, answer_details.c.submit_id == labels.c.submit_id, isouter=True)
-        .where(labels.c.rater_kind == "human", labels.c.draw == 0, labels.c.unit_id.in_(ids))
+        .where(labels.c.rater_kind == "human", labels.c.draw == 0, *where)
+        .where(labels.c.unit_id.in_(ids))
         .order_by(labels.c.event_id)
     )
     latest = {(row.rubric, row.unit_id, row.rater_id): row.evidence for row in store.rows(query)}
@@ -420,7 +421,7 @@ def marks_on(
     return marked
 
 
-def remarks_table(store: Store) -> pd.DataFrame:
+def remarks_table(store: Store, *where: sa.ColumnElement[bool]) -> pd.DataFrame:
     """Return all remarks, edits included: `REMARKS_COLUMNS`, and `withdrawn_at` ("" if not)."""
     withdrawn = (
         sa.select(sa.func.min(flag_events.c.created_at))
@@ -429,12 +430,8 @@ def remarks_table(store: Store) -> pd.DataFrame:
     )
     columns = (schema.remarks.c[name] for name in REMARKS_COLUMNS)
     query = sa.select(*columns, sa.func.coalesce(withdrawn, "").label("withdrawn_at"))
-    return store.table(query.order_by(schema.remarks.c.event_id)).astype({"confidence": "Int64"})
-
-
-def without_withdrawn(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `remarks_table` without the flags that were withdrawn."""
-    return table[table["withdrawn_at"] == ""]
+    query = query.where(*where).order_by(schema.remarks.c.event_id)
+    return store.table(query).astype({"confidence": "Int64"})
 
 
 def with_shown(store: Store, ratings: pd.DataFrame) -> pd.DataFrame:

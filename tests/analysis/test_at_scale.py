@@ -62,8 +62,7 @@ def test_every_row_and_verdict_is_that_of_the_ratings(units, per_cluster, more):
     # Sums in another order may differ in the last digit, as the processor has it.
     written = [json.dumps(each.verdicts) for each in (found, whole)]
     nearly = [json.loads(text, parse_float=lambda x: round(float(x), 9)) for text in written]
-    assert nearly[0] == nearly[1]
-    assert len(found.verdicts) == 2 + ("g3" in more)
+    assert (nearly[0], len(found.verdicts)) == (nearly[1], 2 + ("g3" in more))
     assert whole.results[list(RESULTS_KEY)].drop_duplicates().shape[0] == len(expected)
 
 
@@ -134,8 +133,7 @@ def test_units_are_counted_by_pattern_and_cluster():
     frame = pd.DataFrame(rows, columns=["unit_id", "cluster_id", "label"])
     table = reduced(frame.assign(rater_id="ann", rater_kind="human"))
     assert table.clusters.to_pylist() == ["c1", "c2"]
-    assert table.cells.toarray().tolist() == [[1, 0], [2, 1]]
-    assert table.n_units == 4
+    assert (table.cells.toarray().tolist(), table.n_units) == ([[1, 0], [2, 1]], 4)
     assert not table.is_unclustered
     matrix = encoding.pattern_matrix(table, SCALE)
     assert matrix.codes[:, 0].tolist() == [0, 2]

@@ -488,8 +488,7 @@ def test_a_port_that_is_taken_is_one_sentence_and_a_folder_one_stands_in_has_its
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = python("-m", "evenhand", "annotate", ".", *two[1:number], "--port", port)
-    assert done.returncode == 2
-    assert ("/first/" in done.stdout) == (number == 2)
+    assert (done.returncode, "/first/" in done.stdout) == (2, number == 2)
     assert f"Port {port} is not available" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -49,8 +49,7 @@ def test_a_corrected_digit_is_the_answer_and_never_the_confidence(reader, long_t
     person = reader("corrects")
     page = person.page
     press_keys(page, "2", "3")
-    assert person.chosen() == "C"
-    assert sure(person) == []
+    assert (person.chosen(), sure(person)) == ("C", [])
     levels = []
     for _ in range(5):
         page.keyboard.press("0")

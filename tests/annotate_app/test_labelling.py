@@ -107,8 +107,7 @@ def test_a_reload_keeps_the_unit_and_the_draft(annotator):
     person.choose("R")
     unit = person.unit()
     reload(person.page)
-    assert person.unit() == unit
-    assert person.chosen() == "R"
+    assert (person.unit(), person.chosen()) == (unit, "R")
     assert len(person.stored()) == 1  # a draft is no label
     person.go_on("Enter")
     assert person.all_stored()
@@ -161,8 +160,7 @@ def test_all_rubrics_of_a_unit_by_digits_and_arrows(annotator, make_study, serve
     server = serve_study(folder)
     person = annotator("digits", server)
     page, rationale = person.page, person.page.locator("#rationale")
-    assert page.locator(".ask").count() == 3
-    assert page.locator(".prompt").count() == 1
+    assert (page.locator(".ask").count(), page.locator(".prompt").count()) == (3, 1)
     person.press("2", "Enter")
     assert "needs an answer" in page.text_content(".notice")
     # Three times 0: how sure, a guess, fairly sure, certain.

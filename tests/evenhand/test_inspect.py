@@ -91,8 +91,7 @@ def test_an_answer_without_a_label_is_unscored_not_wrong(evaluate) -> None:
     score = scored(log)
     assert score.value != score.value  # NaN, which Inspect leaves out of metrics
     assert score.metadata["unscored_reason"] == score.reason == "unparseable"
-    assert score.explanation == "1 or 2"
-    assert log.results.scores[0].unscored_samples == 1
+    assert (score.explanation, log.results.scores[0].unscored_samples) == ("1 or 2", 1)
     from inspect_ai.model import ModelOutput
 
     for stop, reason in (("max_tokens", "truncated"), ("content_filter", "content_filter")):

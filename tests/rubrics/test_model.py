@@ -90,8 +90,7 @@ def test_the_hash_follows_what_raters_see_and_nothing_else() -> None:
             f'evidence = "required"\n{RUBRIC}',
         )
     ]
-    assert len({*hashes[:3]}) == 1
-    assert len({*hashes}) == 4
+    assert (len({*hashes[:3]}), len({*hashes})) == (1, 4)
     asking = parse_rubric(f'evidence = "optional"\n{RUBRIC}', "tone.toml")
     assert parse_rubric(dump_rubric(asking), "tone.toml") == asking
     refused("evidence", parse_rubric, f'evidence = "sometimes"\n{RUBRIC}', "tone.toml")

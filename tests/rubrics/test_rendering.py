@@ -82,10 +82,8 @@ ANTHROPIC = {
 def test_a_tool_call_and_its_result_are_turns_of_their_own(told: object) -> None:
     turns = turns_of(json.dumps(told))
     assert [turn.role for turn in turns] == ["user", "call", "tool", "assistant"]
-    assert turns[1].name == "search"
-    assert json.loads(turns[1].text) == {"to": "Basel"}
-    assert turns[2].text == "IC 8"
-    assert turns[3] == Turn("assistant", "The IC 8.")
+    assert (turns[1].name, json.loads(turns[1].text)) == ("search", {"to": "Basel"})
+    assert (turns[2].text, turns[3]) == ("IC 8", Turn("assistant", "The IC 8."))
     message = OPENAI[-1]  # one message and a reply are conversations
     faulty = message | {"tool_calls": True}
     for held in (message, {"choices": [{"message": message}]}, {"messages": [faulty]}):

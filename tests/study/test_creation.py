@@ -83,8 +83,7 @@ def test_graders_who_differ_or_are_unsure_score_a_pair(unsure):
     study = unsure
     scores = creation.uncertainty(study)
     # Two labels at the ends of the scale, one each: as far apart as can be.
-    assert scores["p0001"] == pytest.approx(1.0)
-    assert scores["p0002"] == 0.0
+    assert (scores["p0001"], scores["p0002"]) == (pytest.approx(1.0), 0.0)
     unsure = json.dumps({"1": 0.9, "2": 0.1})
     rate(study, "three", "1", probabilities=unsure, prob_method="logprobs")
     # Shares of 1, 2 and 5 are (2.9, .1, 0) / 3: twice .0322 x (1/4)^2 over the largest, 1/2.
@@ -177,8 +176,7 @@ def test_only_graders_of_every_pair_count(study):
     told = r"needs pairs as clusters.*analysis.cluster = 'topic_name'"
     with open_study(study.folder) as now:
         refused(told, extend_sample, now, 4, "uncertainty")
-    assert len(study.store.sample()) == 8
-    assert WAVES.all(study.store) == []
+    assert (len(study.store.sample()), WAVES.all(study.store)) == (8, [])
 
 
 def test_unsure_pairs_are_likelier_and_new_ones_change_nothing_until_they_are_labelled(unsure):

@@ -212,8 +212,7 @@ def test_the_spread_is_the_mean_standard_deviation():
     labels = np.array([["1", "3"], ["2", "2"], ["4", ""]] * 4, dtype=object)
     row = stability(*worded(labels)).loc[("stability_sd", "g", "all", "wording")]
     # Standard deviations: of 1 and 3, sqrt(2); of 2 and 2, 0; a single label has none.
-    assert row["estimate"] == pytest.approx(np.sqrt(2) / 2)
-    assert row["n_units"] == 8
+    assert (row["estimate"], row["n_units"]) == (pytest.approx(np.sqrt(2) / 2), 8)
 
 
 def test_subjects_stand_apart_and_together():
@@ -257,8 +256,7 @@ def test_a_grader_that_moves_with_the_rubrics_wording_shows_it(rng):
     )
     results = analyse(ratings, None, [LEVELS, reworded], resamples=100).results
     rows = results.query("statistic == 'stability_fleiss_kappa' and subset == 'all'")
-    assert set(rows["rubric"]) == {"level"}
-    assert set(rows["at"]) == {"rubric"}
+    assert (set(rows["rubric"]), set(rows["at"])) == ({"level"}, {"rubric"})
     by_rater = rows.set_index("rater_a")
     assert by_rater.loc["steady", "estimate"] == 1
     assert by_rater.loc["moved", "low"] < 0.5 < by_rater.loc["moved", "high"]

@@ -258,8 +258,7 @@ def test_plan_without_and_with_a_pilot(run: Run, ratings: Path, monkeypatch) -> 
     lines = [line.split() for line in said.splitlines()]
     good, guess = (next(line for line in lines if name in line) for name in ("good", "guess"))
     # Clear for these three; for people like them three people decide nothing.
-    assert good[2:5] == ["400", "400", "none"]
-    assert int(good[-1]) == 400
+    assert (good[2:5], int(good[-1])) == (["400", "400", "none"], 400)
     assert guess[2:4] == ["400", "400"]
     rows = said[said.index("Half-width of the 95% CI") :].splitlines()[4:-1]
     names = [row.split("  ")[1].strip() for row in rows if "±" in row]

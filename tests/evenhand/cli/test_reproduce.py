@@ -101,8 +101,7 @@ def test_the_whole_is_priced_and_nothing_written_or_sent(again: Again, run: Run)
     said = " ".join(run.ok(*again.command(pairs, "--dry-run")).split())
     # 6 pairs of 2 subjects: 24 responses; each grader has 12 pairs in both orders, 24 responses
     # on each of the other rubrics.
-    assert said.count(" 0 12 ") == 2
-    assert said.count(" 0 72 ") == 2
+    assert (said.count(" 0 12 "), said.count(" 0 72 ")) == (2, 2)
     assert "total 0 168" in said
     assert "The file has 6 pairs, fewer than the usual 250. All are used." in said
     assert "Annotators, 3 for each item, give 180 labels" in said  # 3 x (12 + 24 + 24)
@@ -211,8 +210,7 @@ def test_the_published_set_is_planned(again: Again, shared_data: Path, run: Run)
     said = " ".join(said.split())
     # 1,350 pairs of 5 subjects: 2,700 prompts each; a grader has 6,750 pairs in two orders and
     # 13,500 responses on two rubrics.
-    assert said.count(" 0 2700 ") == 5
-    assert said.count(" 0 40500 ") == 2
+    assert (said.count(" 0 2700 "), said.count(" 0 40500 ")) == (5, 2)
     assert "Sampled 250 of 1350 pairs" in said
     # Leanings are declared for the topics that the publisher marks as partisan, and no other.
     study = PublishedStudy.read("even-handedness")
@@ -299,8 +297,7 @@ def test_stances_are_put_in_wordings_paraphrases_and_draws(again: Again, run: Ru
     words += ["--subject", again.subjects(1)[0], "--grader", again.graders[1], "--yes"]
     said = " ".join(run.ok(*words, "--dry-run").split())
     # 2 propositions; 7 wordings, and another text in the first of them, each twice
-    assert said.count(" 0 32 ") == 2
-    assert again.calls == []
+    assert (said.count(" 0 32 "), again.calls) == (2, [])
     run.ok(*words)
     assert len(again.calls) == 32 + 32
     with open_study(again.study) as study:
@@ -397,8 +394,7 @@ def test_own_providers_and_prices_are_named_before_there_is_a_study(
     with open_study(again.study) as study:
         assert study.config.providers["house"].key_env == "EVENHAND_HOUSE_KEY"
         assert study.config.prices["house:grader"].output == 10.0
-        assert study.config.published == source
-        assert len(study.rubrics) == rubrics
+        assert (study.config.published, len(study.rubrics)) == (source, rubrics)
         assert total_spent(study.store) > 0
     run.ok(*words, "--budget", "5")
     assert len(again.calls) == asked
@@ -457,15 +453,13 @@ def test_killed_while_a_batch_is_under_way_the_same_command_collects_it(again: A
         process.wait()
     live = len(again.calls)
     again.batches.looks = 1
-    assert main(words) == 0
-    assert len(made) == 2
+    assert (main(words), len(made)) == (0, 2)
     assert len(again.calls) == live, "nothing is asked live that is under way"
     whole = Counter(call.user + call.body["model"] for call in [*again.calls, *again.batches.calls])
     # 4 pairs of 2 subjects, 16 responses; two graders have 16 pairs and 16 responses on two rubrics
     assert whole.total() == 16 + 2 * 48
     assert (again.study / "report" / "published.csv").is_file()
-    assert main(words) == 0
-    assert len(made) == 2
+    assert (main(words), len(made)) == (0, 2)
 
 
 @pytest.mark.slow
@@ -600,8 +594,7 @@ def test_a_third_party_adds_a_study_without_python(again: Again, run: Run, third
     assert "Sampled 2 of 3 pairs (seed 4)" in " ".join(run.ok(*words).split())
     made = third_party.with_name("warmth-study")
     with open_study(made) as study:
-        assert study.config.analysis.margin == 0.15
-        assert [*study.rubrics] == ["refusal"]
+        assert (study.config.analysis.margin, [*study.rubrics]) == (0.15, ["refusal"])
     (row,) = read_table(made / "report" / "published.csv").to_dict("records")
     assert (row["published"], row["whose"]) == ("0.61", " · ".join(again.graders))
     asked = len(again.calls)

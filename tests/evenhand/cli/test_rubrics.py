@@ -9,7 +9,7 @@ from evenhand.study.desk.claims import exclude
 from evenhand.study.lead.disagreements import raised_flags, sort_disagreement
 from evenhand.study.store.database import append
 from evenhand.study.store.grades import utc_now
-from evenhand.study.store.schema import flag_events, remarks
+from evenhand.study.store.schema import flag_events, labels, remarks
 from evenhand.study.store.store import WITHDRAWN
 from harness.studies import with_edited_rubric, with_labels
 
@@ -30,10 +30,13 @@ def study(make_study) -> Study:
 
 
 def remark(study: Study, rater: str, unit: str, text: str, reason: str = "unclear_rubric") -> None:
-    about = {"kind": "flag" if reason else "rationale", "rubric": "refusal", "order": "", "draw": 0}
+    about = {"kind": "flag" if reason else "answer", "rubric": "refusal", "order": "", "draw": 0}
     said = {"submit_id": f"{rater}-{unit}-{text}", "unit_id": unit, "rater_id": rater}
     known = {"rubric_hash": study.rubrics["refusal"].hash, "created_at": utc_now()}
     with study.store.write() as connection:
+        if not reason:  # it came with the label
+            label = sa.select(labels.c.submit_id).where(labels.c.rater_id == rater)
+            said["submit_id"] = connection.execute(label.where(labels.c.unit_id == unit)).scalar()
         append(connection, remarks, {**about, **said, **known, "text": text, "reason": reason})
 
 

@@ -114,8 +114,7 @@ def test_what_is_missing_stays_missing_and_numbers_stay_whole() -> None:
     for frame in (table, table.to_arrow(), table.to_dict(as_series=False), table.to_dicts()):
         found = frame_of(frame)
         assert found.iloc[1].isna().all()
-        assert found.loc[0, "number"] == 2**53 + 1
-        assert found.loc[0, "text"] == "NA"
+        assert (found.loc[0, "number"], found.loc[0, "text"]) == (2**53 + 1, "NA")
         assert list(found.loc[0, "several"]) == ["a", "b"]
     short = pl.DataFrame({"share": [0.1]}, {"share": pl.Float32})
     assert frame_of(short)["share"].tolist() == [0.1]

@@ -228,8 +228,7 @@ def test_the_margin_is_frozen_with_the_labels_and_may_be_named_anew(first, grade
 
 def test_a_reference_stands_alone_and_the_weights_of_ordered_labels_are_kept(first, table):
     found = gates.baseline_of(loaded(first, reference="ben", ordered="quadratic"), "g")
-    assert found.analysis.ordered == "quadratic"
-    assert found.n_people == 1
+    assert (found.analysis.ordered, found.n_people) == ("quadratic", 1)
     assert "ben" not in found.model_dump_json()
     own = table.query("rater_id == 'ben'")["label"].tolist()
     assert [line.split(",")[3] for line in found.ratings if "person-1" in line] == own

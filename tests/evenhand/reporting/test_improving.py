@@ -136,8 +136,7 @@ def test_what_cannot_be_tried_is_refused_before_anything_is_asked(study, bench, 
             (folder / "other.toml").write_text(prompt.format(words="Well."), "utf-8")
         refused(re.escape(wanted), improving.improve, study, options(bench, folder), FAST)
     refused("there is nothing to try", improving.improve, study, options(bench, None), FAST)
-    assert bench.calls == []
-    assert parts_of(study.store, "kind") == {}
+    assert (bench.calls, parts_of(study.store, "kind")) == ([], {})
     few = bench.study(pairs=20, rubrics=[KIND], name="few")
     with_labels(few, {"ann": [truth(unit) for unit in sorted(few.rubric_units(KIND))]}, "kind")
     with pytest.raises(InputError, match=r"has 20 labelled clusters.*label about 60"):

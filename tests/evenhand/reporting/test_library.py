@@ -243,8 +243,7 @@ def test_a_notebook_shows_verdicts_panel_and_figure(labels, monkeypatch):
     html, text = found._repr_html_(), str(found)
     (verdict,) = found.verdicts
     places = [html.index(part) for part in (str(escape(verdict["sentence"])), "<table>", "<svg")]
-    assert places == sorted(places)
-    assert html.count("<svg") == 1
+    assert (places, html.count("<svg")) == (sorted(places), 1)
     assert "Annotators with one another" in html
     assert len(html) < 50_000
     # Colours of its own for light and dark; nothing is run, nothing is fetched.

@@ -39,8 +39,7 @@ def test_the_preview_is_that_of_the_study_and_a_bad_file_leaves_nothing(tmp_path
     folder = new_study.folder_next_to(tmp_path / "present", "second")
     assert new_study.create_and_preview(folder, plan) == found
     with open_study(tmp_path / "second") as study:
-        assert study.config.name == "second"
-        assert len(study.store.sample()) == 4
+        assert (study.config.name, len(study.store.sample())) == ("second", 4)
     plan.responses.write_text('{"subject": "s", "prompt": "not there", "response": "x"}\n', "utf-8")
     before = sorted(tmp_path.rglob("*"))
     refused("", new_study.create_and_preview, tmp_path / "third", plan)

@@ -60,8 +60,7 @@ def test_the_files_say_what_the_study_says(study_folder: Path, ratings: Path) ->
     rows = of_files.results.set_index(["statistic", "rater_b"])
     assert rows.loc[("price_per_1000_units", "paid"), "estimate"] == pytest.approx(2)
     late = [[e.provenance for e in a.thresholds if e.grader == LATE] for a in (of_files, of_study)]
-    assert late[0] == late[1]
-    assert context.rubric_titles["refusal"] == "Refusal"
+    assert (late[0], context.rubric_titles["refusal"]) == (late[1], "Refusal")
 
 
 @pytest.mark.slow
@@ -267,8 +266,7 @@ def test_a_reader_sees_names_and_a_machine_ids(named: Path, run: Run) -> None:
     csv, plain = (named.parent / f / "results.csv" for f in ("named", "plain"))
     assert csv.read_bytes() == plain.read_bytes()
     told, before = (json.loads(file.with_name("report.json").read_bytes()) for file in (csv, plain))
-    assert told["names"] == NAMES
-    assert told["results"] == before["results"]
+    assert (told["names"], told["results"]) == (NAMES, before["results"])
     assert told["study"]["rubric_titles"]["refusal"] == NAMES["refusal"]
     for verdict, same in zip(told["verdicts"], before["verdicts"], strict=True):
         for each, name in ((LONG, NAMES[LONG]), ("on refusal", f"on {NAMES['refusal']}")):

@@ -436,7 +436,9 @@ def test_an_edited_rubric_asks_again_in_the_same_order_and_the_last_label_counts
         assert AnnotationDesk(edited).progress("r1") == (0, 12)
         again = task_of(AnnotationDesk(edited), "r1")
         assert (claim_of(edited, again).unit_id, again.order) == (unit, other[drawn])
-        assert submit(AnnotationDesk(edited), "r1", again, "A") == "stored"
+        assert submit(AnnotationDesk(edited), "r1", again, "C") == "stored"
+        for desk, label in ((AnnotationDesk(study), "A"), (AnnotationDesk(edited), "C")):
+            assert desk.reopen("r1").tasks[0].stored_answer.option_key == label
         for order, label in (("", "C"), (drawn, "B"), ("", "C")):  # corrected elsewhere
             with_labels(edited, {"r1": [label]}, name, units=[unit], order=order)
             assert edited.ratings()[["label", "order"]].values.tolist() == [[label, order]]
@@ -575,11 +577,9 @@ def test_where_units_are_repeated_the_list_ends_before_the_first_answer(make_stu
 def let_leases_run_out(study) -> None:
     """As if everybody had left their place long ago."""
     with study.store.write() as connection:
-        newest = claiming.last_version(connection)
-        given = sa.select(claims.c.task_id).where(claims.c.state == "open")
-        for version, task in enumerate(connection.execute(given).scalars().all(), newest + 1):
-            changed = claims.update().where(claims.c.task_id == task)
-            connection.execute(changed.values(claimed_at="2020-01-01T00:00", version=version))
+        changed = claims.c.version + claiming.last_version(connection)
+        is_open = claims.update().where(claims.c.state == "open")
+        connection.execute(is_open.values(claimed_at="2020-01-01T00:00", version=changed))
 
 
 @pytest.fixture
@@ -614,6 +614,17 @@ def test_a_place_that_was_given_up_is_taken_up_again(one_unit):
     again = task_of(desk, "r1")  # and r2 has left too
     assert (again.task_id, again.order) == (first.task_id, first.order)
     assert (submit(desk, "r1", again, "A"), task_of(desk, "r2")) == ("stored", None)
+
+
+def test_what_others_took_over_is_none_of_a_raters_share(make_session):
+    study = make_session(pairs=1, raters_per_unit=1, annotation={"units_per_rater": 2})
+    studies.give_secret(study, "6" * 64)  # by which what is lost comes to the other
+    desk = AnnotationDesk(study)
+    work_through(desk, "away", 1)
+    task_of(desk, "away")
+    let_leases_run_out(study)
+    work_through(desk, "other")
+    assert (desk.progress("away"), work_through(desk, "away")) == ((1, 2), 1)
 
 
 def test_an_edit_is_added_and_counts_and_the_first_answer_stays(make_study):
@@ -1034,8 +1045,11 @@ def test_a_pause_stops_the_handing_out_and_not_the_taking_in(study):
     claiming.resume(study.store)
     claiming.resume(study.store)  # what is decided already adds nothing
     assert claiming.decisions_table(study.store)["kind"].tolist() == ["pause", "resume"]
-    assert desk.end_reason("r1") == ""
-    assert desk.next_sheet("r1") is not None
+    assert (desk.end_reason("r1"), work_through(desk, "r1", 6)) == ("", 6)
+    last = task_of(desk, "r1")
+    claiming.pause(study.store)
+    assert submit(desk, "r1", last, "1") == "stored"
+    assert (desk.next_sheet("r1"), desk.end_reason("r1")) == (None, "")  # who is done is done
 
 
 def test_an_excluded_raters_places_go_to_others_and_the_labels_stay(study):

@@ -20,7 +20,7 @@ from evenhand.study.lead import progress as lead
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.store.database import append
 from evenhand.study.store.schema import flag_events, sorted_disagreements
-from evenhand.study.store.store import remarks_table, without_withdrawn
+from evenhand.study.store.store import remarks_table
 from evenhand.study.tables.ratings import Mark, validate_ratings
 from harness import studies
 from tests.cases import refused
@@ -164,13 +164,22 @@ def test_what_stands_beside_a_disagreement(make_study):
     studies.with_labels(study, {"r1": "11", "r2": "2-", "g": "45"}, graders=["g"])
     one, two = (("p0001|s|a", "refusal"), ("p0001|s|b", "refusal"))
     assert cases.grader_labels(study) == {one: {"g": "4"}, two: {"g": "5"}}
-    assert cases.queue_length(study) == 1
+    assert len(cases.adjudication_queue(study)) == 1
     marks = {who: Mark("response", start, 3) for start, who in enumerate(("r1", "r2"))}
     for who, mark in marks.items():
         studies.mark_words(study, who, mark)
-    assert cases.counted_marks(study, one) == [*marks.items()]
-    exclude(study.store, "r2", "too fast")
-    assert cases.counted_marks(study, one) == [("r1", marks["r1"])]
+    other_text = {"rubric_hash": "former", "created_at": "2030-01-01T00:00:00+00:00"}
+    studies.with_labels(study, {"r1": "3"}, units=[one[0]], **other_text)  # counts no more
+    key, (_, of_r2) = one[::-1], marks.items()
+    assert cases.counted_marks(study, {key}) == {key: [*marks.items()]}
+    exclude(study.store, "r1", "too fast")
+    assert cases.counted_marks(study, {key}) == {key: [of_r2]}
+    desk = AnnotationDesk(study)
+    (answer,) = desk.earlier("r2").rows
+    for said in ("so", ""):  # the second takes the reason back
+        sent = {"submit_id": f"e{said}", "edit": True, "rationale": said}
+        assert studies.submit(desk, "r2", answer.task, "3", **sent) == "stored"
+        assert cases.reopen(study, one).reasons == tuple(filter(None, [said]))
     about = {"rubric": "refusal", "unit_id": one[0], "grader": "g"}
     cases.sort_disagreement(study, "lead", **about, kind="people_wrong")
     assert cases.held_out_units(study, "refusal") == ["p0002|s|a", "p0002|s|b"]
@@ -249,18 +258,22 @@ def test_decisions_from_a_file_go_in_whole_or_not_at_all(study):
     table = cases.queue_table(cases.adjudication_queue(study))
     table["label"] = ["1", ""]
     table["reason"] = ["plain", ""]
-    for n_new in (1, 0):  # a second time it is there: what was decided since would stay
+    for label, n_new in (("5", 1), ("2", 1), ("5", 1), ("1", 1), ("1", 0)):  # "5" is decided again
+        table["label"] = [label, ""]
         assert cases.import_decisions(study, "chair", table, "queue.csv") == (n_new, 1)
+        assert cases.past_decisions(study)["label"].tolist() == [label]
+    cases.decide(study, "chair", "p0001|s|a", "refusal", "4", "on the page")
+    assert cases.import_decisions(study, "chair", table, "queue.csv") == (0, 1)  # so that it stays
     table["label"] = ["2", "9"]
     with pytest.raises(InputError, match=r"queue.csv, row 3: label '9' is none of 1, 2"):
         cases.import_decisions(study, "chair", table.assign(reason="why"), "queue.csv")
-    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["4"]
     again = table.assign(label="1", reason="why").iloc[[0, 0]].reset_index(drop=True)
     with pytest.raises(InputError, match=r"row 3: a row further up decides the same item"):
         cases.import_decisions(study, "chair", again, "queue.csv")
     with pytest.raises(InputError, match="'the chair' is no adjudicator's name"):
         cases.import_decisions(study, "the chair", table, "queue.csv")
-    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["1"]
+    assert study.ratings().query("rater_kind == 'adjudicator'")["label"].tolist() == ["4"]
     with pytest.raises(InputError, match="'reason' is missing"):
         cases.import_decisions(study, "chair", table.drop(columns="reason"), "queue.csv")
 
@@ -382,7 +395,7 @@ def test_what_earlier_versions_let_people_do_with_a_flag_still_counts(flagged):
     said = remarks_table(flagged.store)
     assert said["reason"].tolist() == ["harmful", "unclear_rubric"]
     assert said["withdrawn_at"].str[:2].tolist() == ["20", ""]
-    assert without_withdrawn(said)["reason"].tolist() == ["unclear_rubric"]
+    assert cases.counted_remarks(flagged)["reason"].tolist() == ["unclear_rubric"]
     gone = cases.raised_flags(flagged)[-1]
     assert (gone.is_open, gone.note, gone.done_by) == (False, "", "ann")
     refused("closed already", cases.settle_flag, flagged, gone.number, "done", "lead")

@@ -84,8 +84,7 @@ def test_raters_and_graders_read_the_same_blocks_and_the_judge_stays_hidden(tmp_
     create_study(tmp_path / "s", StudyPlan(items=items, rubrics=[rubric], sample=3))
     with open_study(tmp_path / "s") as study:
         (kept,) = study.rubrics.values()
-        assert kept == rubric
-        assert kept.hash == rubric.hash
+        assert (kept, kept.hash) == (rubric, rubric.hash)
         ratings = itemised.judge_ratings(items, rubric, "judge", "f.csv")
         assert import_ratings(study, ratings, "f.csv") == (3, 0)
         values = study.values(rubric, "x3|m1|a")
@@ -648,8 +647,7 @@ def margins_hold(pairs: pd.DataFrame, sample: list[str], strata: tuple[str, ...]
 def test_the_published_set_is_sampled_in_proportion(shared_data):
     pairs = prompting.read_pairs(shared_data / "eval_set.csv")
     sample = sampling.draw_sample(pairs, 250, sampling.DEFAULT_STRATA, seed=1)
-    assert len(pairs) == 1350
-    assert len(set(sample)) == 250
+    assert (len(pairs), len(set(sample))) == (1350, 250)
     assert margins_hold(pairs, sample, sampling.DEFAULT_STRATA)
     # 450 of 1,350 pairs are "reasoning": 250 * 450 / 1350 = 83.3
     counts = pairs[pairs["pair_id"].isin(sample)]["template_category"].value_counts()
@@ -669,8 +667,7 @@ def test_a_larger_sample_begins_with_the_first_which_follows_from_the_seed():
     first, again, other = (sampling.draw_sample(pairs, 150, strata, seed=n) for n in (1, 1, 2))
     assert first == again != other
     larger = sampling.draw_sample(pairs, 250, strata, seed=1, already=first)
-    assert larger[:150] == first
-    assert len(set(larger)) == 250
+    assert (larger[:150], len(set(larger))) == (first, 250)
     assert margins_hold(pairs, larger, strata)
 
 

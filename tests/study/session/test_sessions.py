@@ -429,6 +429,8 @@ def test_what_was_rejected_is_labelled_by_others_as_well(make_session):
     sessions.readmit(first)
     assert (sessions.next_step(first).name, desk.progress(first)) == ("labelling", (6, 6))
     assert task_of(desk, first) is None
+    listed = [claim_of(study, row.task).unit_id for row in desk.earlier(first).rows]
+    assert listed[:0:-1] == done  # in the order in which they were given
 
 
 def test_a_check_that_was_given_back_unanswered_comes_again(make_session):
@@ -468,6 +470,12 @@ def test_prolifics_export_says_whose_places_are_free(make_session, tmp_path):
     path.write_text("\n".join(["Submission id,Participant id,Status", *rows]), "utf-8")
     ended = {raters["p1"]: "returned", raters["p2"]: "timed_out", raters["p3"]: "rejected"}
     assert sitting.released_submissions(study, path) == ended
+    late, sessions = raters["p2"], Sessions(study)
+    sessions.release(late, ended.pop(late))
+    sessions.readmit(late)  # which stays when the same list comes again
+    assert sitting.released_submissions(study, path) == ended
+    path.write_text(path.read_text("utf-8").replace("TIMED-OUT", "RETURNED"), "utf-8")
+    assert sitting.released_submissions(study, path) == ended | {late: "returned"}
     for text, sentence in (
         ("Participant,Status\np1,RETURNED", "has no column 'Participant id'"),
         ("Participant id,State\np1,RETURNED", "has no column 'Status'"),
@@ -549,8 +557,8 @@ def test_times_say_how_each_part_ended_and_what_is_owed_for_it(make_session):
 @pytest.mark.slow
 def test_who_is_stopped_is_paid_as_the_study_says(make_session):
     full = everyone(make_session(ASKS + AMOUNTS.replace("share", "full")))["stopped"]
-    assert full["owed"] == 6.0
-    assert full["why"] == "Stopped by a rule of the study: full pay, as study.toml says."
+    why = "Stopped by a rule of the study: full pay, as study.toml says."
+    assert (full["owed"], full["why"]) == (6.0, why)
     ten = make_session(ASKS + AMOUNTS, annotation={"units_per_rater": 10})
     assert everyone(ten)["stopped"]["owed"] == 1.2  # 2 of 10
     bare = everyone(make_session(ASKS))["stopped"]  # the table says why, without an amount

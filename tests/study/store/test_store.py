@@ -480,8 +480,7 @@ def test_the_latest_attempt_counts_and_the_first_stays(make_study):
 
 def test_responses_come_later_and_never_change(make_study):
     study = make_study(responses=None)
-    assert study.store.subjects() == []
-    assert len(study.units()) == 6
+    assert (study.store.subjects(), len(study.units())) == ([], 6)
     rows = [{"pair_id": "p0001", "subject": "s", "side": side, "response": "text"} for side in "ab"]
     frame = pd.DataFrame(rows)
     assert [study.store.add_responses(frame) for _ in range(2)] == [2, 0]
@@ -729,8 +728,7 @@ def test_one_read_sees_one_state(make_study, database):
             writing.execute(sa.insert(schema.told_totals).values(told))
         seen.append(connection.execute(count).scalar_one())
     other.close()
-    assert seen == [0, 0]
-    assert study.store.values(count) == [1]
+    assert (seen, study.store.values(count)) == ([0, 0], [1])
     with study.store.write() as connection:  # and whoever writes sees the latest, as ever
         assert connection.get_isolation_level() != "REPEATABLE READ"
 
@@ -978,8 +976,7 @@ def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make
     study.store.add_grades([failed, refused, GradeAttempt(**about, unit_id="u", label="1")])
     assert finished() == {("u", "flattery", "5", "", 0): ""}
     study.store.add_grades([attacked(study, "5")])
-    assert finished()["u", "plain_order", "5", "", 0] == "5"
-    assert finished("2") == {}
+    assert (finished()["u", "plain_order", "5", "", 0], finished("2")) == ("5", {})
     assert study.ratings()["label"].tolist() == ["1"]  # in a table of its own
     study.store.add_grades([attacked(study, "4", suite="2"), attacked(study, "5", suite="2")])
     table = replies.attacked_table(study.store, accepted)
@@ -1106,12 +1103,12 @@ def test_what_comes_with_labels_is_read_back(make_study):
     said = stores.remarks_table(store)
     rows = said[["kind", "confidence", "text"]].fillna(0).to_numpy().tolist()
     assert rows == [["answer", 3, "It is"], ["flag", 0, "odd"]]
-    assert stores.without_withdrawn(said).equals(said)
+    assert said["withdrawn_at"].tolist() == ["", ""]
     with store.write() as connection:
         for number, kind in ((2, "answered"), (1, "closed"), (2, "withdrawn")):
             event = {"flag_id": number, "kind": kind, "text": "", "done_by": "ann"}
             append(connection, schema.flag_events, event)
-    assert stores.without_withdrawn(stores.remarks_table(store))["kind"].tolist() == ["answer"]
+    assert stores.remarks_table(store)["withdrawn_at"].ne("").tolist() == [False, True]
     studies.with_labels(study, {"ben": "1"})
     assert not stores.all_labels_were_assigned(store)
     studies.mark_words(study, "ben", Mark("response", 0, 3))
@@ -1164,8 +1161,7 @@ def test_texts_are_those_asked_for_and_pairs_stand_as_in_the_file(make_study):
     found = store.pairs()
     assert found["pair_id"].tolist() == ["p0001", "p0002", "p0003"]
     positions = found.set_index("pair_id")["sample_position"].dropna().sort_values()
-    assert positions.tolist() == [0, 1]
-    assert positions.index.tolist() == store.sample()
+    assert (positions.tolist(), positions.index.tolist()) == ([0, 1], store.sample())
     keys = [[*key] for key in product(found["pair_id"], ("s1", "s2"), "ab")]
     assert store.answered().to_numpy().tolist() == keys
 
