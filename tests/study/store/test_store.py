@@ -979,6 +979,12 @@ def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make
     assert finished("2") == {}
     assert study.ratings()["label"].tolist() == ["1"]  # in a table of its own
     study.store.add_grades([attacked(study, "4", suite="2"), attacked(study, "5", suite="2")])
+    # A failed request takes no label back; an unreadable reply before it was to be followed by one.
+    asked = {"unscored_reason": "unparseable", "provenance": {"asked_again": True}}
+    again = [attacked(study, "", suite="2", draw=1, **asked)]
+    failed = [replace(failed, suite="2", draw=draw) for draw in (0, 1)]
+    study.store.add_grades(again + failed)
+    assert finished("2") == {("u", "plain_order", "5", "", 0): "5"}
     table = replies.attacked_table(study.store, accepted)
     assert table[["attack", "label"]].to_numpy().tolist() == [["plain_order", "5"]]
     assert replies.attacked_table(study.store, {"refusal": ("another",)}).empty
