@@ -59,7 +59,7 @@ from evenhand.graders.options import (
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.graders.replies import Facts, GraderFailure, Json, Outcome, Stopped, Transient
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
-from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.rubrics.rendering import PROMPT_VERSION, image_of, is_conversation
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.prompts.units import AttackedQuestion, Question
 from evenhand.study.store.grades import ASKED_AGAIN, CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
@@ -1917,15 +1917,25 @@ def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> st
 
 
 def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
-    """Return the prompts of all pairs, or of the sample's, by pair id and side."""
+    """Return the prompts of all pairs, or of the sample's, by pair id and side. Raises InputError
+    for an image or a conversation, which would not reach a model as its users send it.
+    """
     pairs = study.store.pairs()
     if scope == "sample":
         pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
-    return {
+    prompts = {
         (row["pair_id"], side): row[f"prompt_{side}"]
         for row in pairs.to_dict("records")
         for side in sides_of(pairs)
     }
+    for (pair, _), text in prompts.items():
+        if image_of(text) or is_conversation(text):
+            raise InputError(
+                f"the prompt of {pair!r} is an image or a conversation, and only texts are sent; "
+                "collect responses elsewhere and import them: `evenhand import DIR FILE --kind "
+                "responses`"
+            )
+    return prompts
 
 
 # ---- proposals ----------------------------------------------------------------------------------
