@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.exporting import exported_ratings
+from evenhand.reporting.ratings_file.declared import prices_of
 from evenhand.study import Study, open_study
 from evenhand.study.access import new_link_token, open_link
 from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
@@ -768,9 +769,10 @@ def test_attempts_add_up(make_study, database):
     assert first == {
         "rubric": "refusal", "attempts": 6, "units": 4, "labelled": 2, "unscored": 3,
         "low_mass": 1, "without_probabilities": 1, "tokens_input": 400, "tokens_output": 13,
-        "tokens_cached": 100, "cached_share": 0.25, "cost_usd": 2.0, "first_at": "2026-11-02",
-        "last_at": "2026-11-05",
+        "tokens_cached": 100, "cached_share": 0.25, "cost_usd": 2.0, "priced_units": 3,
+        "first_at": "2026-11-02", "last_at": "2026-11-05",
     }  # fmt: skip
+    assert prices_of(totals.reset_index()) == {("refusal", "g"): pytest.approx(1000 * 2.0 / 3)}
     assert totals.loc["h", "tokens_input"] == 8
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
