@@ -76,6 +76,20 @@ def is_conversation(cell: str) -> bool:
     return False
 
 
+def spoken_text(cell: str, role: str = "") -> str:
+    """Return a cell's text: of a conversation the texts of its turns, of one role if it has any.
+
+    >>> spoken_text('[{"role": "user", "content": "Hi"}, {"from": "gpt", "value": "Yes"}]', "user")
+    'Hi'
+    """
+    try:
+        turns = turns_of(cell)
+    except ValueError:
+        return cell
+    texts = [turn.text for turn in turns if turn.role == role] or [turn.text for turn in turns]
+    return "\n\n".join(texts)
+
+
 def transcript(turns: tuple[Turn, ...]) -> str:
     """Return a conversation as plain text.
 
