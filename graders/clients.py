@@ -1294,8 +1294,7 @@ class OpenAIBatches(_Batches):
         with self._failures(), suppress(self._gone):
             batch = await self._batches.retrieve(batch_id)
             for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-                content = (await self._files.content(file_id)).content
-                results += _read_lines(content, self._read)
+                results += _read_lines((await self._files.content(file_id)).content, self._read)
             return results
         return None
 

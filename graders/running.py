@@ -903,7 +903,7 @@ class BatchRun(GraderRun):
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
         self._to_ask_again: list[Question] = []
-        self._planned: dict[tuple[Any, ...], Question] = {}  # by `_draw_key`
+        self._planned: dict[Question, Question] = {}  # by itself without an attack's text
         self._held: dict[str, Decimal] = {}  # by chunk, US dollars reserved for it
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
@@ -937,13 +937,13 @@ class BatchRun(GraderRun):
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
         under_way = {
-            _draw_key(draw)
+            draw
             for chunk in chunks
             for request in chunk.requests
             for draw in self._accepted_draws(request)
         }
-        self._planned = {_draw_key(draw): draw for draw in self._job.task.questions}
-        open_draws = [draw for key, draw in self._planned.items() if key not in under_way]
+        self._planned = {draw: draw for draw in self._job.task.questions}
+        open_draws = [draw for draw in self._planned if draw not in under_way]
         n_unplanned = len(
             under_way - self._planned.keys()
         )  # other options than this run's asked these
@@ -980,13 +980,11 @@ class BatchRun(GraderRun):
         accepted_hashes = (rubric.hash, *self._accepted_hashes[rubric.name])
         return draws_of_request(request, rubric) if request.rubric_hash in accepted_hashes else []
 
-    async def _ask_live(
-        self, open_draws: list[Question], *, first_only: bool = False
-    ) -> list[Question]:
+    async def _ask_live(self, draws: list[Question], *, first_only: bool = False) -> list[Question]:
         """Ask open draws live, or the first of them only (see `LiveRun._ask_one_by_one`): a mistake
         then costs one request, not a batch. Return the draws that were not among the first.
         """
-        task = replace(self._job.task, questions=open_draws, already=0)
+        task = replace(self._job.task, questions=draws, already=0)
         job = GradeJob(self._job.study, self._grader, task)
         groups = list(job)  # now, as a reply may change how draws are grouped
         run = self._live_run = LiveRun(job, self._rounds, self._summary, self._live_tariff)
@@ -996,7 +994,7 @@ class BatchRun(GraderRun):
         self.reservations.longest_answer = longest
         if self._summary.stopped:
             raise Stopped(self._summary.stopped)
-        return [draw for draws in groups[run.n_asked_alone :] for draw in draws]
+        return [draw for group in groups[run.n_asked_alone :] for draw in group]
 
     async def _chunks_under_way(self) -> list[Chunk]:
         """Return the chunks under way, with batch ids looked up where they were not noted."""
@@ -1173,8 +1171,7 @@ class BatchRun(GraderRun):
         self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
         if self._job.task.attacked:  # only the plan has an attack's text: others wait for theirs
-            keys = map(_draw_key, to_ask_again)
-            known = [self._planned[key] for key in keys if key in self._planned]
+            known = [self._planned[draw] for draw in to_ask_again if draw in self._planned]
             self._rounds.extend_summary(self._summary.rater_id, 0, len(known) - len(to_ask_again))
             to_ask_again = known
         self._to_ask_again += to_ask_again
@@ -1250,12 +1247,6 @@ def chunks_under_way(study: Study, task: GradingTask) -> list[Chunk]:
             for request in chunk.requests
         )
     ]
-
-
-def _draw_key(draw: Question) -> tuple[Any, ...]:
-    """Return what tells a draw from all others of its grader, with other attacks too."""
-    suite = (draw.suite,) if isinstance(draw, AttackedQuestion) else ()
-    return (*draw.prompt_key, draw.draw, *suite)
 
 
 def _worst_price(chunk: Chunk) -> Decimal:
@@ -1932,8 +1923,7 @@ def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
         if image_of(text) or is_conversation(text):
             raise InputError(
                 f"the prompt of {pair!r} is an image or a conversation, and only texts are sent; "
-                "collect responses elsewhere and import them: `evenhand import DIR FILE --kind "
-                "responses`"
+                "import responses to it with `evenhand import DIR FILE --kind responses`"
             )
     return prompts
 

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -122,12 +122,6 @@ def as_messages(turns: Iterable[Turn]) -> str:
         else:
             messages.append({"role": turn.role, "content": turn.text, "name": turn.name})
     return json.dumps(messages, ensure_ascii=False)
-
-
-def with_appended_text(turns: tuple[Turn, ...], index: int, text: str) -> tuple[Turn, ...]:
-    """Return the turns with a text appended to the turn at this index."""
-    turn = turns[index]
-    return (*turns[:index], replace(turn, text=turn.text + text), *turns[index + 1 :])
 
 
 def _turns_in(message: Any, number: int) -> Iterator[Turn]:

@@ -16,14 +16,7 @@ from evenhand.graders.money import Tariff
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.running import BatchRun
 from evenhand.reporting.analysing import audits_of
-from evenhand.rubrics import (
-    Block,
-    Rubric,
-    asked_rubric,
-    load_rubric,
-    read_own_words,
-    rendering,
-)
+from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, loading, rendering
 from evenhand.study import Study
 from evenhand.study.prompts.pairs import stored_image
 from evenhand.study.prompts.units import AttackedQuestion
@@ -369,7 +362,7 @@ def test_an_audits_batch_is_left_by_a_grading_and_read_by_its_own_words(bench, t
     file = tmp_path / "judge.toml"
     file.write_text("template = '{response}'\nanswer_pattern = 'It is (.)'\n")
     bench.script, study = lambda call: replied(call, "It is 3, not 4 or 5."), bench.study(pairs=1)
-    words = GradingOptions(prompt=read_own_words(file))
+    words = GradingOptions(prompt=loading.read_own_words(file))
     choice = injection.AuditOptions(bench.claude, units=1, grading=words)
     with dying(BatchRun, "_collect_all", nth=2):
         injection.audit_injection(study, choice, limits=FAST, batch=True)

@@ -130,13 +130,11 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
     the latest version of the attacks that it was tested with. Columns: `rubric, rater_id, unit_id,
     attack, target, side, draw, label, probabilities` (a dict or None).
     """
-    attacked = attacked_grades
+    columns = attacked_grades.c
     names = ("rubric", "rater_id", *_TRIAL_COLUMNS, "label", "probabilities")
-    table = store.table(
-        sa.select(*(attacked.c[name] for name in (*names, "rubric_hash", "suite")))
-        .where(*_IS_FINISHED)
-        .order_by(attacked.c.event_id)
-    ).drop_duplicates([*_AUDIT_KEY], keep="last")
+    query = sa.select(*(columns[name] for name in (*names, "rubric_hash", "suite")))
+    table = store.table(query.where(*_IS_FINISHED).order_by(columns.event_id))
+    table = table.drop_duplicates([*_AUDIT_KEY], keep="last")
     texts = zip(table["rubric"], table["rubric_hash"], strict=True)
     table = table.loc[[digest in accepted.get(rubric, ()) for rubric, digest in texts]]
     latest_suite = table.groupby(["rubric", "rater_id"])["suite"].transform("last")
