@@ -942,11 +942,9 @@ class BatchRun(GraderRun):
             for request in chunk.requests
             for draw in self._accepted_draws(request)
         }
-        self._planned = {draw: draw for draw in self._job.task.questions}
-        open_draws = [draw for draw in self._planned if draw not in under_way]
-        n_unplanned = len(
-            under_way - self._planned.keys()
-        )  # other options than this run's asked these
+        planned = self._planned = {draw: draw for draw in self._job.task.questions}
+        open_draws = [draw for draw in planned if draw not in under_way]
+        n_unplanned = len(under_way - planned.keys())  # other options than this run's asked these
         self._rounds.extend_summary(self._summary.rater_id, 0, n_unplanned)
         if self._rounds.cancel:
             for chunk in chunks:
@@ -1237,16 +1235,11 @@ def chunks_under_way(study: Study, task: GradingTask) -> list[Chunk]:
     """Return the grader's chunks under way that are the task's to collect. An audit collects those
     of audits; words of the user's own are for one rubric, and others' replies would be misread.
     """
-    has_own_words = any(isinstance(rubric, Reworded) for rubric in task.rubrics.values())
-    return [
-        chunk
-        for chunk in BatchJournal(study.store).under_way(task.rater_id)
-        if all(
-            bool(request.trial) == task.attacked
-            and (request.rubric in task.rubrics or not has_own_words)
-            for request in chunk.requests
-        )
-    ]
+    chunks = BatchJournal(study.store).under_way(task.rater_id)
+    chunks = [each for each in chunks if any(r.trial for r in each.requests) == task.attacked]
+    if not any(isinstance(rubric, Reworded) for rubric in task.rubrics.values()):
+        return chunks
+    return [each for each in chunks if {r.rubric for r in each.requests} <= task.rubrics.keys()]
 
 
 def _worst_price(chunk: Chunk) -> Decimal:

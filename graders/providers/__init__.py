@@ -414,11 +414,10 @@ class Scrubber:
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
         # A variable such as OPENAI_CUSTOM_HEADERS has a header on each line.
-        lines = [line for value in values for line in value.splitlines()]
-        header_values = {line.partition(":")[2].strip() for line in lines}
+        parts = {line.partition(":")[2].strip() for value in values for line in value.splitlines()}
         # Plain words are no secrets in a response. Only messages go without them.
-        words = {value for value in header_values if _PLAIN_WORD.fullmatch(value)}
-        return cls([*values, *(header_values - words)], words)
+        words = {part for part in parts if _PLAIN_WORD.fullmatch(part)}
+        return cls([*values, *(parts - words)], words)
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""
