@@ -208,7 +208,7 @@ class GraderUsage(Section):
     tokens_input: Amount | None = None
     tokens_output: Amount | None = None
     cost_usd: Amount | None = None
-    priced_units: int | None = Field(default=None, ge=0)  # those whose cost is known; None: all
+    priced_units: int = Field(default=0, ge=0)  # those whose cost is known; 0: all, or none
 
 
 class ScaleSection(Section):
@@ -364,14 +364,12 @@ class Sidecar(Section):
         scales = self.scales.items()
         hashes = {name: scale.hashes for name, scale in scales if scale.hashes is not None}
         usage_rows = [
-            {"rubric": name, "rater_id": grader, "priced_units": usage.units}
-            | usage.model_dump(exclude_none=True)
+            {"rubric": name, "rater_id": grader, **usage.model_dump()}
             for name, scale in scales
             for grader, usage in scale.usage.items()
         ]
-        columns = ["rubric", "rater_id", *GraderUsage.model_fields]
-        dtypes = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)
-        usage = pd.DataFrame(usage_rows, columns=columns).astype(dtypes) if usage_rows else None
+        dtypes = dict.fromkeys(["tokens_input", "tokens_output", "cost_usd"], float)  # None is NaN
+        usage = pd.DataFrame(usage_rows).astype(dtypes) if usage_rows else None
         return StudyFacts(
             rubric_hashes=hashes or None,
             excluded=self.excluded,
@@ -390,14 +388,13 @@ class Sidecar(Section):
 
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
-    """Return the cost of 1,000 units in US dollars, with failed attempts, by rubric and grader; of
-    units whose cost is known.
-    """
-    return {
-        (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["priced_units"]
-        for row in usage.to_dict("records")
-        if row["priced_units"] and row["cost_usd"] == row["cost_usd"]  # not NaN
-    }
+    """Return the cost of 1,000 units in US dollars, with failed attempts, by rubric and grader."""
+    prices: dict[tuple[str, str], float] = {}
+    for row in usage.to_dict("records"):
+        n_units = row["priced_units"] or row["units"]  # those whose cost is known
+        if n_units and row["cost_usd"] == row["cost_usd"]:  # not NaN
+            prices[str(row["rubric"]), str(row["rater_id"])] = 1000 * row["cost_usd"] / n_units
+    return prices
 
 
 def sidecar_path(ratings: Path) -> Path:
