@@ -19,6 +19,7 @@ from pydantic import Field, TypeAdapter
 from evenhand.errors import InputError
 from evenhand.graders.replies import Outcome
 from evenhand.rubrics.model import LexicalCues, PolarityWords, Rubric
+from evenhand.rubrics.rendering import spoken_text
 
 _STANDARD_NORMAL = NormalDist()
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
@@ -43,8 +44,11 @@ class LexicalGrader:
         self.evidence = {"cues_hash": digest[:16]}  # stored with each grade
 
     def grade(self, values: Mapping[str, str]) -> Outcome:
-        """Return a label and a probability for every option."""
-        return replace(self._reader.read(values), evidence=self.evidence)
+        """Return a label and a probability for every option. Of a conversation, the subject's turns
+        are read.
+        """
+        texts = {name: spoken_text(cell, "assistant") for name, cell in values.items()}
+        return replace(self._reader.read(texts), evidence=self.evidence)
 
 
 class CueReader:

@@ -292,9 +292,7 @@ class AuditPlan:
                 suffix = "" if attack == ratings.CLEAN else suffix_of(rubric, attack, target, place)
                 fields = {"target": target, "side": place, "suite": version, "suffix": suffix}
                 questions.append(AttackedQuestion(unit, rubric, order, draw, attack, **fields))
-        rubrics = {question.rubric.name: question.rubric for question in questions}
-        task = replace(self._task, rubrics=rubrics, questions=questions)
-        return replace(task, already=already, attacked=True)
+        return replace(self._task, questions=questions, already=already, attacked=True)
 
     def _label_by_trial(self, rubric: Rubric) -> dict[Trial, str]:
         """Return the grader's finished trials of this suite, each with its label or ""."""

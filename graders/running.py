@@ -59,7 +59,7 @@ from evenhand.graders.options import (
 from evenhand.graders.providers import GraderSpec, Scrubber, parse_spec
 from evenhand.graders.replies import Facts, GraderFailure, Json, Outcome, Stopped, Transient
 from evenhand.rubrics import JudgedRubric, PromptText, Reworded, Rubric
-from evenhand.rubrics.rendering import PROMPT_VERSION
+from evenhand.rubrics.rendering import PROMPT_VERSION, image_of, is_conversation
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.prompts.units import AttackedQuestion, Question
 from evenhand.study.store.grades import ASKED_AGAIN, CUT_SHORT, AttackedGrade, GradeAttempt, utc_now
@@ -565,19 +565,20 @@ class LiveRun(GraderRun):
         self._throttle = Throttle(self._limits.concurrency)
         self._open_questions = self._render_prompts()  # an iterator that all workers share
         self._began_at = math.nan  # set when the run begins
+        self.n_asked_alone = 0  # questions that were asked before the others
 
-    async def run(self, *, close: bool = True) -> None:
-        """Ask all open questions; then `close` the model's client."""
+    async def run(self, *, close: bool = True, first_only: bool = False) -> None:
+        """Ask all open questions, or the first of them only; then `close` the model's client."""
         self._began_at = time.monotonic()
         try:
             self._summary.warnings = tuple(await self._grader.lifecycle())
-            n_asked, request_seconds = await self._ask_one_by_one()
-            n_workers = min(self._limits.concurrency, len(self._job) - n_asked)
+            request_seconds = await self._ask_one_by_one()
+            n_workers = min(self._limits.concurrency, len(self._job) - self.n_asked_alone)
             # The workers start evenly over the time that one request took: requests that start
             # together stay together, and wait for one another at every turn.
             start_seconds = min(request_seconds, _MAX_START_SECONDS)
             async with anyio.create_task_group() as workers:
-                for _ in range(0 if self._summary.stopped else n_workers):
+                for _ in range(0 if first_only or self._summary.stopped else n_workers):
                     workers.start_soon(self._answer_open_questions)
                     await self._pause(start_seconds / n_workers)
         finally:
@@ -593,18 +594,19 @@ class LiveRun(GraderRun):
         self._stop(written("grade.was_interrupted"))
         return self._n_under_way
 
-    async def _ask_one_by_one(self) -> tuple[int, float]:
+    async def _ask_one_by_one(self) -> float:
         """Ask the first question alone: a wrong key or address then costs one request, and the
-        client learns which parameters the server takes. Until it knows, ask the next ones alone,
-        too. Return the number of questions asked, and the seconds that the last one took.
+        client learns which parameters the server takes. Until it knows, and while requests are
+        rejected, ask the next ones alone, too. Return the seconds that the last one took.
         """
-        sent_at, n_asked = self._began_at, 0
+        sent_at = self._began_at
         for question, prompt in self._open_questions:
-            sent_at, n_asked = time.monotonic(), n_asked + 1
+            sent_at = time.monotonic()
+            self.n_asked_alone += 1
             await self._ask_and_store(question, prompt)
-            if self._grader.settled or self._summary.stopped:
+            if self._summary.stopped or (self._grader.settled and not self._rejections):
                 break
-        return n_asked, time.monotonic() - sent_at
+        return time.monotonic() - sent_at
 
     async def _answer_open_questions(self) -> None:
         """Ask one question after another, as one of several workers."""
@@ -900,6 +902,7 @@ class BatchRun(GraderRun):
         self._rubrics = job.study.rubrics | dict(job.task.rubrics)
         self._accepted_hashes = job.study.accepted_hashes()
         self._to_ask_again: list[Question] = []
+        self._planned: dict[Question, Question] = {}  # by itself without an attack's text
         self._held: dict[str, Decimal] = {}  # by chunk, US dollars reserved for it
         self._live_run: LiveRun | None = None
         self._cancel_scope: anyio.CancelScope | None = None
@@ -933,13 +936,13 @@ class BatchRun(GraderRun):
         """Collect the chunks under way, send what is missing, and resend what had no reply."""
         chunks = await self._chunks_under_way()
         under_way = {
-            (*draw.prompt_key, draw.draw)
+            draw
             for chunk in chunks
             for request in chunk.requests
             for draw in self._accepted_draws(request)
         }
-        planned = {(*draw.prompt_key, draw.draw): draw for draw in self._job.task.questions}
-        open_draws = [draw for key, draw in planned.items() if key not in under_way]
+        planned = self._planned = {draw: draw for draw in self._job.task.questions}
+        open_draws = [draw for draw in planned if draw not in under_way]
         n_unplanned = len(under_way - planned.keys())  # other options than this run's asked these
         self._rounds.extend_summary(self._summary.rater_id, 0, n_unplanned)
         if self._rounds.cancel:
@@ -949,8 +952,13 @@ class BatchRun(GraderRun):
                     await self._call_with_retries(partial(self._service.cancel, chunk.batch_id))
             await self._collect_all(chunks)
             return
+        if not self._rounds.batch:  # only what is under way comes by batch
+            await self._collect_all(chunks)
+            if (open_draws := open_draws + self._to_ask_again) and not self._summary.stopped:
+                await self._ask_live(open_draws)
+            return
         if open_draws and not chunks:
-            open_draws = await self._try_live(open_draws)
+            open_draws = await self._ask_live(open_draws, first_only=True)
         for _ in range(replies.ATTEMPTS):
             await self._send_and_collect(open_draws, chunks)
             chunks, open_draws, self._to_ask_again = [], self._to_ask_again, []
@@ -969,32 +977,26 @@ class BatchRun(GraderRun):
         accepted_hashes = (rubric.hash, *self._accepted_hashes[rubric.name])
         return draws_of_request(request, rubric) if request.rubric_hash in accepted_hashes else []
 
-    async def _try_live(self, open_draws: list[Question]) -> list[Question]:
-        """Ask the first questions live, for the reasons that `LiveRun._ask_one_by_one` gives, and
-        return the draws that are left. A mistake then costs one request, not a batch.
+    async def _ask_live(self, draws: list[Question], *, first_only: bool = False) -> list[Question]:
+        """Ask open draws live, or the first of them only (see `LiveRun._ask_one_by_one`): a mistake
+        then costs one request, not a batch. Return the draws that were not among the first.
         """
-        n_asked = 0
-        for draws in group_by_prompt(open_draws, self._grader.draws_at_once):
-            n_asked += len(draws)
-            task = replace(self._job.task, questions=draws, already=0)
-            probe = GradeJob(self._job.study, self._grader, task)
-            run = self._live_run = LiveRun(probe, self._rounds, self._summary, self._live_tariff)
-            await run.run(close=False)
-            self._live_run = None
-            longest = max(self.reservations.longest_answer, run.reservations.longest_answer)
-            self.reservations.longest_answer = longest
-            if self._summary.stopped:
-                raise Stopped(self._summary.stopped)
-            if self._grader.settled:
-                break
-        return open_draws[n_asked:]
+        task = replace(self._job.task, questions=draws, already=0)
+        job = GradeJob(self._job.study, self._grader, task)
+        groups = list(job)  # now, as a reply may change how draws are grouped
+        run = self._live_run = LiveRun(job, self._rounds, self._summary, self._live_tariff)
+        await run.run(close=False, first_only=first_only)
+        self._live_run = None
+        longest = max(self.reservations.longest_answer, run.reservations.longest_answer)
+        self.reservations.longest_answer = longest
+        if self._summary.stopped:
+            raise Stopped(self._summary.stopped)
+        return [draw for group in groups[run.n_asked_alone :] for draw in group]
 
     async def _chunks_under_way(self) -> list[Chunk]:
         """Return the chunks under way, with batch ids looked up where they were not noted."""
         chunks = []
-        for chunk in self._journal.under_way(self._job.rater_id):
-            if any(request.trial for request in chunk.requests) != self._job.task.attacked:
-                continue  # batches of an audit are collected by an audit, others by a grading
+        for chunk in chunks_under_way(self._job.study, self._job.task):
             if not chunk.batch_id:
                 find = partial(self._service.find, chunk, self._journal.known_batches())
                 if (batch_id := await self._call_with_retries(find)) is None:
@@ -1169,6 +1171,10 @@ class BatchRun(GraderRun):
         await anyio.to_thread.run_sync(self._journal.collected, chunk.chunk, chunk.batch_id, clean)
         self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
+        if self._job.task.attacked:  # only the plan has an attack's text: others wait for theirs
+            known = [self._planned[draw] for draw in to_ask_again if draw in self._planned]
+            self._rounds.extend_summary(self._summary.rater_id, 0, len(known) - len(to_ask_again))
+            to_ask_again = known
         self._to_ask_again += to_ask_again
 
     def _grades_of_result(
@@ -1218,6 +1224,17 @@ class BatchRun(GraderRun):
     async def _pause(self) -> None:
         """Sleep between two queries for a batch's state."""
         await anyio.sleep(_POLL_SECONDS * self._limits.wait_scale)
+
+
+def chunks_under_way(study: Study, task: GradingTask) -> list[Chunk]:
+    """Return the grader's chunks under way that are the task's to collect. An audit collects those
+    of audits; words of the user's own are for one rubric, and others' replies would be misread.
+    """
+    chunks = BatchJournal(study.store).under_way(task.rater_id)
+    chunks = [each for each in chunks if any(r.trial for r in each.requests) == task.attacked]
+    if not any(isinstance(rubric, Reworded) for rubric in task.rubrics.values()):
+        return chunks
+    return [each for each in chunks if {r.rubric for r in each.requests} <= task.rubrics.keys()]
 
 
 def _worst_price(chunk: Chunk) -> Decimal:
@@ -1473,7 +1490,7 @@ class Rounds:
                 baselines.append(partial(self._run_baseline, task, graders, summary))
                 continue
             grader, tariff = self._open_client(task.spec, task.settings, task.rater_id)
-            is_batched = self.batch or BatchJournal(self.study.store).under_way(task.rater_id)
+            is_batched = self.batch or chunks_under_way(self.study, task)
             run_class: type[LiveRun | BatchRun] = BatchRun if is_batched else LiveRun
             runs.append(run_class(GradeJob(self.study, grader, task), self, summary, tariff))
         on_ready()
@@ -1879,15 +1896,24 @@ def _subject_name(spec: GraderSpec, settings: GraderSettings, system: str) -> st
 
 
 def _study_prompts(study: Study, scope: str) -> dict[_PromptKey, str]:
-    """Return the prompts of all pairs, or of the sample's, by pair id and side."""
+    """Return the prompts of all pairs, or of the sample's, by pair id and side. Raises InputError
+    for an image or a conversation, which would not reach a model as its users send it.
+    """
     pairs = study.store.pairs()
     if scope == "sample":
         pairs = pairs[pairs["sample_position"].notna()].sort_values("sample_position")
-    return {
+    prompts = {
         (row["pair_id"], side): row[f"prompt_{side}"]
         for row in pairs.to_dict("records")
         for side in sides_of(pairs)
     }
+    for (pair, _), text in prompts.items():
+        if image_of(text) or is_conversation(text):
+            raise InputError(
+                f"the prompt of {pair!r} is an image or a conversation, and only texts are sent; "
+                "import responses to it with `evenhand import DIR FILE --kind responses`"
+            )
+    return prompts
 
 
 # ---- proposals ----------------------------------------------------------------------------------

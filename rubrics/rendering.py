@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -76,6 +76,20 @@ def is_conversation(cell: str) -> bool:
     return False
 
 
+def spoken_text(cell: str, role: str = "") -> str:
+    """Return a cell's text: of a conversation the texts of its turns, of one role if it has any.
+
+    >>> spoken_text('[{"role": "user", "content": "Hi"}, {"from": "gpt", "value": "Yes"}]', "user")
+    'Hi'
+    """
+    try:
+        turns = turns_of(cell)
+    except ValueError:
+        return cell
+    texts = [turn.text for turn in turns if turn.role == role] or [turn.text for turn in turns]
+    return "\n\n".join(texts)
+
+
 def transcript(turns: tuple[Turn, ...]) -> str:
     """Return a conversation as plain text.
 
@@ -108,12 +122,6 @@ def as_messages(turns: Iterable[Turn]) -> str:
         else:
             messages.append({"role": turn.role, "content": turn.text, "name": turn.name})
     return json.dumps(messages, ensure_ascii=False)
-
-
-def with_appended_text(turns: tuple[Turn, ...], index: int, text: str) -> tuple[Turn, ...]:
-    """Return the turns with a text appended to the turn at this index."""
-    turn = turns[index]
-    return (*turns[:index], replace(turn, text=turn.text + text), *turns[index + 1 :])
 
 
 def _turns_in(message: Any, number: int) -> Iterator[Turn]:

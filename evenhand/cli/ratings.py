@@ -269,6 +269,8 @@ def print_coverage(study: Study, raters: Sequence[str]) -> None:
     for row in totals.to_dict("records"):
         n_asked = row["labelled"] + row["unscored"]
         cost = "-" if math.isnan(row["cost_usd"]) else f"${row['cost_usd']:.4f}"
+        if 0 < row["priced_units"] < row["units"]:  # of others it is not known
+            cost = f"at least {cost}"
         cached = "-" if math.isnan(row["cached_share"]) else f"{row['cached_share']:.0%}"
         numbers = [f"{row['labelled'] / n_asked:.1%}", str(n_asked), cost, cached]
         rows.append([str(row["rater_id"]), str(row["rubric"]), *numbers])

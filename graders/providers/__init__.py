@@ -359,6 +359,7 @@ _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-amz-security-
 _KEY_LIKE = re.compile(r"\bsk-[A-Za-z0-9_*.-]{6,}|\b(?:Bearer|Basic)\s+[^\s\"',}]+", re.IGNORECASE)
 _SIGNATURE = "AWS4-"  # begins a signature of one request, which is no secret
 _MIN_LENGTH = 8  # of a secret: shorter placeholders ("none", "ollama") occur in ordinary text
+_PLAIN_WORD = re.compile(r"[A-Za-z][a-z]{,19}")  # no key, but perhaps a team's name
 _REMOVED = "[removed]"
 
 
@@ -379,8 +380,9 @@ class Scrubber:
     '401: [removed] is no key'
     """
 
-    def __init__(self, secrets: Iterable[str]) -> None:
+    def __init__(self, secrets: Iterable[str], words: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
+        self._words = [word for word in words if len(word) >= _MIN_LENGTH]
         self._forms: list[str] = []  # in which replies may quote the secrets, the longest first
         self._json_forms: list[str] = []  # the same, as JSON writes them
         self.learn(secrets)
@@ -412,8 +414,10 @@ class Scrubber:
             names |= {name for _, name in settings.variables()}
         values = [os.environ.get(name, "") for name in sorted(names)]
         # A variable such as OPENAI_CUSTOM_HEADERS has a header on each line.
-        header_values = [line.partition(":")[2] for value in values for line in value.splitlines()]
-        return cls([*values, *header_values])
+        parts = {line.partition(":")[2].strip() for value in values for line in value.splitlines()}
+        # Plain words are no secrets in a response. Only messages go without them.
+        words = {part for part in parts if _PLAIN_WORD.fullmatch(part)}
+        return cls([*values, *(parts - words)], words)
 
     def text(self, text: str) -> str:
         """Return the text without known secrets; ordinary words stay as they are."""
@@ -423,6 +427,8 @@ class Scrubber:
 
     def message(self, text: str) -> str:
         """Return at most 400 printable characters of a message, without secrets and likely keys."""
+        for word in self._words:
+            text = text.replace(word, _REMOVED)
         words = " ".join(_KEY_LIKE.sub(_REMOVED, self.text(text)).split())
         return "".join(letter for letter in words if letter.isprintable())[:400]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from evenhand.errors import InputError
 from evenhand.lazy import pd
 from evenhand.rubrics import Rubric
-from evenhand.rubrics.rendering import IMAGE_PREFIX, Image
+from evenhand.rubrics.rendering import IMAGE_PREFIX, Image, spoken_text
 from evenhand.study.tables import columns as table_columns
 from evenhand.study.tables.columns import first_repeat, shortened
 from evenhand.study.tables.formats import FIRST_ROW, read_table, row_number
@@ -494,15 +494,17 @@ def with_words(units: pd.DataFrame, responses: pd.DataFrame, shown: Iterable[str
     """Return the `units` table with the numbers of words of its texts, "" where there is no text.
     Adds `response_words` for a unit of one side, `response_a_words` and `response_b_words` for a
     pair, and NAME_words for each column NAME that is `shown` with them. `responses` has the columns
-    `pair_id, subject, side, response`. Words are separated by white space.
+    `pair_id, subject, side, response`. Words are separated by white space; of a conversation, those
+    of its turns count, as a response the subject's turns.
     """
     for column in shown:
         if column in units and f"{column}_words" not in units:
-            counts = [str(len(text.split())) if text.strip() else "" for text in units[column]]
+            texts = map(spoken_text, units[column])
+            counts = [str(len(text.split())) if text.strip() else "" for text in texts]
             units = units.assign(**{f"{column}_words": counts})
     cells = (responses[column] for column in ("pair_id", "subject", "side", "response"))
     n_words = {  # "0" for an empty response, which is a response all the same
-        (pair, subject, side): str(len(text.split()))
+        (pair, subject, side): str(len(spoken_text(text, "assistant").split()))
         for pair, subject, side, text in zip(*cells, strict=True)
     }
     rows = list(zip(units["cluster_id"], units["subject"], units["side"], strict=True))

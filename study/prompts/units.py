@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -170,7 +170,7 @@ class AttackedQuestion(Question):
     target: str = ""
     side: str = ""
     suite: str = ""
-    suffix: str = ""
+    suffix: str = field(default="", compare=False)  # follows from the other fields
 
     @property
     def trial(self) -> tuple[str, str, str]:
@@ -186,9 +186,10 @@ class AttackedQuestion(Question):
             return values
         variable = variable_of(self.side)
         if variable in self.rubric.conversations and rendering.is_conversation(values[variable]):
-            turns = rendering.turns_of(values[variable])
-            turn = zlib.crc32(self.unit_id.encode()) % len(turns)
-            changed = rendering.as_messages(rendering.with_appended_text(turns, turn, self.suffix))
+            turns = [*rendering.turns_of(values[variable])]
+            index = zlib.crc32(self.unit_id.encode()) % len(turns)
+            turns[index] = replace(turns[index], text=turns[index].text + self.suffix)
+            changed = rendering.as_messages(turns)
         elif image := rendering.image_of(values[variable]):  # in its description
             changed = replace(image, alt=image.alt + self.suffix).cell
         else:

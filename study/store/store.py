@@ -261,7 +261,7 @@ def all_labels_were_assigned(store: Store) -> bool:
 TOTALS_COLUMNS = (
     "rater_id", "rubric", "attempts", "units", "labelled", "unscored", "unscored_reasons",
     "low_mass", "without_probabilities", "tokens_input", "tokens_output", "tokens_cached",
-    "cached_share", "cost_usd", "models", "first_at", "last_at",
+    "cached_share", "cost_usd", "priced_units", "models", "first_at", "last_at",
 )  # fmt: skip
 
 _GRADER = (grades.c.rater_id, grades.c.rubric)  # a grader's totals are separate by rubric
@@ -277,7 +277,8 @@ def grade_totals(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.Da
     those asked about. `tokens_input` includes `tokens_cached`, those read from the provider's
     cache. `models` is a JSON object of the numbers of replies, by the names that the models gave.
     Tokens and `cost_usd` are NaN where they are not known: a server without usage, a model without
-    a price. Offline graders cost 0.
+    a price. Offline graders cost 0. If only some costs are known, `cost_usd` is their sum, and
+    `priced_units` has fewer than `units`.
     """
     is_current = _is_current(grades, RATING_KEY, accepted)
     facts = grades.c.provenance
@@ -288,18 +289,20 @@ def grade_totals(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.Da
         sa.func.sum(facts["tokens", kind].as_integer()).label(f"tokens_{kind}")
         for kind in ("input", "output", "cached")
     )
-    count = sa.func.count()
+    count, cost = sa.func.count(), facts["cost_usd"].as_float()
+    unit_count = sa.func.count(grades.c.unit_id.distinct())
     sums = (
         sa.select(
             *_GRADER,
             count.label("attempts"),
-            sa.func.count(grades.c.unit_id.distinct()).label("units"),
+            unit_count.label("units"),
             count.filter(is_current, schema.is_scored).label("labelled"),
             count.filter(is_current, ~schema.is_scored).label("unscored"),
             count.filter(is_current, schema.is_scored, has_low_mass).label("low_mass"),
             count.filter(is_current, schema.is_scored, has_none).label("without_probabilities"),
             *tokens,
-            sa.func.sum(facts["cost_usd"].as_float()).label("cost_usd"),
+            sa.func.sum(cost).label("cost_usd"),
+            unit_count.filter(cost.is_not(None)).label("priced_units"),
             sa.func.min(grades.c.created_at).label("first_at"),
             sa.func.max(grades.c.created_at).label("last_at"),
         )

@@ -1,6 +1,7 @@
 """The offline grader reads by its rubric's cues or word lists, and says why where it cannot."""
 
 import itertools
+import json
 
 import pytest
 
@@ -35,6 +36,8 @@ def test_more_cues_are_more_of_the_scale_which_may_be_counted_per_hundred_words(
     assert hedged.label in ("4", "5")
     for outcome in (plain, hedged):
         assert (sum(outcome.probabilities.values()), outcome.prob_method) == (pytest.approx(1), "")
+    turns = [{"role": "user", "content": HEDGED}, {"role": "assistant", "content": PLAIN}]
+    assert grader.grade({"response": json.dumps(turns)}) == plain
     # tanh(1) = 0.762: of five options the centre lies at 0.762 * 4 = 3.05, the fourth
     outcome = LexicalGrader(ordinal()).grade({"response": "foo Foo FOO foo"})
     assert outcome.label == "4"

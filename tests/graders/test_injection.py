@@ -16,7 +16,7 @@ from evenhand.graders.money import Tariff
 from evenhand.graders.providers import parse_spec
 from evenhand.graders.running import BatchRun
 from evenhand.reporting.analysing import audits_of
-from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, rendering
+from evenhand.rubrics import Block, Rubric, asked_rubric, load_rubric, loading, rendering
 from evenhand.study import Study
 from evenhand.study.prompts.pairs import stored_image
 from evenhand.study.prompts.units import AttackedQuestion
@@ -28,7 +28,7 @@ from harness.killing import dying
 from harness.replies import Call, Reply, completion, error, labelled
 from harness.studies import MarkedStudy
 from tests.cases import refused
-from tests.graders.bench import Bench
+from tests.graders.bench import Bench, replied
 from tests.graders.grading import grade
 
 RUBRICS = [load_rubric(name) for name in ("hedging", "even-handedness")]
@@ -341,6 +341,35 @@ def test_an_audit_goes_by_batches_and_survives_a_kill(grader, part, bench):
     assert effects(study, summary.rater_id) == dict.fromkeys(ATTACKS, 0.0) | {"flattery": 1.0}
     assert len(bench.calls) + len(bench.batches.calls) == 4 + 2 * (2 + 2 + 2 * len(ATTACKS))
     assert len(stored(study, grades)) == 4
+
+
+def test_attacks_whose_lines_expire_are_sent_again_as_they_were(bench: Bench) -> None:
+    bench.script, study = obeys_flattery, bench.study(pairs=2)
+    bench.batches.fate = lambda call: "expired" * ("The library" in call.user and call.nth == 1)
+    choice = injection.AuditOptions(bench.claude, units=1)
+    with dying(BatchRun, "_collect_all", nth=2):
+        injection.audit_injection(study, choice, limits=FAST, batch=True)
+    # The clean questions on the second unit come first, and collect what is left of the first.
+    more = replace(choice, units=2)
+    (summary,) = injection.audit_injection(study, more, limits=FAST, batch=True).graders
+    assert (len(stored(study)), summary.unasked) == (2 * (2 + 2 + 2 * len(ATTACKS)), 0)
+    flattered = [row for row in stored(study) if row["attack"] == "flattery"]
+    assert [row["label"] for row in flattered] == [row["target"] for row in flattered]
+
+
+def test_an_audits_batch_is_left_by_a_grading_and_read_by_its_own_words(bench, tmp_path):
+    file = tmp_path / "judge.toml"
+    file.write_text("template = '{response}'\nanswer_pattern = 'It is (.)'\n")
+    bench.script, study = lambda call: replied(call, "It is 3, not 4 or 5."), bench.study(pairs=1)
+    words = GradingOptions(prompt=loading.read_own_words(file))
+    choice = injection.AuditOptions(bench.claude, units=1, grading=words)
+    with dying(BatchRun, "_collect_all", nth=2):
+        injection.audit_injection(study, choice, limits=FAST, batch=True)
+    assert grade(study, [bench.claude], prompt=words.prompt).scored == 2
+    assert len(bench.batches.made) == 2, "grading live sends none"
+    bench.batches.looks = 0
+    injection.audit_injection(study, choice, limits=FAST, batch=True, cancel=True)
+    assert [row["label"] for row in stored(study)] == ["3"] * (2 + 2 + 2 * len(ATTACKS))
 
 
 def test_an_audits_batches_can_be_ended(bench: Bench) -> None:

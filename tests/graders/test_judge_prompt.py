@@ -14,6 +14,7 @@ from evenhand.cli.main import OVER_BUDGET
 from evenhand.errors import InputError
 from evenhand.graders import GradingOptions, forecast
 from evenhand.graders.clients import build_claude_request
+from evenhand.graders.running import BatchRun
 from evenhand.reporting.report import report_study
 from evenhand.rubrics import JudgePrompt, Rubric, asked_rubric, load_rubric, loading, read_own_words
 from evenhand.rubrics.options import Block
@@ -23,6 +24,7 @@ from evenhand.study.creation import StudyPlan
 from evenhand.study.prompts.items import item_columns, make_items
 from evenhand.study.settings.study_toml import change_config
 from evenhand.study.tables.formats import read_table
+from harness.killing import dying
 from harness.replies import Call, Reply, completion, message
 from harness.studies import with_labels, with_settings
 from tests.cases import refused
@@ -160,6 +162,16 @@ def test_draws_a_batch_a_dry_run_a_budget_and_an_audit_know_the_prompt(bench, tm
     run.ok(*asking, "--budget", "0.000001")
     file.write_text(PATTERN.replace("Think", "Reason"), "utf-8")
     assert run(*asking, "--budget", "0.000001").returncode == OVER_BUDGET
+
+
+def test_a_batch_on_another_rubric_waits_for_a_run_that_can_read_it(bench, tmp_path) -> None:
+    bench.script, judge = replying("5? No. Verdict: [[2]]"), judge_of(tmp_path)
+    study = bench.study(pairs=1, rubrics=("hedging", "refusal"))
+    with dying(BatchRun, "_collect_all"):
+        grade(study, [bench.claude], ["hedging"], prompt=judge, batch=True)
+    for rubric, scored in (("refusal", 2), ("hedging", 1)):
+        assert grade(study, [bench.claude], [rubric], prompt=judge).scored == scored
+    assert [row["label"] for row in rows(study)] == ["2"] * 4
 
 
 def test_a_pair_is_shown_in_both_orders_and_turned_back(bench: Bench, tmp_path: Path) -> None:

@@ -115,10 +115,11 @@ def test_a_key_with_a_line_break_is_cut_and_a_broken_one_named_but_not_shown(mon
 
 
 def test_headers_are_secrets_too_and_no_key_is_taken_for_a_model(marked_study, monkeypatch):
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-other: v")
-    tree = {"a": [f"see {MARK}-1", 1, None], f"{MARK}-1": {"b": True}}
-    clean = {"a": ["see [removed]", 1, None], "[removed]": {"b": True}}
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-gateway: {MARK}-1\nx-team: research")
+    tree = {"a": [f"see {MARK}-1", 1, "research"], f"{MARK}-1": {"b": True}}
+    clean = {"a": ["see [removed]", 1, "research"], "[removed]": {"b": True}}
     assert Scrubber.from_environment().tree(tree) == clean
+    assert Scrubber.from_environment().message("no research") == "no [removed]"
     scrubber, signed = Scrubber([]), f"AWS4-HMAC-SHA256 Credential={MARK}-2"
     scrubber.learn_from({"authorization": f"Bearer {MARK}-1", "x-api-key": signed, "x": "harmless"})
     assert scrubber.text(f"{MARK}-1, harmless, {signed}") == f"[removed], harmless, {signed}"

@@ -213,6 +213,7 @@ class GraderUsage(Section):
     tokens_input: Amount | None = None
     tokens_output: Amount | None = None
     cost_usd: Amount | None = None
+    priced_units: int = Field(default=0, ge=0)  # those whose cost is known; 0: all, or none
 
 
 class ScaleSection(Section):
@@ -393,11 +394,12 @@ class Sidecar(Section):
 
 def prices_of(usage: pd.DataFrame) -> dict[tuple[str, str], float]:
     """Return the cost of 1,000 units in US dollars, with failed attempts, by rubric and grader."""
-    return {
-        (str(row["rubric"]), str(row["rater_id"])): 1000 * row["cost_usd"] / row["units"]
-        for row in usage.to_dict("records")
-        if row["units"] and row["cost_usd"] == row["cost_usd"]  # not NaN
-    }
+    prices: dict[tuple[str, str], float] = {}
+    for row in usage.to_dict("records"):
+        n_units = row["priced_units"] or row["units"]  # those whose cost is known
+        if n_units and row["cost_usd"] == row["cost_usd"]:  # not NaN
+            prices[str(row["rubric"]), str(row["rater_id"])] = 1000 * row["cost_usd"] / n_units
+    return prices
 
 
 def sidecar_path(ratings: Path) -> Path:

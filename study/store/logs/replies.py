@@ -14,7 +14,7 @@ from evenhand.lazy import pd
 from evenhand.study.prompts.pairs import sides_of
 from evenhand.study.store import schema
 from evenhand.study.store.database import EventLog, append
-from evenhand.study.store.grades import TRANSIENT_REASONS, GradeAttempt, utc_now
+from evenhand.study.store.grades import ASKED_AGAIN, TRANSIENT_REASONS, GradeAttempt, utc_now
 from evenhand.study.store.schema import attacked_grades, batch_events, batches, grades
 from evenhand.study.store.store import Store
 from evenhand.texts import written
@@ -96,6 +96,13 @@ def raw_replies(
 
 
 # ---- the injection audit: grades of attacked texts, which never become ratings ------------------
+_IS_FINISHED = (
+    attacked_grades.c.unscored_reason.not_in(TRANSIENT_REASONS),
+    attacked_grades.c.provenance[ASKED_AGAIN].as_boolean().is_not(True),
+)
+"""SQL conditions on an attempt at a trial: the trial is not asked again after it."""
+
+
 def finished_trials(
     store: Store, rater_id: str, rubric: str, rubric_hashes: Collection[str], suite: str
 ) -> dict[Trial, str]:
@@ -106,7 +113,7 @@ def finished_trials(
         columns.rubric == rubric,
         columns.suite == suite,
         columns.rubric_hash.in_(rubric_hashes),
-        columns.unscored_reason.not_in(TRANSIENT_REASONS),
+        *_IS_FINISHED,
     )
     return {tuple(trial): label for *trial, label in store.rows(query.order_by(columns.event_id))}
 
@@ -123,14 +130,11 @@ def attacked_table(store: Store, accepted: Mapping[str, Collection[str]]) -> pd.
     the latest version of the attacks that it was tested with. Columns: `rubric, rater_id, unit_id,
     attack, target, side, draw, label, probabilities` (a dict or None).
     """
-    attacked = attacked_grades
+    columns = attacked_grades.c
     names = ("rubric", "rater_id", *_TRIAL_COLUMNS, "label", "probabilities")
-    table = store.table(
-        sa.select(*(attacked.c[name] for name in (*names, "rubric_hash", "suite")))
-        .where(schema.is_latest(attacked, *_AUDIT_KEY))
-        .where(attacked.c.unscored_reason.not_in(TRANSIENT_REASONS))
-        .order_by(attacked.c.event_id)
-    )
+    query = sa.select(*(columns[name] for name in (*names, "rubric_hash", "suite")))
+    table = store.table(query.where(*_IS_FINISHED).order_by(columns.event_id))
+    table = table.drop_duplicates([*_AUDIT_KEY], keep="last")
     texts = zip(table["rubric"], table["rubric_hash"], strict=True)
     table = table.loc[[digest in accepted.get(rubric, ()) for rubric, digest in texts]]
     latest_suite = table.groupby(["rubric", "rater_id"])["suite"].transform("last")

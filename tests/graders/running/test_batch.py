@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from evenhand.graders import GradingOptions, RequestLimits, RunSummary
 from evenhand.graders.clients import ClaudeBatches
 from evenhand.graders.replies import ATTEMPTS
-from evenhand.graders.running import BatchRun, Rounds
+from evenhand.graders.running import FAILURES_IN_A_ROW, BatchRun, Rounds
 from evenhand.study import Study
 from evenhand.study.store.logs.replies import BatchJournal
 from evenhand.study.store.schema import batch_events
@@ -80,6 +80,16 @@ def test_only_what_expired_or_can_be_asked_again_is(bench: Bench, grader: str) -
     assert sizes(bench) == [7, 3]
 
 
+def test_an_item_that_is_rejected_first_holds_no_batch_up(bench: Bench, grader: str) -> None:
+    turns = itertools.count()
+    bench.script = lambda call: answer(call) if next(turns) else error(413)
+    summary = by_batch(bench.study(pairs=2), grader)
+    assert (summary.scored, summary.unscored, sizes(bench)) == (3, 1, [2])
+    bench.script = lambda call: error(413)
+    assert by_batch(bench.study(pairs=8, name="other"), grader).stopped
+    assert (len(bench.calls), len(sizes(bench))) == (2 + FAILURES_IN_A_ROW, 1)
+
+
 def test_large_work_is_cut_into_chunks_and_progress_told(bench: Bench, monkeypatch) -> None:
     monkeypatch.setattr(ClaudeBatches, "most_requests", 4)
     told: list[str] = []
@@ -131,7 +141,7 @@ def test_what_another_run_left_under_way_counts_as_planned(bench: Bench) -> None
     with dying(BatchRun, "_collect_all"):
         by_batch(study, bench.claude, rubrics=["hedging"])
     (told,) = grade(study, [bench.claude], rubrics=["refusal"]).graders
-    assert (told.scored, told.unasked) == (4 + 3, 0)
+    assert (told.scored, told.unasked, sizes(bench)) == (4 + 3, 0, [3])
 
 
 @pytest.mark.parametrize("fault", ["before", "after", "busy", "within the results"])

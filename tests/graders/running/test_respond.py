@@ -6,7 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from evenhand.graders.running import forecast_responses, only_runner
-from evenhand.study.store.schema import response_attempts
+from evenhand.rubrics.rendering import Image
+from evenhand.study.store.schema import pairs, response_attempts
 from harness.replies import Call, Reply, error, message
 from harness.studies import MarkedStudy
 from tests.cases import refused
@@ -58,6 +59,17 @@ def test_a_second_runner_is_kept_off(marked_study: MarkedStudy) -> None:
     study = marked_study(pairs=1)
     with only_runner(study):
         refused(r"another run \(process \d+\)", only_runner(study).__enter__)
+
+
+@pytest.mark.parametrize(
+    "cell", ['[{"role": "user", "content": "Hi"}]', Image("image/png", "A").cell]
+)
+def test_a_prompt_that_is_no_text_is_refused(marked_study: MarkedStudy, cell: str) -> None:
+    study, cells = marked_study(pairs=1), {"prompt_a": "Hi", "prompt_b": cell}
+    with study.store.write() as connection:
+        connection.execute(sa.update(pairs).values(cells=cells))
+    for asked in (respond, forecast_responses):
+        refused("'p0001' is an image or a conversation", asked, study, PRICED)
 
 
 SYSTEM = "Be brief.\n{not: a field}\n"

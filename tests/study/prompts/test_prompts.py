@@ -631,6 +631,12 @@ def test_every_unit_carries_the_lengths_of_its_own_responses(make_study):
     assert units.loc["p0001|s1", list(prompting.LENGTH_COLUMNS)].tolist() == ["", "3", "3"]
     assert units.loc["p0001|s1|b", list(prompting.LENGTH_COLUMNS)].tolist() == ["3", "", ""]
     assert study.units("all").columns.tolist() == units.reset_index().columns.tolist()[:-3]
+    turns = (
+        '[{"role": "user", "content": "Who is it?"}, {"role": "assistant", "content": "A cat."}]'
+    )
+    responses = study.store.responses().assign(response=turns)
+    told = prompting.with_words(study.units("all").assign(told=turns), responses, ["told"])
+    assert set(told["told_words"] + told["response_words"]) == {"5", "52"}
     none = make_study(responses=None).units_with_lengths()
     assert (none[list(prompting.LENGTH_COLUMNS)] == "").all(axis=None)
 

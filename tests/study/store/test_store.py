@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.reporting.exporting import exported_ratings
+from evenhand.reporting.ratings_file.declared import prices_of
 from evenhand.study import Study, open_study
 from evenhand.study.access import new_link_token, open_link
 from evenhand.study.desk.claims import decisions_table, exclude, oversight, pause, readmit
@@ -769,9 +770,10 @@ def test_attempts_add_up(make_study, database):
     assert first == {
         "rubric": "refusal", "attempts": 6, "units": 4, "labelled": 2, "unscored": 3,
         "low_mass": 1, "without_probabilities": 1, "tokens_input": 400, "tokens_output": 13,
-        "tokens_cached": 100, "cached_share": 0.25, "cost_usd": 2.0, "first_at": "2026-11-02",
-        "last_at": "2026-11-05",
+        "tokens_cached": 100, "cached_share": 0.25, "cost_usd": 2.0, "priced_units": 3,
+        "first_at": "2026-11-02", "last_at": "2026-11-05",
     }  # fmt: skip
+    assert prices_of(totals.reset_index()) == {("refusal", "g"): pytest.approx(1000 * 2.0 / 3)}
     assert totals.loc["h", "tokens_input"] == 8
     assert pd.isna(totals.loc["h", "cost_usd"])  # no known price is not nothing
     assert totals.loc["i", ["tokens_input", "cached_share"]].isna().all()
@@ -979,6 +981,12 @@ def test_what_failed_for_the_network_is_open_and_only_the_last_suite_counts(make
     assert (finished()["u", "plain_order", "5", "", 0], finished("2")) == ("5", {})
     assert study.ratings()["label"].tolist() == ["1"]  # in a table of its own
     study.store.add_grades([attacked(study, "4", suite="2"), attacked(study, "5", suite="2")])
+    # A failed request takes no label back; an unreadable reply before it was to be followed by one.
+    asked = {"unscored_reason": "unparseable", "provenance": {"asked_again": True}}
+    again = [attacked(study, "", suite="2", draw=1, **asked)]
+    failed = [replace(failed, suite="2", draw=draw) for draw in (0, 1)]
+    study.store.add_grades(again + failed)
+    assert finished("2") == {("u", "plain_order", "5", "", 0): "5"}
     table = replies.attacked_table(study.store, accepted)
     assert table[["attack", "label"]].to_numpy().tolist() == [["plain_order", "5"]]
     assert replies.attacked_table(study.store, {"refusal": ("another",)}).empty
