@@ -417,8 +417,8 @@ def named_grid(
 def guessed_grid(
     table: pd.DataFrame, columns: Sequence[str], raters: Collection[str] = ()
 ) -> Grid | None:
-    """Return the grid of the columns of labels whose names combine every rater with every rubric;
-    with `raters`, of their columns alone. Return None if there is none, or a rater has no column.
+    """Return the grid of the columns of labels whose names combine raters, of whom several have the
+    same rubrics, or these `raters` with rubrics; None if there is none, or a rater has no column.
     """
     possible = _possible_labels(table, columns)
     # The mark between the parts of a name and the one after them, such as "_" and "", or "[", "]".
@@ -431,14 +431,16 @@ def guessed_grid(
     is_rater_last = _is_rater_last(table, parts_of, raters)  # None if not known
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
-    pairs = {name: _rater_and_rubric(parts, is_rater_last) for name, parts in parts_of.items()}
+    rubrics = {_rater_and_rubric(parts, is_rater_last).rubric for parts in parts_of.values()}
+    named = named_grid(table, pattern, columns, raters).columns.items()
+    # Among them are columns of raters who lack some of the rubrics.
+    grid = Grid(pattern, {name: pair for name, pair in named if pair.rubric in rubrics})
     if raters:  # declared ones, which leave no doubt
-        grid = Grid(pattern, {name: pair for name, pair in pairs.items() if pair.rater in raters})
         return grid if {*raters} <= {*grid.raters} else None
     # Numbers may count anything: raters, rubrics or repeats.
     columns_of_parts = zip(*parts_of.values(), strict=True)  # all first parts, all second parts
     has_numbers = any(all(map(str.isdecimal, parts)) for parts in columns_of_parts)
-    return Grid(pattern, pairs, is_sure=is_rater_last is not None and not has_numbers)
+    return replace(grid, is_sure=is_rater_last is not None and not has_numbers)
 
 
 def _splits(columns: Sequence[str], before: str, separator: str, after: str) -> Splits:
