@@ -366,17 +366,22 @@ def _read_json(rows: Rows, source: src.Source) -> Export:
         return Export(_item_table(records, source.name), _notes(location))
     rows.notes.append(written("exchange.json_where", where=location))
     units = _unit_names(rows, records)
-    labels: set[str] = set()
-    has_positions = False
+    answers: list[tuple[str, _Node]] = []  # by unit
     for unit, record in zip(units, records, strict=True):
         for key in _answer_keys(record):
             value = _labels_by_rater(key, record[key], record) or record[key]
-            for answer in _answers_in(_Node(f"{source.name}, item {unit}", key, key, value)):
-                labels.add(src.text_of(answer.value))
-                has_positions |= answer.is_positional
-                rater, kind, time = answer.rater, _rater_kind(answer.rater, answer.key), answer.time
-                rows.add(unit, rater, kind, answer.value, answer.rubric, created_at=time)
-    judges = _judge_keys(records, labels)
+            node = _Node(f"{source.name}, item {unit}", key, key, value)
+            answers += [(unit, answer) for answer in _answers_in(node)]
+    raters = {answer.rater for _, answer in answers}
+    for unit, answer in answers:
+        kind = _rater_kind(answer.rater, answer.key, raters)
+        rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
+    has_positions = any(answer.is_positional for _, answer in answers)
+    # Judges are keys of items named like a model whose values are all among the raters' labels.
+    labels, judges = {src.text_of(answer.value) for _, answer in answers}, []
+    for name in filter(src.pattern("json", "judge").search, records[0]):  # "gpt-4o", "my_judge"
+        values = {src.text_of(record.get(name)) for record in records} - {""}
+        judges += [name] if values and values <= labels else []
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
@@ -401,13 +406,6 @@ def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
     for unit, record in zip(units, records, strict=True):
         rows.describe(unit, {name: record[name] for name in record if name != id_key})
     return units
-
-
-def _judge_keys(records: list[src.Record], labels: set[str]) -> list[str]:
-    """Return the keys of items named like a model whose values are all among the raters' labels."""
-    candidates = filter(src.pattern("json", "judge").search, records[0])  # "gpt-4o", "my_judge"
-    values = {name: {src.text_of(item.get(name)) for item in records} - {""} for name in candidates}
-    return [name for name in values if values[name] and values[name] <= labels]
 
 
 def _json_items(_: ItemRows, source: src.Source) -> ItemTable:
@@ -679,13 +677,15 @@ def _rater_name(value: object) -> str:
     return name if len(name) <= LONGEST_LABEL else ""
 
 
-def _rater_kind(rater: str, key: str) -> str:
-    """Return the kind of a rater by name, or by the key of the answers; "" if neither shows it."""
+def _rater_kind(rater: str, key: str, raters: set[str]) -> str:
+    """Return the kind of one of the raters by name, or by the answers' key; "" if neither does."""
     if kind := plain_kind(rater):
         return kind
     if src.pattern("json", "machine").search(key):  # "model_scores"
         return "model"
     is_person = src.pattern("json", "person").fullmatch(rater)
+    if rater.casefold() == "r1" and raters.isdisjoint(("r2", "R2")):
+        return ""  # perhaps DeepSeek's R1: annotators are numbered if there are several
     return "human" if is_person or re.fullmatch(f"({_PEOPLE})_\\d+", rater) else ""
 
 

@@ -257,9 +257,8 @@ def test_raters_are_asked_for_and_what_is_said_of_them_counts(
     people, models = ("a1", "B2C4E6G8I0"), ("gpt-4o", "prometheus", "palm2", "r1")
     said = dict.fromkeys((*people, *models), "y")
     content = wrote([item(n, annotations=said) for n in ITEMS])
-    told = (
-        "(prometheus, palm2); say so with --human a1,B2C4E6G8I0,palm2,r1 --model gpt-4o,prometheus"
-    )
+    told = "say so with --human a1,B2C4E6G8I0,palm2,r1 --model gpt-4o,prometheus"
+    told = f"(prometheus, palm2, r1); {told}"  # who may be R1, of DeepSeek
     refused(re.escape(told), rows_of_file, content, ScaleOptions())
     rows, _ = rows_of_file(content, ScaleOptions(kinds=dict.fromkeys(models, "model")))
     kinds = dict(zip(rows["rater_id"], rows["rater_kind"], strict=True))
