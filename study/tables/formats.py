@@ -449,7 +449,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
     try:
         check_parquet(path)
-        frame = pd.read_parquet(path)
+        frame = with_named_index(pd.read_parquet(path))
     except InputError:
         raise
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
@@ -490,6 +490,12 @@ def cell_text(value: object) -> str:
         value = sorted(value, key=str)
     is_nested = isinstance(value, (dict, list, tuple))
     return json.dumps(value, ensure_ascii=False) if is_nested else str(value)
+
+
+def with_named_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the named levels of its index as columns, as a CSV file has them."""
+    names = [name for name in frame.index.names if name is not None and name not in frame]
+    return frame.reset_index(names) if names else frame
 
 
 def as_written(frame: pd.DataFrame) -> pd.DataFrame:
