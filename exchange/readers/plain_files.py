@@ -403,8 +403,12 @@ def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
         content = {name: record[name] for name in record if name not in answer_keys}
         contents.append((one_line(record.get(id_key)) if id_key else str(number), content))
     units = rows.units(contents)
+    # Units that were kept apart share what has the id, such as a question, and may be its cluster.
+    are_apart = units != [unit for unit, _ in contents]
+    id_column = "item" if id_key in ("unit_id", "item_id") else id_key
     for unit, record in zip(units, records, strict=True):
-        rows.describe(unit, {name: record[name] for name in record if name != id_key})
+        facts = {name: record[name] for name in record if name != id_key}
+        rows.describe(unit, {id_column: record[id_key], **facts} if are_apart else facts)
     return units
 
 
@@ -515,7 +519,7 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
     id_key = _id_key([item])
     cluster = item.get(id_key)
     return [
-        {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
+        {"cluster_id": cluster, **item, id_key or "id": f"{src.text_of(cluster)}/{number}"}
         | {name: value for name, value in part.items() if name != id_key}  # replace the item's
         for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]

@@ -237,6 +237,16 @@ def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
     assert {(r["rubric"], r["rater_id"], r["label"]) for r in own.to_dict("records")} == right
 
 
+def test_items_keep_what_several_share(wrote: Wrote) -> None:
+    shared = {"cluster_id": "c", "prompt": "Long.\n" * 50}
+    content = [
+        {"question_id": f"q{n // 3}", "response": str(n), "annotations": said(n), **shared}
+        for n in ITEMS
+    ]
+    found = read_export(wrote(content)).table[["question_id", *shared]].drop_duplicates()
+    assert found.to_dict("records") == [{"question_id": name, **shared} for name in ("q0", "q1")]
+
+
 def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_people(
     wrote: Wrote,
 ) -> None:
@@ -244,6 +254,7 @@ def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_p
     content = [{"id": f"i{n}", "sentences": own} for n, own in enumerate(parts)]
     table = read_export(wrote(content)).table
     assert table["unit_id"].unique().tolist() == [f"i{n}/{k}" for n in ITEMS for k in (1, 2)]
+    assert (table["cluster_id"] == table["unit_id"].str[:2]).all()
     content = [item(n, annotations=said(n), judge=BEN[n], judge_reason="so") for n in ITEMS]
     export = read_export(wrote(content))
     models = export.table[export.table["rater_kind"] == "model"]
