@@ -35,7 +35,7 @@ from evenhand.exchange.readers.rows import (
 )
 from evenhand.lazy import pd
 from evenhand.study.tables import formats
-from evenhand.study.tables.columns import likely_columns, names_items
+from evenhand.study.tables.columns import folded, likely_columns, names_items
 from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
@@ -377,11 +377,12 @@ def _read_json(rows: Rows, source: src.Source) -> Export:
         kind = _rater_kind(answer.rater, answer.key, raters)
         rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
     has_positions = any(answer.is_positional for _, answer in answers)
-    # Judges are keys of items named like a model whose values are all among the raters' labels.
-    labels, judges = {src.text_of(answer.value) for _, answer in answers}, []
-    for name in filter(src.pattern("json", "judge").search, records[0]):  # "gpt-4o", "my_judge"
-        values = {src.text_of(record.get(name)) for record in records} - {""}
-        judges += [name] if values and values <= labels else []
+    # Judges are keys of items named like a model, most of whose values are among raters' labels.
+    labels, judges = {folded(src.label_text(answer.value)) for _, answer in answers}, []
+    names = dict.fromkeys(name for record in records for name in record)
+    for name in filter(src.pattern("json", "judge").search, names):  # "gpt-4o", "my_judge"
+        values = {folded(src.label_text(record.get(name))) for record in records} - {""}
+        judges += [name] if 2 * len(values & labels) > len(values) else []
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
