@@ -102,6 +102,15 @@ def test_helper_columns_are_no_items(table, usual):
     assert verdict(helpers) == usual
 
 
+def test_helper_columns_are_no_annotators(table):
+    table = table.rename(columns={"ann": "human1", "ben": "human2"})
+    helpers = ("human_mode", "human_maj", "human1_conf", "disagreement")
+    read = eh.check(table.assign(**dict.fromkeys(helpers, table["human1"])), resamples=10)
+    assert "annotators `human1`, `human2`; grader" in " ".join(read.notes)
+    for name in ("tie", "zoe"):  # who may be an annotator
+        refused("the columns of the raters' la", eh.check, table.assign(**{name: table["human1"]}))
+
+
 @pytest.mark.parametrize(
     "name", one_in(3, ["rater_kind", "order", "draw", "label", "seconds", "copied_row"])
 )
