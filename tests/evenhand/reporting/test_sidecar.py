@@ -105,6 +105,14 @@ def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(cluster, referen
 
 
 @pytest.mark.slow
+def test_a_stored_cluster_of_one_row_each_is_a_column(tmp_path: Path) -> None:
+    lines = ["item,human1,gpt4", *(f"i{n},{n % 2},{n % 2}" for n in range(4))]
+    (tmp_path / "r.csv").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "r.scales.toml").write_text('[analysis]\ncluster = "item"\n', "utf-8")
+    dataset = load(tmp_path / "r.csv")
+    assert (dataset.settings.cluster, dataset.units["item"].nunique()) == ("item", 4)
+
+
 def test_options_win(ratings: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
     analysis, _ = analyse_source(ratings, replace(given, settings={"margin": 0.3, "resamples": 50}))
