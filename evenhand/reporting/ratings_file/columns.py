@@ -202,6 +202,16 @@ def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
 
 
+def _graders_of_scores(
+    table: pd.DataFrame, columns: Sequence[str], raters: Sequence[str]
+) -> list[str]:
+    """Return columns of many different scores named like graders, if no rater is named so."""
+    if "model" in map(kind_by_word, raters):
+        return []
+    possible = _possible_labels(table, columns)
+    return [name for name in possible if name not in raters and kind_by_word(name) == "model"]
+
+
 def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of many different numbers if there are several with overlapping ranges."""
     ranges = {}
@@ -618,10 +628,11 @@ def _refuse_wide(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
+    raters = [*labels, *_graders_of_scores(table, columns, labels)]
     if options.in_python or labels:  # without labels, `_remedies` proposes it for a command line
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
-            + kinds_spelled((column for column in labels if column not in questions), options)
+            + kinds_spelled((column for column in raters if column not in questions), options)
         )
 
 
@@ -771,7 +782,8 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     # Without a grid, a column that seems a rater's only by its name, or its labels, leaves a doubt;
     # and so do columns of a grid with gaps.
     guess = None if grid else guessed_grid(table, columns)
-    others = [col for col in label_columns(table, columns) if col not in raters]
+    others = [*label_columns(table, columns), *_graders_of_scores(table, columns, raters)]
+    others = [column for column in others if column not in raters]
     is_doubtful = any(map(kind_by_word, others)) or any(map(is_fact, raters))
     is_doubtful |= guess is not None and not guess.is_complete
     is_known = len(kinds) == len(raters) > 1 and (grid is not None or not is_doubtful)
