@@ -15,6 +15,7 @@ import pytest
 from evenhand.analysis.dataset import Dataset
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
+from evenhand.reporting.exporting import material_of
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import from_study, label_hashes, load
 from evenhand.reporting.ratings_file import declared
@@ -111,6 +112,8 @@ def test_a_stored_cluster_of_one_row_each_is_a_column(tmp_path: Path) -> None:
     (tmp_path / "r.scales.toml").write_text('[analysis]\ncluster = "item"\n', "utf-8")
     dataset = load(tmp_path / "r.csv")
     assert (dataset.settings.cluster, dataset.units["item"].nunique()) == ("item", 4)
+    (tmp_path / "r.csv").write_text("\n".join([*lines, "i4,99,1"]), "utf-8")
+    refused("options from `evenhand check r.csv ... --write-se", material_of, tmp_path / "r.csv")
 
 
 def test_options_win(ratings: Path) -> None:
