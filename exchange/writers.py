@@ -24,7 +24,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
 from evenhand.lazy import jinja2, pd
-from evenhand.rubrics.options import plain_number
+from evenhand.study.tables.columns import folded
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes
 from evenhand.study.tables.ratings import instant_of
@@ -375,7 +375,7 @@ def inspect_scores(material: Material) -> Output:
             "value": no_labels | {row["name"]: row["label"] or None for row in unit_labels},
             "metadata": {"unit_id": unit["unit_id"], "raters": raters},
         }
-        epoch = plain_number(str(unit.get("epoch", "")))  # "1.0" is 1
+        epoch = folded(str(unit.get("epoch", "")))  # "1.0" is 1
         records.append(record | ({"epoch": int(epoch)} if epoch.isdecimal() else {}))
     content = json.dumps(records, ensure_ascii=False, indent=1)
     lost = lost_note(material, "Inspect", _INSPECT_FACTS)

@@ -260,8 +260,9 @@ def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_p
     models = export.table[export.table["rater_kind"] == "model"]
     assert (set(models["rater_id"]), "".join(models["label"])) == ({"judge"}, BEN)
     assert "Graders, by their names and labels: judge" in " ".join(export.notes)
-    for people, model in (([True, False], [False, True]), ([1, 2], [2.0, 1.0]), (["n"], [None, "n"]),
-                          (["n", "y"], ["n", "y", "unsure"])):  # fmt: skip
+    for people, model in (
+        ([True, False], [False, True]), ([1, 2], [2.0, 1.0]), (["n", "y"], ["n", "y", "unsure"]),
+    ):  # fmt: skip
         content = [item(n, annotations={"Ann1": people[n % len(people)]}) for n in ITEMS]
         content = [each | {"gpt-4o": model[n % len(model)]} for n, each in enumerate(content)]
         content[0].pop("gpt-4o")

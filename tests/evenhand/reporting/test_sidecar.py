@@ -113,7 +113,9 @@ def test_a_stored_cluster_of_one_row_each_is_a_column(tmp_path: Path) -> None:
     dataset = load(tmp_path / "r.csv")
     assert (dataset.settings.cluster, dataset.units["item"].nunique()) == ("item", 4)
     (tmp_path / "r.csv").write_text("\n".join([*lines, "i4,99,1"]), "utf-8")
-    refused("options from `evenhand check r.csv ... --write-se", material_of, tmp_path / "r.csv")
+    options = ScaleOptions(kinds={"human1": "human", "gpt4": "model"})
+    told = "options from `evenhand check r.csv ... --write-se"
+    refused(told, material_of, tmp_path / "r.csv", options=options)
 
 
 def test_options_win(ratings: Path) -> None:
