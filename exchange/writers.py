@@ -24,6 +24,7 @@ from xml.sax.saxutils import quoteattr
 
 from evenhand.errors import InputError
 from evenhand.lazy import jinja2, pd
+from evenhand.study.tables.columns import folded
 from evenhand.study.tables.files import atomic_write, new_folder
 from evenhand.study.tables.formats import csv_bytes
 from evenhand.study.tables.ratings import instant_of
@@ -146,7 +147,7 @@ def unit_rows(units: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def unit_text(cells: Mapping[str, Any]) -> str:
-    """Return the rated texts of a unit as one text; the unit's id if they are not known.
+    """Return the rated texts of a unit as one text; if they are not known, its `text`, else its id.
 
     >>> unit_text({"unit_id": "p1", "prompt": "Why?", "response": "So."})
     'Prompt\\n\\nWhy?\\n\\nResponse\\n\\nSo.'
@@ -155,7 +156,7 @@ def unit_text(cells: Mapping[str, Any]) -> str:
     is_pair = "response" not in cells  # so that it has response_a and response_b
     names = [name for name in TEXTS if name in cells and (is_pair or "_" not in name)]
     if not any(name.startswith("response") for name in names):
-        return str(cells["unit_id"])
+        return str(cells.get(TEXT) or cells["unit_id"])
     return "\n\n".join(f"{TEXTS[name]}\n\n{cells[name]}" for name in names)
 
 
@@ -374,7 +375,8 @@ def inspect_scores(material: Material) -> Output:
             "value": no_labels | {row["name"]: row["label"] or None for row in unit_labels},
             "metadata": {"unit_id": unit["unit_id"], "raters": raters},
         }
-        records.append(record | ({"epoch": int(unit["epoch"])} if "epoch" in unit else {}))
+        epoch = folded(str(unit.get("epoch", "")))  # "1.0" is 1
+        records.append(record | ({"epoch": int(epoch)} if epoch.isdecimal() else {}))
     content = json.dumps(records, ensure_ascii=False, indent=1)
     lost = lost_note(material, "Inspect", _INSPECT_FACTS)
     return Output({"": content.encode()}, len(records), [*combined_note(material), *lost])

@@ -6,6 +6,8 @@ nor any text that a person typed about an annotator.
 """
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -209,7 +211,13 @@ def material_of(
         # Rows are exported whatever their clusters are; units as clusters need no column.
         options = options or declared.ScaleOptions()
         settings = {**options.settings, "cluster": "unit"}
-        dataset = from_file(source, replace(options, settings=settings))
+        try:
+            dataset = from_file(source, replace(options, settings=settings))
+        except InputError as fault:
+            if re.search("--(missing|categories|(no-)?normalise|level)", str(fault)):
+                check = f"evenhand check {shlex.quote(source.name)} ... --write-settings"
+                raise InputError(f"{fault}; `export` reads such options from `{check}`") from None
+            raise
         ratings, units, name = dataset.ratings, dataset.units, source.name
     if ratings.empty:
         raise InputError(f"{name} has no ratings yet")

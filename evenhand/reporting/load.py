@@ -409,7 +409,11 @@ def from_file(
             options = replace(options, settings={**options.settings, "missing": codes})
     table_and_name = None if units is None else units_table(units)
     with naming_sidecar(file):
-        rows, reading = rows_of_file(file, options)
+        # A column that a setting names describes items, also if it is the sidecar's setting.
+        stored = {} if sidecar is None else sidecar.analysis.model_dump(exclude_unset=True)
+        settings = {**stored, **options.settings}
+        rows, reading = rows_of_file(file, replace(options, settings=settings))
+        reading = replace(reading, options=replace(reading.options, settings=options.settings))
         return from_rows(
             rows, reading, units=table_and_name, sidecar=sidecar, attacked=attacked, scales=scales
         )

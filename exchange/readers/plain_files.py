@@ -35,7 +35,7 @@ from evenhand.exchange.readers.rows import (
 )
 from evenhand.lazy import pd
 from evenhand.study.tables import formats
-from evenhand.study.tables.columns import likely_columns, names_items
+from evenhand.study.tables.columns import folded, likely_columns, names_items
 from evenhand.texts import written
 
 # ---- Excel --------------------------------------------------------------------------------------
@@ -377,11 +377,12 @@ def _read_json(rows: Rows, source: src.Source) -> Export:
         kind = _rater_kind(answer.rater, answer.key, raters)
         rows.add(unit, answer.rater, kind, answer.value, answer.rubric, created_at=answer.time)
     has_positions = any(answer.is_positional for _, answer in answers)
-    # Judges are keys of items named like a model whose values are all among the raters' labels.
-    labels, judges = {src.text_of(answer.value) for _, answer in answers}, []
-    for name in filter(src.pattern("json", "judge").search, records[0]):  # "gpt-4o", "my_judge"
-        values = {src.text_of(record.get(name)) for record in records} - {""}
-        judges += [name] if values and values <= labels else []
+    # Judges are keys of items named like a model, most of whose values are among raters' labels.
+    labels, judges = {folded(src.label_text(answer.value)) for _, answer in answers}, []
+    names = dict.fromkeys(name for record in records for name in record)
+    for name in filter(src.pattern("json", "judge").search, names):  # "gpt-4o", "my_judge"
+        values = {folded(src.label_text(record.get(name))) for record in records} - {""}
+        judges += [name] if 2 * len(values & labels) > len(values) else []
     for unit, record in zip(units, records, strict=True):
         for judge in judges:
             rows.add(unit, judge, "model", record.get(judge))
@@ -403,8 +404,12 @@ def _unit_names(rows: Rows, records: list[src.Record]) -> list[str]:
         content = {name: record[name] for name in record if name not in answer_keys}
         contents.append((one_line(record.get(id_key)) if id_key else str(number), content))
     units = rows.units(contents)
+    # Units that were kept apart share what has the id, such as a question, and may be its cluster.
+    are_apart = units != [unit for unit, _ in contents]
+    id_column = "item" if id_key in ("unit_id", "item_id") else id_key
     for unit, record in zip(units, records, strict=True):
-        rows.describe(unit, {name: record[name] for name in record if name != id_key})
+        facts = {name: record[name] for name in record if name != id_key}
+        rows.describe(unit, {id_column: record[id_key], **facts} if are_apart else facts)
     return units
 
 
@@ -515,7 +520,7 @@ def _rated_parts(record: src.Record) -> list[src.Record]:
     id_key = _id_key([item])
     cluster = item.get(id_key)
     return [
-        {**item, id_key or "id": f"{src.text_of(cluster)}/{number}", "cluster": cluster}
+        {"cluster_id": cluster, **item, id_key or "id": f"{src.text_of(cluster)}/{number}"}
         | {name: value for name, value in part.items() if name != id_key}  # replace the item's
         for number, part in enumerate(src.objects(record[parts_key]), start=1)
     ]

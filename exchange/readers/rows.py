@@ -26,7 +26,7 @@ from evenhand.texts import written
 LONGEST_LABEL = 200  # characters; a longer answer is a text, not a label
 _UNUSABLE_CHARACTER = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no table can hold, or that control a terminal."""
-_RESERVED_COLUMNS = (*ratings.RATINGS_COLUMNS, "item_id", "subject", "side", "cluster_id", "")
+_RESERVED_COLUMNS = (*ratings.RATINGS_COLUMNS, "item_id", "side", "")
 """Columns with a meaning here; in a file they may mean something else."""
 _METADATA_COLUMNS = (
     "p_positive", "prob_method", "order", "draw", "seconds", "unscored_reason", "rubric_hash",
@@ -185,9 +185,7 @@ class Rows(_Collector):
             for name, fact in facts.items():
                 facts_by_column[name][unit] = fact
         for name, facts in facts_by_column.items():
-            # Columns of long texts define no groups of units.
-            if all(len(fact) <= LONGEST_LABEL and "\n" not in fact for fact in facts.values()):
-                columns[name] = [facts.get(row["unit_id"], "") for row in rows]
+            columns[name] = [facts.get(row["unit_id"]) or row.get(name, "") for row in rows]
         table, notes = pd.DataFrame(columns, dtype=str), [how_read, *self.notes, *left_out]
         return Export(table, notes, by_unit=True, left_out=self._left_out)
 

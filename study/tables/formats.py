@@ -244,7 +244,7 @@ def _read_csv(path: Path, *, headed: bool) -> pd.DataFrame:
     if headed and (table := _read_large_csv(path)) is not None:
         return table
     text = _read_utf8(path)
-    delimiter = delimiter_of(text.partition("\n")[0])
+    delimiter = delimiter_of(text.partition("\n")[0].partition("\r")[0])
     rows = _csv_rows(text, delimiter, path.name)
     number, header = next(rows, (0, []))
     if not header:
@@ -297,10 +297,10 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
     header = content[: content.find(b"\n")].decode("utf-8-sig", errors="replace").rstrip("\r")
     delimiter = delimiter_of(header)
     names = header.split(delimiter)
-    check_table(names, 0, path.name)
-    _check_header(names, path.name)
-    if len(names) < 2 or any(sequence in content for sequence in _NOT_PLAIN):
+    has_lines = b"\n" in content  # no line ends of an old Mac
+    if not has_lines or len(names) < 2 or any(sequence in content for sequence in _NOT_PLAIN):
         return None
+    _check_header(names, path.name)
     check_table(names, content.count(b"\n"), path.name)  # no cell has a line break
     try:
         table = csv.read_csv(
@@ -316,9 +316,14 @@ def _read_large_csv(path: Path) -> pd.DataFrame | None:
 
 
 def delimiter_of(header: str) -> str:
-    """Return the separator of a header's cells: a comma if there is one, else another."""
-    others = [separator for separator in _SEPARATORS if separator in header]
-    return "," if "," in header or not others else others[0]
+    """Return the separator of a header's cells: a comma if there is one outside quotes, or another.
+
+    >>> delimiter_of('id;"note, free"'), delimiter_of("id,note;free")
+    (';', ',')
+    """
+    unquoted = re.sub(r'"[^"]*"', "", header)
+    others = [separator for separator in _SEPARATORS if separator in unquoted]
+    return "," if "," in unquoted or not others else others[0]
 
 
 def refuse_headless(table: pd.DataFrame, name: str) -> None:
@@ -449,7 +454,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
     try:
         check_parquet(path)
-        frame = pd.read_parquet(path)
+        frame = with_named_index(pd.read_parquet(path))
     except InputError:
         raise
     except Exception as error:  # pyarrow raises many kinds for a file that is no Parquet
@@ -490,6 +495,12 @@ def cell_text(value: object) -> str:
         value = sorted(value, key=str)
     is_nested = isinstance(value, (dict, list, tuple))
     return json.dumps(value, ensure_ascii=False) if is_nested else str(value)
+
+
+def with_named_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the named levels of its index as columns, as a CSV file has them."""
+    names = [name for name in frame.index.names if name is not None and name not in frame]
+    return frame.reset_index(names) if names else frame
 
 
 def as_written(frame: pd.DataFrame) -> pd.DataFrame:

@@ -135,10 +135,8 @@ def validate_ratings(frame: pd.DataFrame, source: str = "ratings") -> pd.DataFra
 def texts(column: pd.Series) -> pd.Series:
     """Return a column as text, "" where a cell is missing."""
     # Most tables were read as text already, and need no pass over all cells.
-    if column.dtype == "str":
-        return column.fillna("")
-    if pd.api.types.infer_dtype(column, skipna=False) == "string":
-        return column.astype(str)
+    if column.dtype == "str" or pd.api.types.infer_dtype(column, skipna=False) == "string":
+        return column.fillna("").astype(str)
     return column.map(cell_text).astype(str)
 
 

@@ -237,6 +237,16 @@ def test_answers_in_an_item(record: dict, right: set, wrote: Wrote) -> None:
     assert {(r["rubric"], r["rater_id"], r["label"]) for r in own.to_dict("records")} == right
 
 
+def test_items_keep_what_several_share(wrote: Wrote) -> None:
+    shared = {"cluster_id": "c", "prompt": "Long.\n" * 50}
+    content = [
+        {"question_id": f"q{n // 3}", "response": str(n), "annotations": said(n), **shared}
+        for n in ITEMS
+    ]
+    found = read_export(wrote(content)).table[["question_id", *shared]].drop_duplicates()
+    assert found.to_dict("records") == [{"question_id": name, **shared} for name in ("q0", "q1")]
+
+
 def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_people(
     wrote: Wrote,
 ) -> None:
@@ -244,11 +254,19 @@ def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_p
     content = [{"id": f"i{n}", "sentences": own} for n, own in enumerate(parts)]
     table = read_export(wrote(content)).table
     assert table["unit_id"].unique().tolist() == [f"i{n}/{k}" for n in ITEMS for k in (1, 2)]
+    assert (table["cluster_id"] == table["unit_id"].str[:2]).all()
     content = [item(n, annotations=said(n), judge=BEN[n], judge_reason="so") for n in ITEMS]
     export = read_export(wrote(content))
     models = export.table[export.table["rater_kind"] == "model"]
     assert (set(models["rater_id"]), "".join(models["label"])) == ({"judge"}, BEN)
     assert "Graders, by their names and labels: judge" in " ".join(export.notes)
+    for people, model in (
+        ([True, False], [False, True]), ([1, 2], [2.0, 1.0]), (["n", "y"], ["n", "y", "unsure"]),
+    ):  # fmt: skip
+        content = [item(n, annotations={"Ann1": people[n % len(people)]}) for n in ITEMS]
+        content = [each | {"gpt-4o": model[n % len(model)]} for n, each in enumerate(content)]
+        content[0].pop("gpt-4o")
+        assert "gpt-4o" in set(read_export(wrote(content)).table["rater_id"])
 
 
 def test_raters_are_asked_for_and_what_is_said_of_them_counts(wrote: Wrote) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -201,6 +202,16 @@ def rater_label_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str
     return [] if are_counts(table, largest) else [column for column in columns if column in largest]
 
 
+def _graders_of_scores(
+    table: pd.DataFrame, columns: Sequence[str], raters: Sequence[str]
+) -> list[str]:
+    """Return columns of many different scores named like graders, if no rater is named so."""
+    if "model" in map(kind_by_word, raters):
+        return []
+    possible = _possible_labels(table, columns)
+    return [name for name in possible if name not in raters and kind_by_word(name) == "model"]
+
+
 def _score_columns(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     """Return the columns of many different numbers if there are several with overlapping ranges."""
     ranges = {}
@@ -353,6 +364,7 @@ class Grid:
     pattern: str  # such as `{rater}_{rubric}`
     columns: Mapping[str, RaterAndRubric]
     is_sure: bool = True  # names or labels show which part of a name is the rater
+    is_complete: bool = True  # several raters have all of the rubrics, and none has more
     unlabelled: tuple[str, ...] = ()  # columns whose names follow the pattern, without labels
 
     @property
@@ -373,7 +385,7 @@ def grid_in(table: pd.DataFrame, columns: Sequence[str], options: ScaleOptions) 
     if options.kinds and {*options.kinds} <= {*columns}:
         return None  # every declared rater is itself a column
     grid = guessed_grid(table, columns, options.kinds)
-    return grid if grid and grid.is_sure else None
+    return grid if grid and grid.is_sure and grid.is_complete else None
 
 
 def named_grid(
@@ -423,7 +435,10 @@ def guessed_grid(
     possible = _possible_labels(table, columns)
     # The mark between the parts of a name and the one after them, such as "_" and "", or "[", "]".
     marks = (*_BRACKETS, *((separator, "") for separator in _SEPARATORS))
-    products = {mark: _largest_product(_splits(possible, "", *mark)) for mark in marks}
+    splits = {mark: _splits(possible, "", *mark) for mark in marks}
+    products = {mark: _largest_product(splits[mark]) for mark in marks}
+    if not (has_product := any(products.values())):
+        products = {mark: _incomplete_product(splits[mark]) for mark in marks}
     (separator, after), parts_of = max(products.items(), key=lambda item: len(item[1]))
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
     if not parts_of or (not raters and all(map(plain_kind, parts_of))):
@@ -431,16 +446,21 @@ def guessed_grid(
     is_rater_last = _is_rater_last(table, parts_of, raters)  # None if not known
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
-    rubrics = {_rater_and_rubric(parts, is_rater_last).rubric for parts in parts_of.values()}
-    named = named_grid(table, pattern, columns, raters).columns.items()
+    pairs = [_rater_and_rubric(parts, is_rater_last) for parts in parts_of.values()]
+    rubrics = {pair.rubric for pair in pairs}
+    named_raters = raters or ([] if has_product else {pair.rater for pair in pairs})
+    named = named_grid(table, pattern, columns, named_raters).columns.items()
     # Among them are columns of raters who lack some of the rubrics.
     grid = Grid(pattern, {name: pair for name, pair in named if pair.rubric in rubrics})
     if raters:  # declared ones, which leave no doubt
         return grid if {*raters} <= {*grid.raters} else None
+    others = named_grid(table, pattern, columns, grid.raters).columns.keys() - grid.columns.keys()
+    is_complete = has_product and not label_columns(table, [*others])
     # Numbers may count anything: raters, rubrics or repeats.
     columns_of_parts = zip(*parts_of.values(), strict=True)  # all first parts, all second parts
     has_numbers = any(all(map(str.isdecimal, parts)) for parts in columns_of_parts)
-    return replace(grid, is_sure=is_rater_last is not None and not has_numbers)
+    is_sure = is_rater_last is not None and not has_numbers
+    return replace(grid, is_sure=is_sure, is_complete=is_complete)
 
 
 def _splits(columns: Sequence[str], before: str, separator: str, after: str) -> Splits:
@@ -480,6 +500,22 @@ def _largest_product(splits: Splits) -> dict[str, NameParts]:
     seconds, firsts = max(products, key=preference)
     parts = {columns_of[first][second]: (first, second) for first in firsts for second in seconds}
     return {column: parts[column] for column in splits if column in parts}
+
+
+def _incomplete_product(splits: Splits) -> dict[str, NameParts]:
+    """Return by column the parts of its name, for columns that share one with another, if some
+    column shares both, and questions are among the parts; {} for none.
+    """
+    column_of = {parts: name for name, all_parts in splits.items() for parts in all_parts}
+    firsts, seconds = (Counter(parts[position] for parts in column_of) for position in (0, 1))
+    if not any(firsts[first] > 1 and seconds[second] > 1 for first, second in column_of):
+        return {}
+    shared = {
+        column: parts
+        for parts, column in column_of.items()
+        if firsts[parts[0]] > 1 or seconds[parts[1]] > 1
+    }
+    return shared if criteria({part for parts in shared.values() for part in parts}) else {}
 
 
 def _rater_and_rubric(parts: NameParts, is_rater_last: bool | None) -> RaterAndRubric:
@@ -572,8 +608,9 @@ def _refuse_wide(
                 f"annotator, with {options.spelled('wide', 'PATTERN')} such as "
                 f"{RATER}_{RUBRIC}, or name the raters' columns with --human and --model"
             )
+        each = "each" if grid.is_complete else "some pairs of"
         raise InputError(
-            f"{name} has a column for each rater and rubric {names}; read them with "
+            f"{name} has a column for {each} rater and rubric {names}; read them with "
             f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
@@ -591,10 +628,11 @@ def _refuse_wide(
             f"{name} seems to have a row for each person and a column for each unit; write a row "
             "for each rating, with the columns unit_id, rater_id, rater_kind and label"
         )
+    raters = [*labels, *_graders_of_scores(table, columns, labels)]
     if options.in_python or labels:  # without labels, `_remedies` proposes it for a command line
         raise InputError(
             f"{name} has no column 'rater_id'; name the columns of the raters' labels with "
-            + kinds_spelled((column for column in labels if column not in questions), options)
+            + kinds_spelled((column for column in raters if column not in questions), options)
         )
 
 
@@ -741,9 +779,13 @@ def _kinds_of_columns(table: pd.DataFrame, options: ScaleOptions) -> ScaleOption
     grid = grid_in(table, columns, options)
     raters = grid.raters if grid else rater_label_columns(table, columns)
     kinds = _kinds_by_name(raters)
-    # Without a grid, a column that seems a rater's only by its name, or its labels, leaves a doubt.
-    others = [col for col in label_columns(table, columns) if col not in raters]
+    # Without a grid, a column that seems a rater's only by its name, or its labels, leaves a doubt;
+    # and so do columns of a grid with gaps.
+    guess = None if grid else guessed_grid(table, columns)
+    others = [*label_columns(table, columns), *_graders_of_scores(table, columns, raters)]
+    others = [column for column in others if column not in raters]
     is_doubtful = any(map(kind_by_word, others)) or any(map(is_fact, raters))
+    is_doubtful |= guess is not None and not guess.is_complete
     is_known = len(kinds) == len(raters) > 1 and (grid is not None or not is_doubtful)
     has_people = "human" in kinds.values()
     return replace(options, kinds=kinds, inferred=True) if is_known and has_people else options
@@ -777,15 +819,15 @@ def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> Scal
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
     """Return the kinds of raters whose names show it by a word. The others are annotators if they
-    are called so (`are_people`), or if all have names of persons, none that of a question, and
-    there are a model and several annotators.
+    are called so (`are_people`), or if they are several, all have names of persons, none that of a
+    question, and by a word there is a model, but no annotator.
     """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     unknown = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(unknown, "human")}
     is_person = [_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in unknown]
-    has_people = len(unknown) >= _FEWEST_PEOPLE or "human" in kinds.values()
-    if "model" in kinds.values() and has_people and all(is_person) and not criteria(unknown):
+    are_several = len(unknown) >= _FEWEST_PEOPLE
+    if {*kinds.values()} == {"model"} and are_several and all(is_person) and not criteria(unknown):
         kinds |= dict.fromkeys(unknown, "human")
     return kinds

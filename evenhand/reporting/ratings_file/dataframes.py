@@ -29,7 +29,14 @@ from evenhand.reporting.ratings_file.criteria import with_criteria
 from evenhand.reporting.ratings_file.declared import ArrowTable, ScaleOptions, Table
 from evenhand.reporting.ratings_file.labels import TABLE_STEPS, RatingsInput
 from evenhand.study.tables.columns import fold, folded, listed, renamed
-from evenhand.study.tables.formats import FIRST_ROW, as_written, cell_text, read_table, row_number
+from evenhand.study.tables.formats import (
+    FIRST_ROW,
+    as_written,
+    cell_text,
+    read_table,
+    row_number,
+    with_named_index,
+)
 from evenhand.study.tables.ratings import RATINGS_COLUMNS, texts, with_unit_id
 from evenhand.texts import written
 
@@ -75,19 +82,18 @@ def frame_of(source: Table, name: str = "ratings") -> pd.DataFrame:
 
 
 def _flat(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a DataFrame with the levels of a MultiIndex of its rows as columns."""
+    """Return a DataFrame with the named index of its rows, or levels of it, as columns."""
     if isinstance(frame.columns, pd.MultiIndex):
         raise InputError(
             f"{name}: the columns have names of {frame.columns.nlevels} levels; give each one name"
         )
-    if not isinstance(frame.index, pd.MultiIndex):
-        return frame
-    if None in frame.index.names or set(frame.index.names) & set(frame.columns):
+    is_multi = isinstance(frame.index, pd.MultiIndex)
+    if is_multi and (None in frame.index.names or {*frame.index.names} & {*frame.columns}):
         raise InputError(
             f"{name}: its rows are named by an index of {frame.index.nlevels} levels; name the "
             "levels as columns that it does not have, or write .reset_index(drop=True)"
         )
-    return frame.reset_index()
+    return with_named_index(frame)
 
 
 def _of_columns(source: Mapping[Any, Collection[object]], name: str) -> pd.DataFrame:
@@ -185,19 +191,14 @@ def _refuse_sheet(sheet: str) -> None:
 
 
 def items_table(source: Table, sheet: str = "") -> pd.DataFrame:
-    """Return a table of items, all cells as texts, with a named index as a column."""
+    """Return a table of items, all cells as texts."""
     _refuse_sheet(sheet)
-    frame = frame_of(source, "items")
-    if frame.index.name and frame.index.name not in frame:
-        frame = frame.reset_index()
-    table = _numbered(frame)
+    table = _numbered(frame_of(source, "items"))
     return _with_texts(table, table.columns)
 
 
 def _with_unit_ids(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with unit ids, from a column or the index, as texts, and rows `_numbered`."""
-    if table.index.name in ("unit_id", "item_id") and table.index.name not in table:
-        table = table.reset_index()
+    """Return a table with unit ids, if it has any, as texts, and rows `_numbered`."""
     table = with_unit_id(_numbered(table))
     return _with_texts(table, ["unit_id"]) if "unit_id" in table else table
 

@@ -121,9 +121,12 @@ class RatingsInput:
 
 
 def fold_spellings(table: pd.DataFrame, reading: RatingsInput) -> RatingsAndNotes:
-    """Give items, raters and labels one spelling each where the difference is invisible."""
+    """Give items, rubrics, raters and labels one spelling where the difference is invisible."""
     n_changed = {}
-    for column, noun in (("unit_id", "items"), ("rater_id", "raters"), ("label", "labels")):
+    nouns = {"unit_id": "items", "rubric": "rubrics", "rater_id": "raters", "label": "labels"}
+    for column, noun in nouns.items():
+        if column not in table:
+            continue
         cells = texts(table[column])
         folded_cells = fold(cells)
         if folded_cells is not cells:  # the same object, if nothing changes

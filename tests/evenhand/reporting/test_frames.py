@@ -20,7 +20,8 @@ from evenhand.reporting.analysing import analyse_file
 from evenhand.reporting.ratings_file.dataframes import frame_of
 from evenhand.reporting.ratings_file.declared import ScaleOptions
 from evenhand.study.tables.columns import folded
-from evenhand.study.tables.formats import write_table
+from evenhand.study.tables.formats import read_table, write_table
+from evenhand.study.tables.ratings import texts
 from tests.cases import refused
 from tests.commands import python
 from tests.peers import pl
@@ -116,8 +117,15 @@ def test_what_is_missing_stays_missing_and_numbers_stay_whole() -> None:
         assert found.iloc[1].isna().all()
         assert (found.loc[0, "number"], found.loc[0, "text"]) == (2**53 + 1, "NA")
         assert list(found.loc[0, "several"]) == ["a", "b"]
+    assert texts(pd.Series(["x", None], dtype="string")).tolist() == ["x", ""]
     short = pl.DataFrame({"share": [0.1]}, {"share": pl.Float32})
     assert frame_of(short)["share"].tolist() == [0.1]
+
+
+def test_a_named_index_is_a_column(wide, tmp_path):
+    wide.set_index("topic").to_parquet(file := tmp_path / "r.parquet")
+    for found in (frame_of(wide.set_index("topic")), read_table(file)):
+        assert {*found} == {*wide}
 
 
 def test_without_pyarrow(wide, monkeypatch):

@@ -86,6 +86,13 @@ def test_a_code_for_no_label_is_asked_about_or_reported(table, column, code, sha
     assert verdict(coded, missing=[code])[0] == verdict(blank)[0]
 
 
+def test_a_rubric_has_one_spelling(table):
+    long = table.melt("item", ["ann", "ben", "gpt"], "rater", "label")
+    long["rubric"] = ["tone ", "tone"] * (len(long) // 2)
+    read = eh.check(long, columns={"unit": "item", "rater": "rater"}, **WHO, resamples=10)
+    assert {verdict["rubric"] for verdict in read.verdicts} == {"tone"}
+
+
 def test_helper_columns_are_no_items(table, usual):
     people = table[["ann", "ben"]]
     helpers = table.assign(
@@ -100,6 +107,16 @@ def test_helper_columns_are_no_items(table, usual):
         order="ab",
     )
     assert verdict(helpers) == usual
+
+
+def test_helper_columns_are_no_annotators(table):
+    table = table.rename(columns={"ann": "human1", "ben": "human2"})
+    helpers = ("human_mode", "human_maj", "human1_conf", "disagreement")
+    read = eh.check(table.assign(**dict.fromkeys(helpers, table["human1"])), resamples=10)
+    assert "annotators `human1`, `human2`; grader" in " ".join(read.notes)
+    for name in ("tie", "zoe"):  # who may be an annotator
+        refused("the columns of the raters' la", eh.check, table.assign(**{name: table["human1"]}))
+    refused(r"model=\['gpt'\]", eh.check, table.assign(gpt=np.linspace(0, 1, len(table))))
 
 
 @pytest.mark.parametrize(

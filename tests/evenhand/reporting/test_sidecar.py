@@ -15,6 +15,7 @@ import pytest
 from evenhand.analysis.dataset import Dataset
 from evenhand.cli.main import main
 from evenhand.reporting.analysing import analyse_file, analyse_source, analyse_study
+from evenhand.reporting.exporting import material_of
 from evenhand.reporting.gate import compare, gate
 from evenhand.reporting.load import from_study, label_hashes, load
 from evenhand.reporting.ratings_file import declared
@@ -109,6 +110,18 @@ def test_a_look_counts_from_as_many_clusters_as_a_verdict_needs(cluster, referen
 
 
 @pytest.mark.slow
+def test_a_stored_cluster_of_one_row_each_is_a_column(tmp_path: Path) -> None:
+    lines = ["item,human1,gpt4", *(f"i{n},{n % 2},{n % 2}" for n in range(4))]
+    (tmp_path / "r.csv").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "r.scales.toml").write_text('[analysis]\ncluster = "item"\n', "utf-8")
+    dataset = load(tmp_path / "r.csv")
+    assert (dataset.settings.cluster, dataset.units["item"].nunique()) == ("item", 4)
+    (tmp_path / "r.csv").write_text("\n".join([*lines, "i4,99,1"]), "utf-8")
+    options = ScaleOptions(kinds={"human1": "human", "gpt4": "model"})
+    told = "options from `evenhand check r.csv ... --write-se"
+    refused(told, material_of, tmp_path / "r.csv", options=options)
+
+
 def test_options_win(ratings: Path) -> None:
     given = ScaleOptions(rubric="refusal", thresholds={LATE: 0.7})
     analysis, _ = analyse_source(ratings, replace(given, settings={"margin": 0.3, "resamples": 50}))

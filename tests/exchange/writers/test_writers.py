@@ -158,12 +158,15 @@ def test_what_a_format_cannot_say_is_refused_and_no_rater_run_as_a_formula() -> 
 def test_the_ids_by_which_a_tool_knows_a_unit_take_its_place() -> None:
     ids = {"trace_id": "tr-1", "span_id": "s-1", "observation_id": "o-1", "sample_id": 7}
     given = material("ann")
-    given = replace(given, units=given.units.assign(**ids, epoch=2))
+    given = replace(given, units=given.units.assign(**ids, epoch="2.0"))
     mlflow, langfuse = (lines(name, given)[0] for name in ("mlflow", "langfuse"))
     assert (mlflow["trace_id"], mlflow["span_id"]) == ("tr-1", "s-1")
     assert (langfuse["traceId"], langfuse["observationId"]) == ("tr-1", "o-1")
     record = json.loads(FORMATS["inspect"].make(given).files[""])[0]
     assert (record["id"], record["epoch"], record["metadata"]["unit_id"]) == ("7", 2, "u1")
+    rated = given.units.drop(columns="response").assign(text="What was rated.")
+    tasks = json.loads(FORMATS["label-studio"].make(replace(material(), units=rated)).files[""])
+    assert {task["data"]["text"] for task in tasks} == {"What was rated."}
 
 
 def test_each_says_what_it_could_not_carry() -> None:

@@ -55,7 +55,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_all_read_back(tmp_path):
     [b"a,b\n01,1e5\nNA, null \n,\n", b"\xef\xbb\xbfa,b\r\n1,2\r\n3,\r\n", "ä,b\né,2".encode(),
      b'a,b\n"x,y",2\n', b"a,b\n1,2\n\n3,4\n", b"a,b\r\n1,2\r\n\r\n3,4\r\n", b"a\nx\n\ny\n",
      b"a,b\n", b"a,b\n1,2\n1,2,3\n", b"a,b\n1,2\n1\n", b"a,b\n1,\xff\n", b"a,a\n1,2\n",
-     b"\n1,2\n", b"a,b\n'=x,y\n''=x,'t\n"],
+     b"a,b\r" + b"1,2\r" * 9_000, b"\n1,2\n", b"a,b\n'=x,y\n''=x,'t\n"],
 )  # fmt: skip
 def test_the_fast_reader_agrees_with_the_careful_one(tmp_path, content, monkeypatch):
     path, found = tmp_path / "table.csv", []
