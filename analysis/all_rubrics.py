@@ -36,6 +36,7 @@ from evenhand.analysis.people.annotators import Selection
 from evenhand.analysis.people.disagreements import GraderDisagreement
 from evenhand.analysis.planning import VarianceComponents, components_of
 from evenhand.analysis.request import Request, StudyFacts
+from evenhand.analysis.requirement import Pilot
 from evenhand.analysis.results import ResultRow, ResultRows, results_table
 from evenhand.analysis.statistics import says
 from evenhand.analysis.subjects import corrected_rates, preference, scores
@@ -44,7 +45,7 @@ from evenhand.analysis.thresholds import tuning as thresholds
 from evenhand.analysis.thresholds.tuning import ActiveThreshold
 from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts import evidence, requirements
-from evenhand.analysis.verdicts.judge import Verdict, judge_graders
+from evenhand.analysis.verdicts.judge import Verdict, judge_graders, pilots
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
 from evenhand.analysis.verification import Libraries, Verification
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
@@ -122,6 +123,7 @@ class Analysis:
     """By rubric, the variance of humans' labels between units, between raters, and the residual."""
     spreads: dict[str, dict[tuple[str, str], LabelSpread]] = field(default_factory=dict)
     """By rubric, standard deviations for planning, by ("mean" or "difference", grader)."""
+    pilots: list[Pilot] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     thresholds: list[ActiveThreshold] = field(default_factory=list)
     cluster_nouns: dict[str, str] = field(default_factory=dict)
@@ -218,7 +220,7 @@ def analyse_rubrics(
     parallel. `on_stage` is called with a description of each stage.
     """
     settings, facts = request.settings, request.facts
-    people = slices.members_of(facts.raters, settings.rater_slices, settings.slices)
+    people = slices.members_of(facts.raters, settings.rater_slices, request.screened)
     request = replace(request, people=people)
     libraries: Libraries | None = None
     if verify and verification.libraries_are_here():
@@ -329,6 +331,7 @@ def _combined(
         spreads={part.rows.rubric: part.spreads for part in parts if part.spreads},
         components={part.rows.rubric: part.components for part in parts if part.components},
         disagreements=[item for part in parts for item in part.disagreements],
+        pilots=[pilot for part in parts for pilot in part.pilots],
         thresholds=[item for part in parts for item in part.thresholds],
         cluster_nouns={part.rows.rubric: part.cluster_noun for part in parts},
         counts={part.rows.rubric: part.counts for part in parts},
@@ -403,6 +406,7 @@ class RubricAnalysis:
     """The noun for a cluster in a sentence."""
     counts: LabelCounts = field(default_factory=LabelCounts)
     verdicts: list[Verdict] = field(default_factory=list)
+    pilots: list[Pilot] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     disagreements: list[GraderDisagreement] = field(default_factory=list)
     components: VarianceComponents | None = None
@@ -426,12 +430,14 @@ class RubricAnalysis:
         add_judged_rows(view, error)
         keys = (*former_order, *rows.rows)  # new rows last
         rows.rows = {key: rows.rows[key] for key in keys if key in rows.rows}
-        self.decide(view.labels, view.request.decision)
+        self.decide(view.labels, view.request)
 
-    def decide(self, labels: LabelMatrix, rule: DecisionSettings) -> None:
-        """Set the verdicts on the graders, from the rows."""
-        agreeing, noun = labels.in_agreement, self.cluster_noun
+    def decide(self, labels: LabelMatrix, request: Request) -> None:
+        """Set the verdicts on the graders, and on request the pilots, from the rows."""
+        agreeing, rule, noun = labels.in_agreement, request.decision, self.cluster_noun
         self.verdicts = judge_graders(self.rows, agreeing, rule=rule, cluster_noun=noun)
+        if request.why:
+            self.pilots = pilots(self.rows, agreeing, self.verdicts, rule)
 
     @property
     def passing(self) -> set[str]:
@@ -498,7 +504,7 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     for subset, estimates in pending:
         result.verification += verification.verify_estimates(result.rows, subset, estimates())
     if task.has_verdicts:
-        result.decide(labels, request.decision)
+        result.decide(labels, request)
         result.view_to_judge = _without_draws(view)
     return result
 
@@ -568,12 +574,14 @@ def _resampled_patterns(labels: LabelMatrix, request: Request) -> tuple[LabelMat
 
 def _with_explaining_columns(labels: LabelMatrix, request: Request) -> Request:
     """Return the request with the columns of annotators that explain their labels (`explaining`),
-    and the annotators of each of these columns' values (`people`). A column named like a units
-    column is left out, because parts of the humans and of the units would have the same names.
+    and the annotators of each of these columns' values (`people`). A column named like one that
+    units are split by is left out: parts of the humans and of the units would have the same names.
     """
     coded, raters = labels.in_agreement.on_categories(), request.facts.raters
     if raters is not None:
-        raters = raters.drop(columns=[name for name in request.columns if name in raters])
+        parts = (part.split("=", 1) for part in _parts_by_side(labels, request))
+        by_side = [name for name, value in parts if value in raters.get(name, pd.Series()).values]
+        raters = raters.drop(columns=[*request.columns, *by_side], errors="ignore")
     level = _EXPLAINING_LEVEL / request.n_rubrics
     explaining = slices.explaining_columns(coded, raters, level, request.seed)
     people = {**request.people, **slices.members_of(raters, list(explaining))}
@@ -599,15 +607,23 @@ def _add_cluster_rows(result: RubricAnalysis, view: RubricView) -> None:
 
 def _refuse_side_columns(labels: LabelMatrix, request: Request) -> None:
     """Raise InputError if results by a column to slice by would be named like those by side."""
-    values_by_side = {side.name: side.values for side in labels.sides}
-    if labels.sides and request.settings.leanings:
-        values_by_side["leaning"] = request.settings.sides
-    for column in labels.columns(request.screened):
-        if not {*column.values}.isdisjoint(values_by_side.get(column.name, ())):
+    columns = labels.columns(request.screened)
+    of_units = [f"{column.name}={value}" for column in columns for value in column.values]
+    for table, parts in (("units", of_units), ("raters", request.people)):
+        for part in _parts_by_side(labels, request).intersection(parts):
+            name = part.partition("=")[0]
             raise InputError(
-                f"units: {column.name} cannot be a column to slice or group by, since answers to "
-                f"both sides are split by {column.name} anyway; leave it out, or rename the column"
+                f"{table}: {name} cannot be a column to slice or group by, since answers to "
+                f"both sides are split by {name} anyway; leave it out, or rename the column"
             )
+
+
+def _parts_by_side(labels: LabelMatrix, request: Request) -> set[str]:
+    """Return the names of the parts, such as "side=a", that answers are split into in any case."""
+    parts = {f"side={value}" for side in labels.sides for value in side.values}
+    if parts and request.settings.leanings:
+        parts |= {f"leaning={value}" for value in request.settings.sides}
+    return parts
 
 
 def _add_effective_clusters(result: RubricAnalysis, view: RatedView) -> None:
@@ -650,7 +666,7 @@ def analyse_patterns(
     view = RubricView.of_labels(result.rows, labels, resamples, request)[0]
     _add_cluster_rows(result, view)
     annotators.add_selection_rows(view, selection)
-    result.decide(labels, request.decision)
+    result.decide(labels, request)
     result.view_to_judge = _without_draws(view)
     return result
 

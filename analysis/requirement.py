@@ -116,8 +116,11 @@ def level_for_power(alpha: float) -> float:
     return float(ndtr(ndtri(alpha) - ndtri(POWER)))
 
 
-def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int) -> int | None:
-    """Return the number of further clusters that decide on all limits; None above `MAX_GROWTH`.
+def clusters_to_decide(
+    clusters: int, undecided: Sequence[Bound], at_least: int, at_most: float = MAX_GROWTH
+) -> int | None:
+    """Return the number of further clusters that decide whether all limits are cleared; None if it
+    is more than `at_most` times the present number.
 
     A pass needs all limits to be cleared. If an estimate lies on the wrong side of its limit, one
     such bound is enough to fail; those needed `either_way` must be cleared as well. The sample
@@ -131,7 +134,7 @@ def clusters_to_decide(clusters: int, undecided: Sequence[Bound], at_least: int)
     either_way = [bound.growth for bound in undecided if bound.either_way]
     to_pass_or_fail = min(failing) if failing else max(passing, default=1.0)
     growth = max(to_pass_or_fail, *either_way, 1.0)
-    if growth - 1.0 > MAX_GROWTH:
+    if growth - 1.0 > at_most:
         return None
     return max(rounded_up(clusters * (growth - 1.0)), at_least - clusters, 0)
 
@@ -213,9 +216,11 @@ class ClusterCounts:
     effective: float
     minority: float
 
-    def more_to_settle(self, rule: DecisionSettings, requirements: Requirements) -> int | None:
+    def more_to_settle(
+        self, rule: DecisionSettings, requirements: Requirements, at_most: float = MAX_GROWTH
+    ) -> int | None:
         """Return the number of further clusters that decide these requirements with a probability
-        of 80%, and reach the minima of the rule; None above `MAX_GROWTH`.
+        of 80%, and reach the minima of the rule; None if it is more than `at_most` times as many.
         """
         needed = rule.min_clusters
         if self.effective and rounded_up(self.effective) < needed:
@@ -223,7 +228,7 @@ class ClusterCounts:
             needed = rounded_up(self.clusters * needed / self.effective)
         if self.minority:
             needed = max(needed, math.ceil(self.clusters * rule.min_rarer / self.minority))
-        return clusters_to_decide(self.clusters, unsettled(requirements), needed)
+        return clusters_to_decide(self.clusters, unsettled(requirements), needed, at_most)
 
 
 def clusters_for_width(
@@ -241,7 +246,7 @@ def clusters_for_width(
     return max(rounded_up(clusters * (growth - 1.0)), 0)
 
 
-_MAX_PILOT_GROWTH = 100
+MAX_PILOT_GROWTH = 100
 """Largest multiple of the pilot's clusters that is planned."""
 
 
@@ -249,7 +254,9 @@ _MAX_PILOT_GROWTH = 100
 class Pilot:
     """A grader's difference from the humans' kappa, as estimated in a pilot, and its variances over
     the pilot's `clusters` and over its `people` (NaN for fewer than three). `alpha` is the
-    one-sided level of the next interim analysis.
+    one-sided level of the next interim analysis. The verdict is decided by the number of clusters
+    `these` for the same humans, and by `like_these` for as many like them, if it is about these.
+    Both are None if no number decides it, because of what the verdict says: `stopped_by`.
     """
 
     rubric: str
@@ -261,41 +268,46 @@ class Pilot:
     people_variance: float
     people: int
     alpha: float
+    these: int | None = None
+    like_these: int | None = None
+    stopped_by: str = ""
 
-    def chance(self, clusters: int, people: int | None = None) -> float:
-        """Return the probability that this number of clusters decides, if the estimate is true: for
-        the same humans, or with `people` for this number of humans like them.
+    def chance(self, clusters: int, people: int) -> float:
+        """Return the probability that these numbers of clusters and of humans decide on the
+        difference for humans like these, if the estimate is true.
 
         It is the power of a t test on both variances, which fall with the numbers of clusters and
         humans; degrees of freedom as for the bound (`bounds.reach_over_people`).
 
         >>> sample = {"cluster_variance": 0.0016, "clusters": 100, "people": 4, "alpha": 0.025}
         >>> pilot = Pilot("", "", difference=0.0, margin=0.1, people_variance=0.0004, **sample)
-        >>> [round(pilot.chance(150, people), 2) for people in (None, 4, 8)]
-        [0.86, 0.72, 0.8]
+        >>> [round(pilot.chance(150, people), 2) for people in (4, 8)]
+        [0.72, 0.8]
         """
         cluster_variance = self.cluster_variance * self.clusters / clusters
-        people_variance = self.people_variance * self.people / people if people else 0.0
+        people_variance = self.people_variance * self.people / people
         variance = cluster_variance + people_variance
         if not variance > 0 or not self.alpha > 0:
             return 0.0
-        df = clusters - 1.0
-        if people and people_variance:  # Welch-Satterthwaite
-            squares = cluster_variance**2 / (clusters - 1) + people_variance**2 / (people - 1)
-            df = variance**2 / squares
+        squares = cluster_variance**2 / (clusters - 1) + people_variance**2 / (people - 1)
+        df = variance**2 / squares  # Welch-Satterthwaite
         noncentrality = abs(self.difference + self.margin) / math.sqrt(variance)  # from -margin
         return float(1.0 - nctdtr(df, noncentrality, stdtrit(df, 1.0 - self.alpha)))
 
-    def clusters_to_decide(self, people: int | None = None, power: float = POWER) -> int | None:
-        """Return the smallest number of clusters, with the pilot's, that decides with a probability
-        of `power`; None above 100 times the pilot's.
+    def clusters_to_decide(self, people: int) -> int | None:
+        """Return the smallest number of clusters, with the pilot's, with which the verdict on
+        `people` humans like these is decided with a probability of 80%; None above 100 times the
+        pilot's. Those that decide it for the same humans are needed in any case.
         """
-        low, high = self.clusters - 1, self.clusters  # too few, and enough, after doubling
-        while self.chance(high, people) < power:
+        enough = [self.like_these] if self.like_these else []
+        if self.these is None or (enough and people == self.people):
+            return self.like_these
+        low, high = self.these - 1, self.these  # too few, and enough, after doubling
+        while self.chance(high, people) < POWER:
             low, high = high, 2 * high
-            if high > _MAX_PILOT_GROWTH * self.clusters:
-                return None
+            if high > MAX_PILOT_GROWTH * self.clusters:
+                return self.like_these
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.chance(middle, people) >= power else (middle, high)
-        return high
+            low, high = (low, middle) if self.chance(middle, people) >= POWER else (middle, high)
+        return min([high, *enough])

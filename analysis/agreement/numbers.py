@@ -311,8 +311,7 @@ class NumberMeasurement:
             distance = np.abs(values[points[0]] - values[points[1]])
             ranks = rank_contributions(first_codes, second_codes, mass[clusters] * weights)
             # In the order of the cells: nine moments, the distance, the contribution of ranks.
-            summands = [*products.reshape(-1, _MOMENTS).T, distance, ranks]
-            for cell, summand in enumerate(summands):
+            for cell, summand in enumerate([*products.reshape(-1, _MOMENTS).T, distance, ranks]):
                 cells[:, cell, pair] = np.bincount(clusters, summand * weights, n_clusters)
             for start, point in zip((_MARGINS, _MARGINS + n_points), points, strict=True):
                 counts = np.bincount(clusters * n_points + point, weights, n_clusters * n_points)

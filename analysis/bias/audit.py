@@ -142,7 +142,7 @@ def _spanning(first: Interval, if_noisy: Interval) -> Interval:
     """Return `first` widened to span both intervals, with a remark if it alone excludes 0."""
     low = float(np.minimum(first.low, if_noisy.low))
     high = float(np.maximum(first.high, if_noisy.high))
-    remarks = first.remarks or if_noisy.remarks
+    remarks = (() if np.isnan(if_noisy.low) else first.remarks) or if_noisy.remarks
     if (first.low > 0 or first.high < 0) and low <= 0 <= high:
         remarks = join_notes(remarks, Remark("noise_may_explain", (if_noisy.estimate,)))
     return replace(first, low=low, high=high, remarks=remarks)

@@ -216,7 +216,7 @@ class Noise(NamedTuple):
             # The derivative of the covariance by the correlation rho (Plackett 1954), times
             # 2 rho (1 - rho), the derivative of the correlation by `log_sd`.
             by_log_sd = np.exp(-(z**2) / (1.0 + correlation)) / np.pi
-            by_log_sd *= correlation * (1.0 - correlation) / np.sqrt(1.0 - correlation**2)
+            by_log_sd *= correlation * np.sqrt((1.0 - correlation) / (1.0 + correlation))
             # The normal equations of the residuals' regression on `by_log_sd` and on the derivative
             # by `rise`, which is -x times that. The digits of sums are powers of x.
             squares, products = weight * by_log_sd**2, weight * by_log_sd * (covariance - fitted)

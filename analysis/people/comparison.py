@@ -497,8 +497,7 @@ def _test_of(
     is_flat, excess = variance < _ROUNDING, mean - epsilon
     # A one-sided t test that the mean is below epsilon; without variance, p is 0 or 1 by the sign.
     t = excess / np.sqrt(np.where(is_flat, 1.0, variance) / n)
-    p_if_flat = np.where(excess < -_ROUNDING, 0.0, 1.0)
-    p = np.where(is_flat, p_if_flat, stdtr(n - 1.0, t))
+    p = np.where(is_flat, np.where(excess < -_ROUNDING, 0.0, 1.0), stdtr(n - 1.0, t))
     return AltTest(
         annotators=tuple(eligible.tolist()),
         n=n.astype(np.int64),

@@ -1063,30 +1063,35 @@ def label_spreads(view: RubricView) -> dict[tuple[str, str], LabelSpread]:
     first, second = np.triu_indices(n_groups, 1)
     # Several subjects are compared within clusters; of one group, each unit counts as a cluster.
     cluster_of = clusters if n_groups > 1 else np.arange(len(clusters))
+    mass = np.ones(view.labels.n_clusters) if view.labels.weight is None else view.labels.weight
+    mass = mass if n_groups > 1 else mass[clusters]
     for grader, grades in scores.grades.items():
         is_compared = ~np.isnan(scores.people + grades) & (groups.codes >= 0)
         cells = cluster_of[is_compared], groups.codes[is_compared]
-        sums = np.zeros((3, int(cluster_of.max()) + 1, n_groups))  # people, grader, number
+        sums = np.zeros((3, len(mass), n_groups))  # people, grader, number
         for total, values in zip(sums, (scores.people, grades, is_compared), strict=True):
             np.add.at(total, cells, values[is_compared])
         means = ratio(sums[:2], sums[2]).transpose(2, 0, 1)  # (subjects, people/grader, clusters)
         for quantity, samples in (("mean", means), ("difference", means[first] - means[second])):
-            if (spread := _pooled_spread(samples, scores.statistics.onto[1])) is not None:
+            if (spread := _pooled_spread(samples, mass, scores.statistics.onto[1])) is not None:
                 spreads[quantity, grader] = spread
     return spreads
 
 
-def _pooled_spread(samples: Array, span: float) -> LabelSpread | None:
+def _pooled_spread(samples: Array, weight: Array, span: float) -> LabelSpread | None:
     """Return the spread of people's and the grader's values in `samples` (samples, 2, clusters),
-    NaN for none, from their covariance matrix within samples; None if its freedom is below two.
+    NaN for none, from their covariance matrix within samples by the `weight` of each cluster;
+    None if its freedom is below two.
     """
-    defined = [sample[:, ~np.isnan(sample[0])] for sample in samples]
-    centred = [part - part.mean(axis=1, keepdims=True) for part in defined if part.size]
-    freedom = sum(part.shape[1] - 1 for part in centred)
+    sums, freedom = np.zeros((2, 2)), 0
+    for sample in samples:
+        if (is_defined := ~np.isnan(sample[0])).any():
+            part, own = sample[:, is_defined], weight[is_defined] / weight[is_defined].mean()
+            centred = part - np.average(part, axis=1, weights=own)[:, None]
+            sums, freedom = sums + (own * centred) @ centred.T, freedom + len(own) - 1
     if freedom < 2:
         return None
-    covariances = sum(part @ part.T for part in centred) / freedom
-    (people_variance, covariance), (_, grader_variance) = covariances
+    (people_variance, covariance), (_, grader_variance) = sums / freedom
     product = people_variance * grader_variance
     r = covariance / math.sqrt(product) if product > 0 else 0.0
     return LabelSpread(math.sqrt(people_variance) * span, min(max(r, 0.0), 1.0))

@@ -20,13 +20,13 @@ these, with the jackknife's variance over people.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv
 
 from evenhand.analysis.agreement.coefficients import kappa_on_scale
 from evenhand.analysis.agreement.groups import REWORDED, STABILITY
@@ -48,7 +48,7 @@ from evenhand.analysis.people import annotators
 from evenhand.analysis.people.comparison import CEILING
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.people.slices import SIDE_KAPPA
-from evenhand.analysis.requirement import ClusterCounts, Pilot, level_for_power
+from evenhand.analysis.requirement import ClusterCounts, level_for_power
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, key_of
 from evenhand.analysis.statistics import Note, Remark, says
 from evenhand.analysis.thresholds.tuning import ACTIVE_THRESHOLD, CEILING_HELD_OUT, KAPPA_HELD_OUT
@@ -622,35 +622,9 @@ def _part_bounds(comparison: Comparison | None, alpha: float, min_minority: int)
     if comparison is None:
         return Interval.undefined("too_few_labels")
     sample, at_margin = comparison.sample, Deciding(margin=comparison.margin)
-    if alpha and sample.minority >= min_minority and sample.effective >= MIN_CLUSTERS:
-        bounds = comparison.tested_bounds.interval(comparison.difference, alpha)
+    is_large = sample.minority >= min_minority and sample.effective >= MIN_CLUSTERS
+    if math.isnan(comparison.difference) or (alpha and is_large):
+        bounds = comparison.tested_bounds.interval_or_remark(comparison.difference, alpha)
     else:
         bounds = Interval.point(comparison.difference, Remark("too_few_labels"))
     return bounds.as_deciding(at_margin)
-
-
-def pilots(rows: Iterable[ResultRow]) -> list[Pilot]:
-    """Return a pilot for planning for every grader with bounds: the variances of its difference
-    from people, on the labels that its verdict is based on. The variance between clusters follows
-    from the interval, half the width of which is a quantile of t times the standard error.
-    """
-    with_people = [row for row in rows if row["rater_a"] == "humans" and not row["at"]]
-    people_rows = [row for row in with_people if row["statistic"] == NON_INFERIORITY_PEOPLE]
-    like_these = {(row["rubric"], row["rater_b"]): row["deciding"] for row in people_rows}
-    pilots_of_graders = []
-    for row in with_people:
-        if row["statistic"] != NON_INFERIORITY or not row["high"] > row["low"]:
-            continue
-        deciding = row["deciding"] or Deciding()
-        rubric, grader = row["rubric"], row["rater_b"]
-        quantile = float(stdtrit(row["n_clusters"] - 1, 1.0 - deciding.alpha))
-        cluster_variance = ((row["high"] - row["low"]) / 2 / quantile) ** 2
-        over_people = like_these.get((rubric, grader)) or Deciding(from_people=math.nan)
-        share = over_people.from_people  # of people's variance in the sum of both; NaN if unknown
-        pilots_of_graders.append(Pilot(
-            rubric=rubric, grader=grader, difference=row["estimate"], margin=deciding.margin,
-            cluster_variance=cluster_variance, clusters=row["n_clusters"],
-            people_variance=cluster_variance * share / (1.0 - share), people=over_people.people,
-            alpha=deciding.next_alpha,
-        ))  # fmt: skip
-    return pilots_of_graders

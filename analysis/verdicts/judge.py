@@ -30,15 +30,18 @@ from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any, Literal, TypedDict
 
+from scipy.special import stdtrit
+
 from evenhand.analysis import requirement
 from evenhand.analysis.agreement.pairs import DECIDING_KAPPAS, MIN_SHARED_UNITS
 from evenhand.analysis.bias.audit import audited, audited_grader, status_of
+from evenhand.analysis.bootstrap.intervals import Deciding
 from evenhand.analysis.labels.matrix import LabelMatrix
 from evenhand.analysis.people.annotators import ANNOTATOR_KAPPA
 from evenhand.analysis.people.comparison import CEILING, Rate, rates_of
 from evenhand.analysis.people.disagreements import COVERAGE
 from evenhand.analysis.raters import PRICE
-from evenhand.analysis.requirement import Reason, Requirements
+from evenhand.analysis.requirement import MAX_PILOT_GROWTH, Pilot, Reason, Requirements
 from evenhand.analysis.results import BASELINES, ResultRow, ResultRows, TableRow, key_of, sample_of
 from evenhand.analysis.statistics import limit_shown, reason_in_words, says, shown_apart
 from evenhand.analysis.thresholds.tuning import CEILING_HELD_OUT, KAPPA_HELD_OUT
@@ -56,6 +59,7 @@ _STATISTIC, _RATER_B = 1, 3  # positions in a key
 MOST_PEOPLE = 5  # largest multiple of the present number of annotators that is advised
 ITEMS_AT_RANDOM = 60  # items to label at random where selected items were given further labels
 _RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
+_NOT_BY_NUMBER = ("rubric", "annotators", "overlap")  # steps that no number of clusters replaces
 
 
 class Verdict(TypedDict):
@@ -99,6 +103,52 @@ def judge_graders(
         verdict["rates"] = rates_of(rows, rule.reference or "humans", grader)
         verdicts.append(verdict)
     return verdicts
+
+
+def pilots(
+    rows: ResultRows, labels: LabelMatrix, verdicts: Iterable[Verdict], rule: DecisionSettings
+) -> list[Pilot]:
+    """Return a pilot for planning for every grader with bounds: the variances of its difference
+    from people, on the labels that its verdict is based on, and what the verdict requires. The
+    variance between clusters follows from the interval, half the width of which is a quantile of t
+    times the standard error.
+    """
+    found = []
+    for verdict in verdicts:
+        case = evidence.evidence_on(rows, labels, verdict["grader"], rule, noun="")
+        step = verdict["next"]["kind"] if verdict["next"] else ""
+        is_at_threshold = verdict["threshold"] is not None or step == "threshold"
+        bounds = (case.tuned if is_at_threshold else case.present).bounds
+        if bounds is None or not bounds.difference["high"] > bounds.difference["low"]:
+            continue
+        row, clusters = bounds.difference, bounds.difference["n_clusters"]
+        quantile = float(stdtrit(clusters - 1, 1.0 - bounds.deciding.alpha))
+        cluster_variance = ((row["high"] - row["low"]) / 2 / quantile) ** 2
+        over_people = bounds.like_these["deciding"] if bounds.like_these else None
+        people = over_people or Deciding(from_people=math.nan)
+        share = people.from_people  # of people's variance in the sum of both; NaN if unknown
+        needs = verdict_requirements.as_good_as_people(case, bounds)
+        within_margin, is_decided = needs["within_margin"], verdict["verdict"] != "inconclusive"
+        by_scope: dict[str, int | None] = {}
+        if is_decided:
+            by_scope["these"] = clusters
+            if case.is_for_people_like_these or within_margin.state == "open":  # another reason
+                by_scope["like_these"] = clusters
+        elif not (step in _NOT_BY_NUMBER or within_margin.is_broken or requirement.all_met(needs)):
+            for scope in ("these", rule.scope):
+                about = replace(case, rule=rule.model_copy(update={"scope": scope}))
+                needs = verdict_requirements.as_good_as_people(about, bounds)
+                more = bounds.sample(row).more_to_settle(rule, needs, MAX_PILOT_GROWTH - 1)
+                by_scope[scope] = None if more is None else clusters + more
+        found.append(Pilot(
+            rubric=case.rubric, grader=case.grader, difference=row["estimate"],
+            margin=bounds.margin, cluster_variance=cluster_variance, clusters=clusters,
+            people_variance=cluster_variance * share / (1.0 - share), people=people.people,
+            alpha=bounds.deciding.next_alpha, these=by_scope.get("these"),
+            like_these=by_scope.get("like_these"),
+            stopped_by="" if by_scope else verdict["sentence"],
+        ))  # fmt: skip
+    return found
 
 
 def _verdict(

@@ -230,6 +230,7 @@ def run_plan(arguments: Namespace) -> None:
     requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
     pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
     main.refuse(arguments, pilot_options, "is about the labels of a pilot; name its folder or file")
+    arguments.unused = {*arguments.unused, "overlap", "min_coverage"}  # settings for labels
     with working("simulating"):
         plan = plan_ahead(assumptions, target, main.settings_of(arguments))
     print_lines(plan.lines, ranked=True)

@@ -182,7 +182,7 @@ class PlanKeywords(TypedDict, total=False):
     correlation: float
     mean: float | str | Sequence[str]
     raters: int
-    overlap: float
+    overlap: float | Literal["random", "unknown"]
     subjects: int
     likeness: float
     strictness: float | None

@@ -48,12 +48,13 @@ def keyword_types() -> dict[str, dict[str, str]]:
         "name": "str",
     }
     of_plan, of_label = _types_without_none(Assumptions), _types_without_none(LabelOptions)
+    of_plan["overlap"] += f" | {overlap['overlap']}"
     of_plan["strictness"] += " | None"  # None is a value of this one: the usual strictness
     of_label["missing"] = "Names"
     del of_label["in_python"], of_label["given_options"], of_label["descriptions"]  # for programs
     return {
         "": {},  # for functions without `**options`
-        # `overlap` of labels is the way in which they were chosen, of a plan a share of units.
+        # `overlap` of labels is the way in which they were chosen, of a plan also a share of units.
         "RatingsKeywords": of_source | settings | reference | overlap,
         "TuningKeywords": of_source | settings | overlap,
         "PlanKeywords": of_source | settings | reference | of_plan,
@@ -101,7 +102,7 @@ def _choices() -> dict[str, tuple[str, ...]]:
 
     hints = {name: field.annotation for name, field in Rules.model_fields.items()}
     settings = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
-    settings.pop("overlap")  # a number in a plan
+    settings.pop("overlap")  # may be a number in a plan
     others = {"level": get_args(Level), "statistic": (*STATISTICS,), "objective": (*OBJECTIVES,)}
     return settings | others
 
@@ -111,6 +112,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "float": (Real, "a number"),
     "bool": (bool, "True or False"),
     "str": (str, "text"),
+    "Literal": (str, "text"),
     "os.PathLike": (os.PathLike, "a path"),
     "Mapping": (Mapping, "a dict"),
     "Sequence": (Collection, "a list"),

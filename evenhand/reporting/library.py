@@ -349,6 +349,7 @@ def plan(
     """
     target = Target(statistic, half_width)
     assumptions = {field.name for field in fields(Assumptions)}
+    assumptions -= {"overlap"} if isinstance(options.get("overlap"), str) else set()  # of a pilot
     others: dict[str, Any] = dict(options)  # on a pilot's labels, and settings of the analysis
     assumed = {name: others.pop(name) for name in [*others] if name in assumptions}
     if pilot is not None:
@@ -358,7 +359,7 @@ def plan(
         analysis, context = analyse_source(source, declared, why=True)  # with variance components
         return plan_from(analysis, target, context.all_notes)
     for name in others:
-        if name not in Rules.model_fields:
+        if name not in Rules.model_fields or name == "overlap":
             raise InputError(f"{name}= is about the labels of a pilot; give its table or path")
     return plan_ahead(Assumptions(**assumed), target, settings=others)
 

@@ -21,7 +21,6 @@ from evenhand.analysis.labels.matrix import BINARY
 from evenhand.analysis.planning import Chances, ScaleScenario, Scenario
 from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.subjects.corrected_rates import LabelSpread
-from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.errors import InputError
 from evenhand.reporting.panel import Line, Printable
 from evenhand.study.settings.analysis import (
@@ -473,7 +472,7 @@ def _corrected_tables(analysis: Analysis, target: Target) -> tuple[list[Line], l
 
 def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     """Return the pairs that decide on each grader, by number of annotators: as lines and data."""
-    graders = pilots(analysis.rows)
+    graders = analysis.pilots
     if not graders:
         return [written("pilot.no_grader")], []
     pilot_people = max(3, *(grader.people for grader in graders))  # 3 at least for a verdict
@@ -481,33 +480,21 @@ def _deciding_table(analysis: Analysis) -> tuple[list[Line], list[Record]]:
     text_rows: list[list[str]] = []
     rows: list[Record] = []
     for grader in graders:
-        with_these = grader.clusters_to_decide()  # with the pilot's annotators
         by_people: dict[int, int | None] = dict.fromkeys(people_counts)
-        cells = ["-"] * len(people_counts)
         if grader.people:  # 0 if there are too few annotators for a verdict about others like them
             by_people = {n_people: grader.clusters_to_decide(n_people) for n_people in by_people}
-            cells = ["none" if count is None else str(count) for count in by_people.values()]
-        text_rows.append(
-            [
-                f"{grader.rubric} {grader.grader}".strip(),
-                f"{grader.difference:+z.2f}",
-                str(grader.clusters),
-                "none" if with_these is None else str(with_these),
-                *cells,
-            ]
-        )
-        rows.append(
-            {
-                "rubric": grader.rubric,
-                "grader": grader.grader,
-                "difference": grader.difference,
-                "now": grader.clusters,
-                "these": with_these,
-                **{f"like_{n_people}": clusters for n_people, clusters in by_people.items()},
-            }
-        )
+        cells = ["none" if n is None else str(n) for n in (grader.these, *by_people.values())]
+        if not grader.people:
+            cells[1:] = ["-"] * len(by_people)
+        name = f"{grader.rubric} {grader.grader}".strip()
+        text_rows.append([name, f"{grader.difference:+z.2f}", str(grader.clusters), *cells])
+        fields = {"rubric": grader.rubric, "grader": grader.grader, "difference": grader.difference}
+        record: Record = {**fields, "now": grader.clusters, "these": grader.these}
+        rows.append(record | {f"like_{n}": clusters for n, clusters in by_people.items()})
     columns = ["", "difference", "now", "these", *(f"like {count}" for count in people_counts)]
-    return [(written("pilot.to_decide"), columns, text_rows), written("pilot.if_it_stays")], rows
+    lines: list[Line] = [(written("pilot.to_decide"), columns, text_rows)]
+    lines += [grader.stopped_by for grader in graders if grader.stopped_by]
+    return [*lines, written("pilot.if_it_stays")], rows
 
 
 def _interval_table(analysis: Analysis, target: Target) -> tuple[list[Line], list[Record]]:

@@ -12,7 +12,6 @@ from evenhand.analysis import planning as plans
 from evenhand.analysis.bootstrap.bounds import level_of_look
 from evenhand.analysis.requirement import Bound, Pilot, clusters_for_width, clusters_to_decide
 from evenhand.analysis.subjects.corrected_rates import LabelSpread
-from evenhand.analysis.verdicts.evidence import pilots
 from evenhand.study.settings.analysis import DecisionSettings
 from tests.analysis.make import analyse_labels, verdict_on
 from tests.cases import refused
@@ -82,38 +81,35 @@ def test_more_clusters_settle_all_that_must_pass_or_one_that_fails():
     assert clusters_for_width(50, 0.0, 1.0, 0.02, at_most=math.inf) == 50 * 624
 
 
-PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02)
+PILOT = Pilot("r", "g", -0.01, 0.1, 0.002, 100, 0.0006, 3, 0.02, these=100)
 
 
-@pytest.mark.parametrize(("clusters", "people"), [(150, None), (300, None), (300, 8), (900, 20)])
+@pytest.mark.parametrize(("clusters", "people"), [(150, 90_000), (300, 8), (900, 20)])
 def test_the_chance_is_that_of_simulated_bounds(clusters, people):
     """Estimates and both variances drawn, and the bound taken as verdicts take it."""
     rng, n = np.random.default_rng(1), 20_000
     cluster_variance = PILOT.cluster_variance * PILOT.clusters / clusters
-    people_variance = PILOT.people_variance * PILOT.people / people if people else 0.0
+    people_variance = PILOT.people_variance * PILOT.people / people
     estimate = rng.normal(PILOT.difference, math.sqrt(cluster_variance + people_variance), n)
     seen = cluster_variance * rng.chisquare(clusters - 1, n) / (clusters - 1)
-    seen_people = np.zeros(n)
-    if people:
-        seen_people = people_variance * rng.chisquare(people - 1, n) / (people - 1)
-    parts = seen**2 / (clusters - 1) + (seen_people**2 / (people - 1) if people else 0.0)
+    seen_people = people_variance * rng.chisquare(people - 1, n) / (people - 1)
+    parts = seen**2 / (clusters - 1) + seen_people**2 / (people - 1)
     freedom = (seen + seen_people) ** 2 / parts
     low = estimate - stats.t.ppf(1 - PILOT.alpha, freedom) * np.sqrt(seen + seen_people)
     assert PILOT.chance(clusters, people) == pytest.approx((low > -PILOT.margin).mean(), abs=0.03)
 
 
 def test_clusters_to_decide_are_the_fewest():
-    for people in (None, 8, 20):
+    for people in (8, 20):
         needed = PILOT.clusters_to_decide(people)
-        assert needed is not None
         assert PILOT.chance(needed, people) >= 0.8 > PILOT.chance(needed - 1, people)
     assert PILOT.clusters_to_decide(20) < PILOT.clusters_to_decide(8)
 
 
 def test_no_number_of_pairs_makes_up_for_people():
     assert PILOT.clusters_to_decide(3) is None
-    assert replace(PILOT, difference=-PILOT.margin).clusters_to_decide() is None
-    assert replace(PILOT, alpha=0.0).clusters_to_decide() is None
+    assert replace(PILOT, difference=-PILOT.margin).clusters_to_decide(8) is None
+    assert replace(PILOT, alpha=0.0).clusters_to_decide(8) is None
 
 
 def test_the_bounds_come_back_from_the_variances():
@@ -121,8 +117,8 @@ def test_the_bounds_come_back_from_the_variances():
     drawn = scenario.draw(np.random.default_rng(1), (1, 200), 5, graders=1)[:, 0]
     names = ["h0", "h1", "h2", "h3", "h4", "g"]
     labels = dict(zip(names, np.where(drawn, "yes", "no"), strict=True))
-    found = analyse_labels(labels, Scale("r", ("no", "yes")))
-    (pilot,) = pilots(found.rows)
+    found = analyse_labels(labels, Scale("r", ("no", "yes")), why=True)
+    (pilot,) = found.pilots
     rows = {row["statistic"]: row for row in found.rows if row["at"] == ""}
     assert (pilot.rubric, pilot.grader, pilot.clusters, pilot.people) == ("r", "g", 200, 5)
     assert pilot.difference == rows["non_inferiority"]["estimate"]
@@ -132,6 +128,24 @@ def test_the_bounds_come_back_from_the_variances():
     wider = rows["non_inferiority_people"]
     reached = stats.t.ppf(1 - level_of_look(1), freedom) * both**0.5
     assert (wider["high"] - wider["low"]) / 2 == pytest.approx(reached, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("agreement", "size", "scope", "these", "like_3"),
+    [(0.55, 150, "these", None, None), (0.9, 150, "these", 150, None),
+     (0.9, 40, "these", 110, None), (0.9, 150, "like_these", 150, 1029),
+     (0.97, 300, "like_these", 300, 300)],
+)  # fmt: skip
+def test_a_pilot_needs_what_its_verdict_needs(agreement, size, scope, these, like_3):
+    """No number is enough where annotators do not agree; a decided verdict needs no more."""
+    scenario, rng = plans.Scenario(agreement, 0.5), np.random.default_rng(9)
+    drawn = np.where(scenario.draw(rng, (1, size), 3, graders=1)[:, 0], "yes", "no")
+    labels = dict(zip(["h0", "h1", "h2", "g"], drawn, strict=True))
+    found = analyse_labels(labels, Scale("r", ("no", "yes")), why=True, scope=scope)
+    (pilot,), (verdict,) = found.pilots, found.verdicts
+    assert (pilot.these, pilot.clusters_to_decide(3)) == (these, like_3)
+    assert pilot.stopped_by == ("" if these else verdict["sentence"])
+    assert verdict["more_clusters"] in (0, (like_3 or these or 0) - size)
 
 
 def test_published_components_and_correlations():

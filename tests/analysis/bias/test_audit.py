@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenhand.analysis import Scale, analyse
-from evenhand.analysis.bias.audit import findings, flagged, screening_sentence
+from evenhand.analysis.bias.audit import _spanning, findings, flagged, screening_sentence
 from evenhand.analysis.bootstrap.intervals import Interval
 from evenhand.analysis.results import ResultRows
 from evenhand.analysis.statistics import Remark
@@ -238,6 +238,13 @@ OTHERWISE = {
         "inconclusive (annotators agree with one another no better than chance).",
     ),
 }
+
+
+def test_the_reading_without_bounds_gives_the_remark():
+    some, most = Remark("resamples_undefined", (1, 9)), Remark("most_resamples_undefined", (5, 9))
+    both = _spanning(Interval(0.1, 0.0, 0.2, (some,)), Interval(0.1, NAN, NAN, (most,)))
+    assert np.isnan([both.low, both.high]).all()
+    assert both.remarks == (most,)
 
 
 @pytest.mark.parametrize("case", OTHERWISE)

@@ -166,7 +166,9 @@ def test_bad_requests(sliced):
     refused("names a view of the labels", units=units.assign(topic="x|binary"), slices=["topic"])
     refused("no column 'town' to slice by; it has topic", facts=known, rater_slices=["town"])
     refused("needs a table of raters with a column rater_id", rater_slices=["topic"])
-    refused("of the units and of the raters", facts=known, rater_slices=["topic"], slices=["topic"])
+    for by in ("slices", "groups"):
+        asked = {"facts": known, "rater_slices": ["topic"], by: ["topic"]}
+        refused("of the units and of the raters", **asked)
     twice = pd.DataFrame({"rater_id": ["ann", "ann"], "town": ["x", "y"]})
     refused("'ann' stands more than once", facts=StudyFacts(raters=twice), rater_slices=["town"])
     refused("no column 'nation' to cluster by", sensitivity_cluster="nation")
@@ -245,6 +247,15 @@ def test_sides_of_annotators_are_found_corrected_and_named(tmp_path):
         gap = found["rate_side_difference_ppi", "leaning=left>right|binary", model]
         assert gap == pytest.approx(left - right)
         assert found["rate_least_ppi", "leaning=*|binary", model] == pytest.approx(min(left, right))
+
+
+def test_a_part_without_two_annotators_says_why_it_has_no_difference(rng):
+    ratings, units = study(rng, {"left": 0.0, "right": 0.1}, 40)
+    is_alone = ratings["unit_id"].isin(units.loc[units["source"] == "left", "unit_id"])
+    ratings = ratings[~is_alone | ratings["rater_id"].isin(["ann", "g"])]
+    asked = {"slices": ["source"], "overlap": "random", "resamples": 20}
+    parts = rows_of(analyse(ratings, units, [YES], **asked).results, "part_non_inferiority")
+    assert parts.set_index("subset").loc["source=left", "note"] == "too_few_raters; margin 0.1"
 
 
 def test_contested_items_leave_out_who_is_compared():

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from evenhand.analysis import Scale, StudyFacts, analyse, ppi_plus_plus, rogan_gladen
+from evenhand.analysis.subjects import corrected_rates
 from evenhand.analysis.subjects.corrected_rates import RateSums, merge_small_strata, stratified_ppi
 from evenhand.errors import InputError
 from tests.analysis.make import YES, both_sides, ratings_of, study
@@ -422,9 +423,36 @@ def test_a_column_of_sides_or_leanings_is_refused_by_name(rng):
     units = units.assign(prompt_a_group="pro", prompt_b_group="con", leaning="left")
     leanings = {"left": ["pro"], "right": ["con"]}
     for column in ("side", "leaning"):
-        with pytest.raises(InputError, match=f"units: {column} cannot be a column"):
-            analyse(ratings, units, [SCALE], slices=[column], leanings=leanings, resamples=20)
+        people = pd.DataFrame({"rater_id": ["h0", "h1"], column: ["a", "left"]})
+        asked = {"facts": StudyFacts(raters=people), "leanings": leanings, "resamples": 20}
+        for table, by in (("units", {"slices": [column]}), ("raters", {"rater_slices": [column]})):
+            with pytest.raises(InputError, match=f"{table}: {column} cannot be a column"):
+                analyse(ratings, units, [SCALE], **by, **asked)
     assert not analyse(ratings, units, [SCALE], slices=["leaning"], resamples=20).results.empty
+
+
+def test_a_spread_for_planning_counts_each_item_by_its_chance():
+    """The weighted covariance by numpy, with Bessel's correction."""
+    people, grades = np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 3.0])
+    samples, weight = np.stack([people, grades])[None], np.array([1, 1, 3])
+    found = corrected_rates._pooled_spread(samples, weight, 2.0)
+    covariance = np.cov(people, grades, aweights=[1, 1, 3], ddof=0) * 1.5
+    assert found.sd == pytest.approx(2.0 * covariance[0, 0] ** 0.5)
+    r = covariance[0, 1] / (covariance[0, 0] * covariance[1, 1]) ** 0.5
+    assert found.correlation == pytest.approx(r)
+
+
+@pytest.mark.parametrize(("column", "values"), [("side", "ab"), ("leaning", ["left", "right"])])
+def test_a_column_of_annotators_that_explains_labels_may_be_named_like_sides(column, values, rng):
+    where = [(f"u{n:05d}", f"p{n // 2}", "ab"[n % 2], "m") for n in range(40)]
+    units = pd.DataFrame(where, columns=["unit_id", "cluster_id", "side", "subject"])
+    units = units.assign(prompt_a_group="pro", prompt_b_group="con")
+    labels = {f"h{n}": np.where((rng.random(40) < 0.1) != (units["side"] == "ab"[n % 2]), "y", "n")
+              for n in range(10)}  # fmt: skip
+    people = pd.DataFrame({"rater_id": [*labels], column: [values[n % 2] for n in range(10)]})
+    asked = {"facts": StudyFacts(raters=people), "leanings": {"left": ["pro"], "right": ["con"]}}
+    ratings = ratings_of(labels | {"g": labels["h0"]})
+    assert not analyse(ratings, units, [SCALE], resamples=20, **asked).results.empty
 
 
 SCORES = Scale("R", tuple("12345"), "ordinal", unit="response")

@@ -356,6 +356,7 @@ def test_every_setting_and_every_option_of_the_commands_is_a_keyword():
      'categories is in order; give a list, such as categories=["1", "2"]'),
     (lambda: eh.plan(categories=["y", "n"]),
      "categories= is about the labels of a pilot; give its table or path"),
+    (lambda: eh.plan(overlap="random"), "overlap= is about the labels of a pilot"),
     (lambda: eh.plan(TABLE, agreement=0.9),
      "agreement= is an assumption for planning without a pilot; leave it out"),
     (lambda: eh.read(TABLE), "path must be text or a path, not a dict"),
