@@ -635,8 +635,7 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "item"
     if cluster != "pair":
-        noun = cluster.removesuffix("_id")
-        return noun if noun.isalpha() else "cluster"
+        return "item" if cluster == "unit" else "cluster"
     if "item_id" in units:
         return "item"
     return "pair" if scale.unit else "cluster"  # "" if no rubric file declares the unit

@@ -276,9 +276,9 @@ def prompts_noun(pairs: pd.DataFrame) -> str:
 
 
 def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
-    """Return the noun for a cluster: from the column that the setting `cluster` names, if any."""
+    """Return the noun for a cluster of a study with these pairs and the setting `cluster`."""
     if cluster in pairs:
-        return cluster.removesuffix("_id")
+        return "cluster"
     return "item" if prompts_noun(pairs) == "items" else "pair"
 
 

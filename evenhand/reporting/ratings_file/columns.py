@@ -306,18 +306,8 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     if rater not in table:
         return roles
     if "unit_id" in absent and "unit_id" not in roles:
-        items = [
-            column
-            for column in possible_columns("unit_id")
-            if not table.duplicated([column, rater]).any()
-            # Any id is a fact by name, so the rest of the name decides: "session" in "session_ids".
-            and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
-            and not (texts(table[column]) == "").any()
-        ]
-        items = [column for column in items if _ID.search(column)] or items
-        partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
-        if len(partitions) == 1:  # several columns may number the same items
-            roles["unit_id"] = items[0]
+        items = _item_column(table, possible_columns("unit_id"), rater)
+        roles |= {"unit_id": items} if items else {}
     unit = roles.get("unit_id", "unit_id")
     if "label" in absent and "label" not in roles and unit in table:
         labels = [
@@ -330,6 +320,21 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
         if len(labels) == 1:
             roles["label"] = labels[0]
     return roles
+
+
+def _item_column(table: pd.DataFrame, columns: Iterable[str], rater: str) -> str:
+    """Return the only one of the columns that has each value once for each rater, or ""."""
+    items = [
+        column
+        for column in columns
+        if not table.duplicated([column, rater]).any()
+        # Any id is a fact by name, so the rest of the name decides: "session" in "session_ids".
+        and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
+        and not (texts(table[column]) == "").any()
+    ]
+    items = [column for column in items if _ID.search(column)] or items
+    partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
+    return items[0] if len(partitions) == 1 else ""  # several columns may number the same items
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
@@ -630,6 +635,18 @@ def _with_guesses(
     """
     free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
+    if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
+        # A column of rubrics distinguishes ratings of one unit by one rater.
+        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
+        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
+        likely = likely | likely_columns(
+            rubrics, ["rubric"], lambda _, col: fits(table, "label", col)
+        )
+        # Without one, what has a usual name of items may be their groups: documents of claims.
+        items = [column for column in distinct if not rubrics and fits(table, "unit_id", column)]
+        if "unit_id" in likely and (item := _item_column(table, items, key[1])):
+            likely, key[0] = {**likely, "unit_id": item}, item
+            free.remove(item)
     labels, questions = label_columns(table, free), list[str]()
     if key[0] in table:  # a column with one value for each item has no labels
         by_unit = table.groupby(key[0])
@@ -637,11 +654,6 @@ def _with_guesses(
     if labels and "label" in absent and "label" not in likely:
         questions = criteria(labels) or labels
         likely = {**likely, "label": questions[0]}
-    if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-        # A column of rubrics distinguishes ratings of one unit by one rater.
-        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
-        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
-        likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
     return likely, questions
 
 
