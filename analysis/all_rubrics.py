@@ -634,11 +634,9 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     units, cluster = request.units, request.settings.cluster
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "item"
-    if cluster != "pair":
-        return "item" if cluster == "unit" else "cluster"
-    if "item_id" in units:
+    if cluster == "unit" or (cluster == "pair" and "item_id" in units):
         return "item"
-    return "pair" if scale.unit else "cluster"  # "" if no rubric file declares the unit
+    return "pair" if cluster == "pair" and scale.unit else "cluster"  # "": not declared
 
 
 @_in_one_thread

@@ -709,8 +709,7 @@ class Panel(NamedTuple):
             _, linear_influence = statistic.at(data)
             spread = np.sqrt((data * linear_influence**2).sum(axis=1))
             stretch = np.where(spread > 1e-9, influence.std(axis=1, ddof=1) / spread, 1.0)
-        grader_kappa = self.grader_kappas[:, chosen].mean(axis=0)
-        estimate = grader_kappa - retained * self.human_kappa[chosen]
+        estimate = self.grader_kappas[:, chosen].mean(axis=0) - retained * self.human_kappa[chosen]
         sample = bounds.Sample(estimate, units, units, np.maximum(stretch, 1.0))  # equal units
         return np.asarray(estimate - bounds.lower_bound(statistic, sample, alpha))
 

@@ -103,8 +103,7 @@ class CategoryMeasurement:
         """Levels of alpha: nominal always, the metric ones for ordered categories. On an ordinal
         scale the interval metric assumes equal steps, as quadratic weights do.
         """
-        nominal = self.coded.level == "nominal"
-        return ("nominal",) if nominal else ("nominal", "ordinal", "interval")
+        return ("nominal",) if self.coded.level == "nominal" else ("nominal", "ordinal", "interval")
 
     @property
     def agreement_weights(self) -> Array:

@@ -220,8 +220,7 @@ def _add_strength_rows(out: Writer, compared: ComparedSubjects, name: str, score
     table = table[:, present][:, :, present]
     reason = undefined_reason(table[0])  # used where a strength is NaN
     for (subject, units), strength in zip(units_of.items(), strengths(table).T, strict=True):
-        at = compared.subjects[subject]
-        out.add("strength", strength, units, reason=reason, a=name, at=at)
+        out.add("strength", strength, units, reason=reason, a=name, at=compared.subjects[subject])
 
 
 def _add_corrected_win_rates(

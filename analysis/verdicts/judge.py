@@ -581,8 +581,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
         in_full, in_part = list[str](), list[str]()
         for verdict in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
             is_limited = verdict["threshold"] is not None or verdict["holds_for"]
-            graders = in_part if is_limited else in_full
-            graders.append(_with_condition(verdict))
+            (in_part if is_limited else in_full).append(_with_condition(verdict))
         also = written("recommend.also", graders=" and ".join(in_full)) if in_full else ""
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)

@@ -6,6 +6,7 @@ nor any text that a person typed about an annotator.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
@@ -235,7 +236,8 @@ def material_of(
         units=units[units["unit_id"].isin(ratings["unit_id"])],
         scales={rubric: scales[rubric] for rubric in dataset.scales if rubric in scales},
         synthetic=dataset.synthetic,
-        notes=list(dataset.notes),
+        # Without those that advise options of `check`.
+        notes=[note for note in dataset.notes if not re.search("--(level|categories)", note)],
     )
 
 

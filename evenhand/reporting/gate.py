@@ -335,8 +335,7 @@ def _check_clause(clause: Clause, rows: pd.DataFrame, grader: str, weighted: str
         raise InputError(f"--require: there is no statistic {statistic!r} here; {hint}")
     # The grader is second, after "humans", a reference or (in its coverage) "", or first and alone.
     first, second = statistic_rows["rater_a"], statistic_rows["rater_b"]
-    is_reference = statistic.endswith("_reference")
-    is_second = (second == grader) & (first.isin(["humans", ""]) | is_reference)
+    is_second = (second == grader) & (first.isin(["humans", ""]) | statistic.endswith("_reference"))
     grader_rows = statistic_rows[is_second | ((first == grader) & (second == ""))]
     subsets = ["all|binary"] if clause.binary else ["all", "all|binary"]  # of all units
     for subset in subsets:

@@ -214,8 +214,7 @@ class Calibration(Printable):
             lines += sentences
         if self.left_out:
             whom = written("naming.reference") if self.reference == "humans" else self.reference
-            rubrics = ", ".join(self.left_out)
-            lines.append(written("calibrate.left_out", whom=whom, rubrics=rubrics))
+            lines.append(written("calibrate.left_out", whom=whom, rubrics=", ".join(self.left_out)))
         return lines
 
 

@@ -615,8 +615,7 @@ def _add_vote(rows: Rows, vote: src.Record) -> None:
     unit = f"{question}/{turn}/{subject_a}/{subject_b}" if can_be_compared else ""
     rows.describe(unit, {"subject_a": subject_a, "subject_b": subject_b})
     rater, time = _voter(vote) or _UNNAMED_VOTER, vote.get("tstamp") or vote.get("timestamp")
-    is_person = not vote.get("judge") or _PERSON.fullmatch(rater)
-    kind = "human" if is_person else plain_kind(rater)
+    kind = "human" if not vote.get("judge") or _PERSON.fullmatch(rater) else plain_kind(rater)
     columns = {"order": order, "unscored_reason": reason, "cluster_id": question}
     rows.add(unit, rater, kind, label, **columns, created_at=time)
 

@@ -251,9 +251,7 @@ def test_parts_of_an_item_are_units_and_a_model_s_labels_stand_beside_those_of_p
     assert "Graders, by their names and labels: judge" in " ".join(export.notes)
 
 
-def test_raters_are_asked_for_and_what_is_said_of_them_counts(
-    wrote: Wrote,
-) -> None:
+def test_raters_are_asked_for_and_what_is_said_of_them_counts(wrote: Wrote) -> None:
     people, models = ("a1", "B2C4E6G8I0"), ("gpt-4o", "prometheus", "palm2", "r1")
     said = dict.fromkeys((*people, *models), "y")
     content = wrote([item(n, annotations=said) for n in ITEMS])

@@ -224,7 +224,7 @@ def test_a_template_survives_its_file(text: str) -> None:
         ({"template": TEMPLATE, "user": "x"}, "unknown field 'prompt.user'"),
         ({"template": ""}, "prompt.template"),
         # A column that the template alone names is declared like any other.
-        ({"template": "{response_a} {response_b}"}, "lists 'group_a', which no text uses"),
+        ({"template": "{response_a} {response_b}"}, "'group_a' is listed in `variables`, but no"),
     ],
 )
 def test_what_is_no_prompt_is_one_sentence(prompt: dict[str, str], sentence: str) -> None:

@@ -157,8 +157,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
         return are_short and not has_fractions and has_several
     if ours == "label":
         is_measure = _MEASURE.search(column) and not _may_be_rater(column)
-        is_scale = len(cells) <= MAX_LABELS or (are_numbers and not is_measure)
-        return are_short and is_scale
+        return are_short and (len(cells) <= MAX_LABELS or (are_numbers and not is_measure))
     return are_short
 
 
@@ -306,8 +305,18 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
     if rater not in table:
         return roles
     if "unit_id" in absent and "unit_id" not in roles:
-        items = _item_column(table, possible_columns("unit_id"), rater)
-        roles |= {"unit_id": items} if items else {}
+        items = [
+            column
+            for column in possible_columns("unit_id")
+            if not table.duplicated([column, rater]).any()
+            # Any id is a fact by name, so the rest of the name decides: "session" in "session_ids".
+            and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
+            and not (texts(table[column]) == "").any()
+        ]
+        items = [column for column in items if _ID.search(column)] or items
+        partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
+        if len(partitions) == 1:  # several columns may number the same items
+            roles["unit_id"] = items[0]
     unit = roles.get("unit_id", "unit_id")
     if "label" in absent and "label" not in roles and unit in table:
         labels = [
@@ -320,21 +329,6 @@ def ratings_columns(table: pd.DataFrame, columns: list[str], absent: list[str]) 
         if len(labels) == 1:
             roles["label"] = labels[0]
     return roles
-
-
-def _item_column(table: pd.DataFrame, columns: Iterable[str], rater: str) -> str:
-    """Return the only one of the columns that has each value once for each rater, or ""."""
-    items = [
-        column
-        for column in columns
-        if not table.duplicated([column, rater]).any()
-        # Any id is a fact by name, so the rest of the name decides: "session" in "session_ids".
-        and not is_fact(column.removesuffix("s").removesuffix("id").rstrip("_ "))
-        and not (texts(table[column]) == "").any()
-    ]
-    items = [column for column in items if _ID.search(column)] or items
-    partitions = {tuple(table.groupby(name, sort=False).ngroup()) for name in items}
-    return items[0] if len(partitions) == 1 else ""  # several columns may number the same items
 
 
 # ---- columns for each rater and rubric ----------------------------------------------------------
@@ -637,16 +631,13 @@ def _with_guesses(
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
     if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
         # A column of rubrics distinguishes ratings of one unit by one rater.
-        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
-        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
-        likely = likely | likely_columns(
-            rubrics, ["rubric"], lambda _, col: fits(table, "label", col)
-        )
+        unique = [column for column in free if not table.duplicated([*key, column]).any()]
+        rubrics = [name for name in unique if texts(table[name]).nunique() <= MAX_LABELS]
+        likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
         # Without one, what has a usual name of items may be their groups: documents of claims.
-        items = [column for column in distinct if not rubrics and fits(table, "unit_id", column)]
-        if "unit_id" in likely and (item := _item_column(table, items, key[1])):
-            likely, key[0] = {**likely, "unit_id": item}, item
-            free.remove(item)
+        if "unit_id" in likely and not rubrics:
+            roles = ratings_columns(table.rename(columns={key[1]: "rater_id"}), unique, ["unit_id"])
+            likely, key[0] = likely | roles, roles.get("unit_id", key[0])
     labels, questions = label_columns(table, free), list[str]()
     if key[0] in table:  # a column with one value for each item has no labels
         by_unit = table.groupby(key[0])
