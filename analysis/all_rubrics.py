@@ -636,6 +636,8 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
         return "item"
     if cluster == "unit" or (cluster == "pair" and "item_id" in units):
         return "item"
+    if cluster in ("response_id", "proposition"):  # our own columns; a user's may be no noun
+        return cluster.removesuffix("_id")
     return "pair" if cluster == "pair" and scale.unit else "cluster"  # "": not declared
 
 

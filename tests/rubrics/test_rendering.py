@@ -238,7 +238,7 @@ def test_every_fault_is_found_at_once() -> None:
     rubric, faults = read_rubric(text.replace("title", 'affirmative = ["Z"]\ntitle'))
     assert rubric is None
     said = [fault.partition(",")[0] for fault in faults]
-    assert said == ["affirmative names 'Z'", "`variables` lists 'nothing'"]
+    assert said == ["affirmative names 'Z'", "'nothing' is listed in `variables`"]
 
 
 def test_a_group_that_the_instructions_name_stands_with_the_unit() -> None:
