@@ -635,7 +635,7 @@ def _with_guesses(
         rubrics = [name for name in unique if texts(table[name]).nunique() <= MAX_LABELS]
         likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
         # Without one, what has a usual name of items may be their groups: documents of claims.
-        if "unit_id" in likely and not rubrics:
+        if "unit_id" in likely and "rubric" not in likely:
             roles = ratings_columns(table.rename(columns={key[1]: "rater_id"}), unique, ["unit_id"])
             likely, key[0] = likely | roles, roles.get("unit_id", key[0])
     labels, questions = label_columns(table, free), list[str]()
