@@ -643,12 +643,11 @@ def _cluster_noun(request: Request, scale: Scale) -> str:
     units, cluster = request.units, request.settings.cluster
     if units is None or (cluster == "pair" and "cluster_id" not in units):
         return "item"
-    if cluster != "pair":
-        noun = cluster.removesuffix("_id")
-        return noun if noun.isalpha() else "cluster"
-    if "item_id" in units:
+    if cluster == "unit" or (cluster == "pair" and "item_id" in units):
         return "item"
-    return "pair" if scale.unit else "cluster"  # "" if no rubric file declares the unit
+    if cluster in ("response_id", "proposition"):  # our own columns; a user's may be no noun
+        return cluster.removesuffix("_id")
+    return "pair" if cluster == "pair" and scale.unit else "cluster"  # "": not declared
 
 
 @_in_one_thread

@@ -267,8 +267,7 @@ def rater_id(spec: GraderSpec, settings: GraderSettings, own_prompt: str = "") -
     >>> rater_id(parse_spec("openai:m"), GraderSettings("label"), "0123456789abcdef")
     'openai:m#prompt-01234567'
     """
-    default_methods = {} if own_prompt else _DEFAULT_METHODS
-    default_method = default_methods.get(spec.api_format, _USUAL_METHOD)
+    default_method = ({} if own_prompt else _DEFAULT_METHODS).get(spec.api_format, _USUAL_METHOD)
     suffix = f"{OWN_PROMPT}{own_prompt[:8]}" if own_prompt else ""
     hashed = {name: value for name, value in asdict(settings).items() if value and name != "draws"}
     hashed["method"] = settings.method  # a baseline's, too, which is empty

@@ -313,7 +313,8 @@ class Rubric(Texts):
             yield f"{{{min(inline)}}} is shown beside the rubric; take it out of the text"
         in_prompt = set(fields_of(self.prompt.template, declared)) if self.prompt else set()
         if unused := declared - shown - used - in_prompt:
-            yield f"`variables` lists {min(unused)!r}, which no text uses"
+            fault = f"{min(unused)!r} is listed in `variables`, but no `[[blocks]]` entry shows it"
+            yield f"{fault}; add one, or take it out of `variables`"
         if not self.blocks and not any(name.startswith("response") for name in shown):
             yield "`variables` names no response to be rated"
         if self.has_sides != any(name.endswith(("_a", "_b")) for name in shown):

@@ -587,7 +587,7 @@ class SetKind(LabelKind):
 
     @property
     def permitted(self) -> str:
-        return f"keys with ; between them, or {NONE}: {', '.join(self.keys)}"
+        return f"a set of {', '.join(self.keys)} ({SEPARATOR.join(self.keys[:2])}, or {NONE})"
 
     @property
     def answer_form(self) -> str:

@@ -455,8 +455,7 @@ def lower_bound(statistic: Statistic, sample: Sample, alpha: float) -> Array:
         is_crossed = np.isnan(bound) & (excess > 0)
         gap = np.where(is_crossed, previous_excess - excess, 1.0)
         share = np.where(is_crossed, previous_excess / gap, 0.0)
-        interpolated = previous_value + share * (null.value - previous_value)
-        bound = np.where(is_crossed, interpolated, bound)
+        bound = np.where(is_crossed, previous_value + share * (null.value - previous_value), bound)
         if not (np.isnan(bound) & np.isfinite(null.value)).any():
             break
         previous_value, previous_excess = null.value, excess

@@ -411,8 +411,7 @@ def ratio_bounds(
     support_times = np.concatenate([times, np.tile(times / n_clusters * PSEUDO / 2.0, 2)])
     # The influence of each cluster of the support on the share, and the share's standard error.
     influence = (support_numerators - share * support_sizes) / mean_size
-    variance = float(support_times @ influence**2) / float(support_times.sum())
-    error = math.sqrt(variance / n_clusters)
+    error = math.sqrt(float(support_times @ influence**2 / support_times.sum()) / n_clusters)
     # A tilt multiplies a cluster's weight by exp(tilt x influence / (error x clusters)). It is
     # negative on the way down to the lower bound, positive on the way up to the upper.
     sign = np.array([1.0, -1.0])[:, None]  # 1: lower bound, -1: upper bound

@@ -535,8 +535,7 @@ def _compare(humans: Integers, grader: Array, values: Array | None) -> _Comparis
         probability = grader[unit, code]
         grader_loss = total[unit, code] - distance[code][codes]
         grader_win = grader_loss <= human_loss + _ROUNDING
-        human_win = human_loss <= grader_loss + _ROUNDING
-        win_difference = human_win.astype(float) - grader_win
+        win_difference = (human_loss <= grader_loss + _ROUNDING).astype(float) - grader_win
         grader_wins += probability * grader_win
         difference += probability * win_difference
         squared_difference += probability * win_difference**2

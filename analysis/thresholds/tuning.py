@@ -286,8 +286,7 @@ def threshold_interval(swept: Sweep, resamples: Resamples, n_clusters: int) -> I
     first, last = int(not_worse[0]), int(not_worse[-1])
     low = float(thresholds[first - 1]) if first > 0 else 0.0
     end = last if swept.curve.complete else last + 1
-    high = float(thresholds[end]) if end < len(thresholds) else 1.0
-    return replace(interval, low=low, high=high)
+    return replace(interval, low=low, high=float(thresholds[end]) if end < len(thresholds) else 1.0)
 
 
 _FOLDS = 10  # most folds

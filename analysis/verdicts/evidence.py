@@ -291,8 +291,7 @@ class VerdictEvidence:
 
     def deciding_difference(self, bounds: Bounds) -> ResultRow:
         """Return the difference by the rule's scope: for these people, or for people like these."""
-        like_these = bounds.like_these if self.is_for_people_like_these else None
-        return like_these or bounds.difference
+        return (bounds.like_these if self.is_for_people_like_these else None) or bounds.difference
 
     @property
     def keys(self) -> list[list[str]]:

@@ -58,7 +58,6 @@ Key = tuple[str, ...]  # that identifies a row (`RESULTS_KEY`)
 _STATISTIC, _RATER_B = 1, 3  # positions in a key
 MOST_PEOPLE = 5  # largest multiple of the present number of annotators that is advised
 ITEMS_AT_RANDOM = 60  # items to label at random where selected items were given further labels
-_RANDOM_OVERLAP = NextStep(kind="overlap", number=ITEMS_AT_RANDOM)
 _NOT_BY_NUMBER = ("rubric", "annotators", "overlap")  # steps that no number of clusters replaces
 
 
@@ -211,13 +210,8 @@ def _decide(case: VerdictEvidence) -> Decision:
     if answers.is_broken:
         return Decision("do_not_use", written("verdict.leaves_out", **case.fields), answers.why())
     if case.selective is not None:  # who labelled what depended on labels: biased
-        on_few, on_more = case.selective  # agreement on units with few labels, and with more
-        reason = because(
-            "selective", noun="item", ask=ITEMS_AT_RANDOM, fewer=on_few["n_units"],
-            few=on_few["at"], agree_fewer=on_few["estimate"], more=on_more["n_units"],
-            several=on_more["at"].removesuffix("+"), agree_more=on_more["estimate"],
-        )  # fmt: skip
-        return _inconclusive(case, [*faults, reason], step=_RANDOM_OVERLAP)
+        ask = _random_overlap(case)
+        return _inconclusive(case, [*faults, _selective(*case.selective, ask)], step=ask)
     # If the labels depend on a tuned threshold in use, they can pass at this threshold only, by
     # figures on clusters that it was not tuned on.
     passes = agreement_shown and not (against or faults or case.tuned.present_is_tuned)
@@ -321,6 +315,24 @@ def _only_with_correction(case: VerdictEvidence, reasons: Sequence[Reason]) -> D
     return Decision("only_with_correction", head, reasons)
 
 
+def _random_overlap(case: VerdictEvidence) -> NextStep:
+    """Return the step to have items drawn at random labelled, at most those that there are."""
+    coverage = case.answers.coverage
+    units = coverage["n_units"] if coverage is not None else ITEMS_AT_RANDOM
+    return NextStep(kind="overlap", number=min(ITEMS_AT_RANDOM, units))
+
+
+def _selective(on_few: ResultRow, on_more: ResultRow, ask: NextStep) -> Reason:
+    """Return the reason that units got more labels because of their labels, from the agreement on
+    units with few labels and with more; `ask` is the step that would decide.
+    """
+    return because(
+        "selective", noun="item", ask=ask["number"], fewer=on_few["n_units"], few=on_few["at"],
+        agree_fewer=on_few["estimate"], more=on_more["n_units"],
+        several=on_more["at"].removesuffix("+"), agree_more=on_more["estimate"],
+    )  # fmt: skip
+
+
 def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str) -> Decision:
     """Return the decision that it is inconclusive, with the reasons why agreement as good as
     people's is not shown (none if it is), the number of further clusters that would decide, and the
@@ -328,8 +340,8 @@ def _if_inconclusive(case: VerdictEvidence, agreement: Requirements, fault: str)
     """
     bounds = case.present.bounds
     if case.people.number >= 2 and not case.people.share_units:
-        reason = because("nobody_twice", ask=ITEMS_AT_RANDOM)
-        return _inconclusive(case, [reason], step=_RANDOM_OVERLAP)
+        ask = _random_overlap(case)
+        return _inconclusive(case, [because("nobody_twice", ask=ask["number"])], step=ask)
     impossible = _impossible(case)
     if impossible or bounds is None or case.present.kappa is None:
         impossible = impossible or because("undefined_plainly", "undefined")
@@ -619,8 +631,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
         in_full, in_part = list[str](), list[str]()
         for verdict in (other.verdict for other in others if other.verdict["verdict"] in PASSES):
             is_limited = verdict["threshold"] is not None or verdict["holds_for"]
-            graders = in_part if is_limited else in_full
-            graders.append(_with_condition(verdict))
+            (in_part if is_limited else in_full).append(_with_condition(verdict))
         also = written("recommend.also", graders=" and ".join(in_full)) if in_full else ""
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)

@@ -23,7 +23,7 @@ from evenhand.analysis.results import ResultRow, sample_of
 from evenhand.analysis.verdicts import evidence
 from evenhand.analysis.verdicts.evidence import Answers, Bounds, VerdictEvidence, ViewEvidence
 from evenhand.study.settings.analysis import InjectionBounds
-from evenhand.texts import texts, written
+from evenhand.texts import number_of, texts, written
 
 MOST_PARTS = 3  # of the sample that a sentence names
 Judgement = Literal[
@@ -183,7 +183,9 @@ def _missing_labels_reason(case: VerdictEvidence) -> list[Reason]:
     is_too_low, missing = share.low < case.rule.min_coverage, 1 - share.estimate
     if coverage is None or is_too_low or f"{missing:.0%}" == "0%":
         return []
-    return [because("left_out", missing=missing, why=why_unscored(coverage))]
+    n_missing = round(missing * coverage["n_units"])
+    why = why_unscored(coverage).replace(f" (absent {n_missing})", "")  # that says no more
+    return [because("left_out", items=number_of(n_missing, "item"), missing=missing, why=why)]
 
 
 def _parts_reason(view: ViewEvidence, *, names_failing: bool) -> list[Reason]:

@@ -117,8 +117,7 @@ def kappa_cell(row: Mapping[str, Any]) -> str:
 def _exclude_or_readmit(
     study: Study, who: access.Visitor, rater: str, is_excluded: bool, *, reason: str
 ) -> None:
-    change = claims.readmit if is_excluded else claims.exclude
-    change(study.store, rater, reason, who.name)
+    (claims.readmit if is_excluded else claims.exclude)(study.store, rater, reason, who.name)
 
 
 # ---- one annotator ------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def describe_study(study: Study) -> None:
         for work in preview.load:  # on one rubric
             counts_of_rubric = map(str, (work.units, work.raters, work.judgments))
             rows.append([work.rubric, *counts_of_rubric, f"{work.hours:.0f}"])
-        columns = ["rubric", "units", "annotators each", "labels", "hours"]
+        columns = ["rubric", "items", "annotators each", "labels", "hours"]
         print_lines([(written("new.work"), columns, rows)])
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:

@@ -243,7 +243,8 @@ def material_of(
         units=units[units["unit_id"].isin(ratings["unit_id"])],
         scales={rubric: scales[rubric] for rubric in dataset.scales if rubric in scales},
         synthetic=dataset.synthetic,
-        notes=list(dataset.notes),
+        # Without those that advise options of `check`.
+        notes=[note for note in dataset.notes if not re.search("--(level|categories)", note)],
     )
 
 

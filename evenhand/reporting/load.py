@@ -655,7 +655,7 @@ def clustered_by_items(
         return units, "unit", []
     if cluster not in (None, "pair") or "cluster_id" in units:  # declared; "pair" is the default
         return units, None, []
-    fixes = {"independent": options.spelled("independent"), "cluster": options.spelled("cluster")}
+    fixes = {"cluster": options.spelled("cluster")}
     is_rated = units["unit_id"].isin(ratings["unit_id"].unique()).to_numpy()
     rated = units[is_rated]
     response_column = RESPONSE_ID if {*CRITERIA} <= set(rated) else None
@@ -664,7 +664,7 @@ def clustered_by_items(
         cells = texts(units[column])
         cluster_of_one = "(" + units["unit_id"].astype(str) + ")"  # if the cell is empty
         units = units.assign(**{column: cells.where(cells != "", cluster_of_one)})
-        counts = {"items": units.loc[is_rated, column].nunique(), "rows": len(rated)}
+        counts = {"clusters": units.loc[is_rated, column].nunique(), "items": len(rated)}
         return units, column, [written("reading.items", column=column, **counts, **fixes)]
     if COPIES not in units and (row_numbers := _copied_rows(rated, ratings)) is not None:
         numbers = np.full(len(units), "", dtype=object)

@@ -778,8 +778,7 @@ class NextTasks:
             first = min(self.valid_claims, key=lambda claim: claim.version)
             together = self.design.one_screen_per_unit
             return [claim for claim in self.valid_claims if asked_together(claim, first, together)]
-        check = self._claim_check(writer)
-        return check or self._claim_repeat(writer) or self._claim_first(writer)
+        return self._claim_check(writer) or self._claim_repeat(writer) or self._claim_first(writer)
 
     def _update_leases(self, writer: ClaimWriter) -> None:
         """Release the open tasks that others have taken over. If a lease of the valid ones is half

@@ -526,7 +526,7 @@ def judge_ratings(items: Items, rubric: Rubric, column: str, name: str) -> pd.Da
     for row_index, label in enumerate(items.judge_labels["label"]):
         key = rubric.kind.imported_label(label, key_of_word)
         if label and not key:
-            problem = f"{rubric.kind.none_of}; round or correct it"
+            problem = f"{rubric.kind.none_of}; correct it"
             if rubric.kind.is_choice:
                 problem = (
                     f"no option; the options are {rubric.kind.permitted} (--missing names values "

@@ -276,9 +276,9 @@ def prompts_noun(pairs: pd.DataFrame) -> str:
 
 
 def cluster_noun(pairs: pd.DataFrame, cluster: str) -> str:
-    """Return the noun for a cluster: from the column that the setting `cluster` names, if any."""
-    if cluster in pairs:
-        return cluster.removesuffix("_id")
+    """Return the noun for a cluster of a study with these pairs and the setting `cluster`."""
+    if cluster in pairs:  # a column of a user may be named by no noun
+        return CLUSTER if cluster == CLUSTER else "cluster"
     return "item" if prompts_noun(pairs) == "items" else "pair"
 
 

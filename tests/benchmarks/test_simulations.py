@@ -175,7 +175,7 @@ def test_verdicts_of_the_benchmark_are_those_of_a_whole_analysis(cell: designs.C
         labels = (study.annotators, study.graders, scale, study.times, study.clusters)
         whole = analysed(*labels, **about)
         assert any_passes(found) == any(passes(whole))
-        assert (how == "unknown") == ("differ from the" in whole.verdicts[0]["sentence"])
+        assert (how == "unknown") == ("may differ from the" in whole.verdicts[0]["sentence"])
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_the_shipped_rubrics_have_the_options_of_their_studies() -> None:
         ('affirmative = ["3"]', 'affirmative = ["9"]', "'9', which is no option's key"),
         ('{key = "1", name = "Cold"}', '{key = "2", name = "Cold"}', "share a key"),
         ("Judge the tone.", "Judge {topic}.", "{topic}, which `variables` does not list"),
-        ('variables = ["response"]', 'variables = ["response", "topic"]', "which no text uses"),
+        ('variables = ["response"]', 'variables = ["response", "topic"]', "no `[[blocks]]` entry"),
         ("Friendly.", "Friendly on {topic}.", "option '3' holds {topic}"),
         ('variables = ["response"]', 'variables = ["prompt"]', "names no response"),
         ('unit = "response"', 'unit = "pair"', "a rubric on pairs shows prompt_a"),

@@ -222,7 +222,7 @@ def test_a_template_survives_its_file(text: str) -> None:
         ({"template": TEMPLATE, "user": "x"}, "unknown field 'prompt.user'"),
         ({"template": ""}, "prompt.template"),
         # A column that the template alone names is declared like any other.
-        ({"template": "{response_a} {response_b}"}, "lists 'group_a', which no text uses"),
+        ({"template": "{response_a} {response_b}"}, "'group_a' is listed in `variables`, but no"),
     ],
 )
 def test_what_is_no_prompt_is_one_sentence(prompt: dict[str, str], sentence: str) -> None:
@@ -236,7 +236,7 @@ def test_every_fault_is_found_at_once() -> None:
     rubric, faults = read_rubric(text.replace("title", 'affirmative = ["Z"]\ntitle'))
     assert rubric is None
     said = [fault.partition(",")[0] for fault in faults]
-    assert said == ["affirmative names 'Z'", "`variables` lists 'nothing'"]
+    assert said == ["affirmative names 'Z'", "'nothing' is listed in `variables`"]
 
 
 def test_a_group_that_the_instructions_name_stands_with_the_unit() -> None:

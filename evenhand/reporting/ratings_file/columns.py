@@ -158,8 +158,7 @@ def fits(table: pd.DataFrame, ours: str, column: str) -> bool:
         return are_short and not has_fractions and has_several
     if ours == "label":
         is_measure = _MEASURE.search(column) and not _may_be_rater(column)
-        is_scale = len(cells) <= MAX_LABELS or (are_numbers and not is_measure)
-        return are_short and is_scale
+        return are_short and (len(cells) <= MAX_LABELS or (are_numbers and not is_measure))
     return are_short
 
 
@@ -670,6 +669,15 @@ def _with_guesses(
     """
     free = [str(name) for name in table if name not in (*RATINGS_COLUMNS, *likely.values())]
     key = [likely.get(column, column) for column in ("unit_id", "rater_id")]
+    if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
+        # A column of rubrics distinguishes ratings of one unit by one rater.
+        unique = [column for column in free if not table.duplicated([*key, column]).any()]
+        rubrics = [name for name in unique if texts(table[name]).nunique() <= MAX_LABELS]
+        likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
+        # Without one, what has a usual name of items may be their groups: documents of claims.
+        if "unit_id" in likely and "rubric" not in likely:
+            roles = ratings_columns(table.rename(columns={key[1]: "rater_id"}), unique, ["unit_id"])
+            likely, key[0] = likely | roles, roles.get("unit_id", key[0])
     labels, questions = label_columns(table, free), list[str]()
     if key[0] in table:  # a column with one value for each item has no labels
         by_unit = table.groupby(key[0])
@@ -677,11 +685,6 @@ def _with_guesses(
     if labels and "label" in absent and "label" not in likely:
         questions = criteria(labels) or labels
         likely = {**likely, "label": questions[0]}
-    if "rubric" not in table and {*key} <= {*table} and table.duplicated(key).any():
-        # A column of rubrics distinguishes ratings of one unit by one rater.
-        distinct = [column for column in free if not table.duplicated([*key, column]).any()]
-        rubrics = [name for name in distinct if texts(table[name]).nunique() <= MAX_LABELS]
-        likely |= likely_columns(rubrics, ["rubric"], lambda _, col: fits(table, "label", col))
     return likely, questions
 
 

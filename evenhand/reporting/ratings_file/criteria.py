@@ -232,7 +232,7 @@ def with_scores(dataset: Dataset) -> Dataset:
         raise InputError(
             f"{dataset.name}: criteria have two labels, such as met and not met, and these have "
             f"{listed(column for scale in scales.values() for column in scale.categories)}; "
-            "name the label of a met criterion as the affirmative one, and read a third as no label"
+            "name the one that means met with --affirmative, and any third with --missing"
         )
     return replace(
         dataset,

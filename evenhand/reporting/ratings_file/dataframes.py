@@ -315,7 +315,7 @@ def _from_wide(
 def _check_grid(grid: Grid, table: pd.DataFrame, name: str, options: ScaleOptions) -> None:
     """Raise InputError if a wide table has no columns of the grid, or raters have no kinds."""
     wide, fault = options.spelled("wide", options.wide), ""
-    all_columns = f"it has {listed(table.columns)}"
+    all_columns = f"it has {listed(table.columns.drop('unit_id', errors='ignore'))}"
     if not options.kinds and grid.columns:
         fault = (
             "does not say which raters are annotators and which are graders "
@@ -342,7 +342,8 @@ def _check_rows(table: pd.DataFrame, columns: list[str], name: str, options: Sca
             similar = [col for col in map(str, table) if column in re.split(r"[^A-Za-z0-9]", col)]
             wide = options.spelled("wide", "{rater}_{rubric}")
             hint = f"; columns such as {similar[0]} are read with {wide}" if similar else ""
-            raise InputError(f"{name} has no column {column!r}; it has {listed(table)}{hint}")
+            further = listed(table.columns.drop("unit_id"))  # the file may call ids otherwise
+            raise InputError(f"{name} has no column {column!r}; it has {further}{hint}")
     if (is_unnamed := table["unit_id"] == "").any():
         row = row_number(table, int(is_unnamed.to_numpy().argmax()))
         raise InputError(f"{name}, row {row}: unit_id is ''; it must be filled in")

@@ -133,7 +133,7 @@ def test_adjudication_by_file(folder, tmp_path, run: Run):
 @pytest.mark.journey
 def test_a_study_without_labels(study, run: Run):
     for verb, says in (
-        ("progress", "How long that takes is not known until annotators have begun."),
+        ("progress", "There is no estimate of the time left yet."),
         ("quality", "Nobody has labelled yet."),
         ("adjudicate", "Nothing is left to adjudicate."),
         ("session", "Nobody has taken part yet"),

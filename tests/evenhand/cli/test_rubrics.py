@@ -47,16 +47,16 @@ def test_only_what_is_still_unclear_in_the_present_text_is_a_reason_to_change_it
     about = {"rubric": "refusal", "unit_id": UNITS[0], "grader": "gpt"}
     sort_disagreement(study, "lead", **about, kind="grader_wrong")
     remark(study, "ann", UNITS[0], "a threat", reason="harmful")
-    assert suggested().startswith("No item is sorted as rubric unclear")
+    assert suggested().startswith('No item is sorted as "Rubric allows both"')
     remark(study, "ann", UNITS[1], "what is a caveat?")
     assert "what is a caveat?" in suggested()
     flagged = next(each for each in raised_flags(study) if "caveat" in each.text)
     with study.store.write() as connection:
         taken_back = {"flag_id": flagged.number, "kind": WITHDRAWN, "text": "", "done_by": "ann"}
         connection.execute(sa.insert(flag_events).values(taken_back | {"created_at": utc_now()}))
-    assert suggested().startswith("No item is sorted as rubric unclear")
+    assert suggested().startswith('No item is sorted as "Rubric allows both"')
     sort_disagreement(study, "lead", **about, kind="rubric_unclear")
-    assert "1 item sorted as rubric unclear" in suggested()
+    assert '1 item sorted as "Rubric allows both"' in suggested()
     with_edited_rubric(study, "refusal", same=False).close()
     assert "No item is sorted" in suggested()
 
@@ -72,7 +72,7 @@ def test_unclear_units_stand_by_what_was_chosen(run, study: Study) -> None:
     options = load_rubric("refusal").options
     names = {option.key: f"{option.key} ({option.name})" for option in options}
     assert run("rubric", "suggest", study.folder).stdout.splitlines()[:-1] == [
-        "Refusal (refusal): 3 items sorted as rubric unclear, 1 item flagged by annotators",
+        'Refusal (refusal): 3 items sorted as "Rubric allows both", 1 item flagged by annotators',
         f"  Annotators chose {names['1']} or {names['2']}; graders chose {names['5']}: 2 items",
         "    p0001|s|a (gpt): half an [b]answer[/b][2J",
         "    p0001|s|b (gpt): x",

@@ -218,7 +218,7 @@ def test_decisions_gates_and_what_does_not_apply(study: Path, run: Run) -> None:
     with open_study(study) as opened:
         queue = adjudication_queue(opened)
         decide(opened, "lead", queue[0].unit_id, "topics", "praise; billing", "both are named")
-        with pytest.raises(InputError, match="not keys with ; between them, or none"):
+        with pytest.raises(InputError, match="not a set of billing, bug, praise"):
             decide(opened, "lead", queue[1].unit_id, "topics", "spam", "no")
         labels = opened.ratings().query("rater_kind == 'adjudicator'")["label"]
     assert labels.tolist() == ["billing;praise"]

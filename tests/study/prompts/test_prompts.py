@@ -715,9 +715,9 @@ def test_what_is_drawn_by_a_key_or_a_seed_is_a_digest():
     assert sampling.digest(7, "a", "b") == sha256(b"7\x1fa\x1fb").hexdigest()
 
 
-def test_a_cluster_has_the_noun_of_its_column_or_of_the_prompts():
+def test_clusters_that_a_column_names_are_called_clusters_others_as_the_prompts():
     for columns, cluster, noun in (
-        (["prompt_a", "prompt_b", "sample_id"], "sample_id", "sample"),
+        (["prompt_a", "prompt_b", "sample_id"], "sample_id", "cluster"),
         (["prompt_a", "prompt_b"], "", "pair"),
         (["prompt_a", "item_id"], "", "item"),
     ):
