@@ -822,15 +822,16 @@ def with_everybody_named(options: ScaleOptions, raters: Collection[str]) -> Scal
 
 def _kinds_by_name(names: Sequence[str], *, are_people: bool = False) -> dict[str, str]:
     """Return the kinds of raters whose names show it by a word. The others are annotators if they
-    are called so (`are_people`), or if they are several, all have names of persons, none that of a
-    question, and by a word there is a model, but no annotator.
+    are called so (`are_people`), or if all have names of persons, none that of a question, and
+    there are a model and several annotators, of whom not several are known by a word.
     """
     kinds = {name: kind for name in names if (kind := kind_by_word(name))}
     unknown = [name for name in names if name not in kinds]
     if are_people:
         return {**kinds, **dict.fromkeys(unknown, "human")}
     is_person = [_PERSON.fullmatch(name) and not _NO_PERSON.fullmatch(name) for name in unknown]
-    are_several = len(unknown) >= _FEWEST_PEOPLE
-    if {*kinds.values()} == {"model"} and are_several and all(is_person) and not criteria(unknown):
+    n_known = list(kinds.values()).count("human")
+    have_names = n_known < _FEWEST_PEOPLE <= n_known + len(unknown) and all(is_person)
+    if "model" in kinds.values() and have_names and not criteria(unknown):
         kinds |= dict.fromkeys(unknown, "human")
     return kinds
