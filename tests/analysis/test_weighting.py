@@ -99,7 +99,7 @@ def test_an_estimate_is_that_of_horvitz_and_thompson_over_the_estimated_size(kin
     assert row["estimate"] == pytest.approx(12 / 20)
     row = by_key(found)["r", "effective_clusters", "humans", "", "all", ""]
     assert (row["estimate"], row["n_units"]) == (pytest.approx(20**2 / (4 + 16 + 16 + 100)), 4)
-    assert any("the 4 labelled prompts count as 3 (Kish)" in note for note in found.notes)
+    assert any("the 4 labelled clusters count as 3 (Kish)" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("likely", [0.97, 1.0])

@@ -117,7 +117,7 @@ def test_where_nothing_can_be_said_nothing_is_said_to_hold():
     [
         (80, "do_not_use", "no label on 20% of 400 items"),
         (40, "inconclusive", "answered 90.0% of what it was asked"),
-        (16, "can_replace", "4% of items have no label"),
+        (16, "can_replace", "No label from this grader on 16 items (4%)"),
     ],
 )
 def test_coverage(rng, absent, unscored, code, words):

@@ -40,7 +40,7 @@ def test_before_anyone_has_labelled(eight, make_study):
     assert math.isnan(row["hours_left"])
     assert lead.rater_progress(eight).empty
     assert lead.places_without_annotator(eight) == (8, 2)
-    assert "not known" in lead.time_left(lead.forecast(eight))
+    assert "no estimate" in lead.time_left(lead.forecast(eight))
     empty = lead.forecast(make_study(pairs=4, responses=None, rubrics=["refusal"]))
     assert empty.wanted == 0
     assert lead.time_left(empty).startswith("There is nothing to label yet")
