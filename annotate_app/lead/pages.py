@@ -144,8 +144,7 @@ def _time_left_tile(outlook: progress.Forecast, *, is_optional: bool) -> Tile:
         return Tile(title, PageLink("Progress", DASH), progress.time_left(outlook))
     if outlook.labels_left <= 0:
         return Tile(title, PageLink("Progress", parts.WORDS["tiles"]["nobody"]))
-    end = f"{outlook.end[:1].upper()}{outlook.end[1:]}."
-    note = written("cockpit.optional") if is_optional else end
+    note = written(f"cockpit.{'optional' if is_optional else 'at_pace'}")
     return Tile(title, PageLink("Progress", outlook.work), note)
 
 

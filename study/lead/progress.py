@@ -1,13 +1,12 @@
 """Progress of a study's labelling, for the lead's pages: annotators' labels; what is left by rubric
-and rater; a forecast of its end; and the workload, estimated before anyone has labelled. A question
-is a rubric on a unit (what gets a label); a claim gives it to a rater for a lease, a limited time.
+and rater; and the workload, estimated before anyone has labelled. A question is a rubric on a unit
+(what gets a label); a claim gives it to a rater for a lease, a limited time.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -42,46 +41,18 @@ ANSWER_COLUMNS = ("created_at", "rubric", "unit_id", "label", "others", "seconds
 
 def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     """Return `ANSWER_COLUMNS` of a rater's latest answers, in the order of time. `others` are the
-    other raters' labels of the same unit, sorted and separated by spaces; `label` is empty where
-    the unit was skipped, `draw` above 0 marks a hidden repeat.
+    other raters' labels of the same unit that count, sorted and separated by spaces; `label` is
+    empty where the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
-    answers, other_labels = _answers_and_other_labels(study, rater)
-    by_unit = other_labels.groupby(["rubric", "unit_id"])["label"]
-    others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
-    table = answers.join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
-    table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
-    return table[list(ANSWER_COLUMNS)]
-
-
-def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
-    """Return for each rubric a table that counts other raters' labels against the rater's. Rows are
-    the rater's labels, columns the others'. A cell is a number of units; each unit counts once,
-    divided among the labels of the others. Rubrics without shared units, and those that ask for a
-    number or for several options, are left out.
-    """
-    answers, other_labels = _answers_and_other_labels(study, rater)
-    question, columns = ["rubric", "unit_id"], ["rubric", "unit_id", "label"]
-    rater_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
-    shared = rater_labels.merge(other_labels[columns], on=question, suffixes=("", "_other"))
-    shared["weight"] = 1 / shared.groupby(question)["label"].transform("size")
-    tables = {}
-    for rubric in study.asked_rubrics():
-        in_rubric = shared[shared["rubric"] == rubric.name]
-        if rubric.kind.is_choice and len(in_rubric):
-            # The arguments are the values, the rows, the columns, and how values are combined.
-            counts = in_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
-            keys = rubric.categories
-            tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
-    return tables
-
-
-def _answers_and_other_labels(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a rater's answers, and other raters' labels that count, without repeats."""
     people = _human_labels(study)
     is_rater = people["rater_id"] == rater
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
     is_counted = ~is_rater & ~is_excluded & (people["draw"] == 0) & (people["label"] != "")
-    return people[is_rater], people[is_counted]
+    by_unit = people[is_counted].groupby(["rubric", "unit_id"])["label"]
+    others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
+    table = people[is_rater].join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
+    table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
+    return table[list(ANSWER_COLUMNS)]
 
 
 def data_version(study: Study) -> str:
@@ -196,24 +167,15 @@ def _is_held(study: Study) -> sa.ColumnElement[bool]:
     return sa.and_(is_accepted, sa.or_(claims.c.state == "labelled", is_running))
 
 
-WINDOW_HOURS = 24  # that a forecast extrapolates: a whole day, so that nights are included
-_MIN_HOURS, _MIN_LABELS = 2, 20  # fewest hours and labels from which an end is forecast
-_MAX_TIME = timedelta(days=36_500)  # later dates cannot be represented
-
-
 @dataclass(frozen=True)
 class Forecast:
-    """The rest of the labelling: labels `done` of those `wanted`, the `hours` of work for the
-    others (NaN before any label), and the end (UTC) at the pace of the last day's `annotators`.
-    If there were none, nobody has labelled for `idle_days`.
+    """The rest of the labelling: labels `done` of those `wanted`, and the `hours` of work for the
+    others (NaN before any label).
     """
 
     done: int
     wanted: int
     hours: float = math.nan
-    annotators: int = 0
-    until: datetime | None = None
-    idle_days: int = 1
 
     @property
     def labels_left(self) -> int:
@@ -227,44 +189,16 @@ class Forecast:
             return number_of(math.ceil(60 * self.hours), "minute")
         return DASH if math.isnan(self.hours) else number_of(round(self.hours), "hour")
 
-    @property
-    def end(self) -> str:
-        """The annotators and the end, such as "3 annotators will need until Friday 17:00 UTC"."""
-        if not self.annotators:
-            return written("progress.nobody", days=number_of(self.idle_days, "day"))
-        annotators = number_of(self.annotators, "annotator")
-        if self.until is None:
-            return written("progress.some", annotators=annotators, hours=WINDOW_HOURS)
-        day, is_near = self.until, self.until - datetime.now(UTC) < timedelta(days=6)
-        until = f"{day:%A %H}:00 UTC" if is_near else f"{day.day} {day:%B %Y}"
-        return written("progress.until", annotators=annotators, until=until)
 
-
-def forecast(study: Study, now: datetime | None = None) -> Forecast:
-    """Extrapolate the labels of the last `WINDOW_HOURS`, or of all hours since the first label,
-    without hidden repeats and excluded raters.
-    """
-    now = now or datetime.now(UTC)
+def forecast(study: Study) -> Forecast:
+    """Return what is left of the labelling, all rubrics together."""
     progress = rubric_progress(study)
-    done, wanted = int(progress["done"].sum()), int(progress["wanted"].sum())
     hours = float(progress["hours_left"].sum(min_count=len(progress)))  # NaN if any is not known
-    people = _human_labels(study)
-    is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
-    people = people[(people["draw"] == 0) & ~is_excluded]
-    times = pd.to_datetime(people["created_at"], utc=True, format="ISO8601", errors="coerce")
-    hours_ago = (now - times).dt.total_seconds() / 3600  # NaN where a label has no time
-    recent = people[(hours_ago >= 0) & (hours_ago < WINDOW_HOURS)]
-    idle_days = max(1, int(hours_ago.min() // 24)) if hours_ago.notna().any() else 1
-    without_end = Forecast(done, wanted, hours, recent["rater_id"].nunique(), idle_days=idle_days)
-    window_hours = min(hours_ago.max(), WINDOW_HOURS)
-    if without_end.labels_left <= 0 or window_hours < _MIN_HOURS or len(recent) < _MIN_LABELS:
-        return without_end
-    time_needed = timedelta(hours=without_end.labels_left * window_hours / len(recent))
-    return replace(without_end, until=now + min(time_needed, _MAX_TIME))
+    return Forecast(int(progress["done"].sum()), int(progress["wanted"].sum()), hours)
 
 
 def time_left(outlook: Forecast) -> str:
-    """Return a sentence on the work that is left and the time at which it ends."""
+    """Return a sentence on the work that is left."""
     if not outlook.wanted:
         return written("progress.nothing")
     if outlook.labels_left <= 0:
@@ -272,7 +206,7 @@ def time_left(outlook: Forecast) -> str:
     counts = {"left": outlook.labels_left, "wanted": outlook.wanted}
     if math.isnan(outlook.hours):
         return written("progress.left_unknown", **counts)
-    return written("progress.left", work=outlook.work, end=outlook.end, **counts)
+    return written("progress.left", work=outlook.work, **counts)
 
 
 # The work that a study asks of annotators, estimated before anyone has labelled

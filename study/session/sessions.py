@@ -180,14 +180,12 @@ class PracticeDesk(desk.Desk):
         self, connection: sa.Connection, rater_id: str, submission: desk.Submission
     ) -> desk.Receipt:
         """Store one practice answer or flag, and return its receipt."""
-        # A page that is open since before 0.3.0 sends a task id made with the seed, not the key.
-        seed = self.study.config.seed
         matches = (
             (question, attempt, claim)
             for attempt in range(self._max_attempts)
             for question in self.units.questions.values()
             for claim in [self._claim(rater_id, question, attempt)]
-            if submission.task_id in (claim.task_id, _task_id(seed, rater_id, question, attempt))
+            if submission.task_id == claim.task_id
         )
         if (match := next(matches, None)) is None:
             return "unknown_task"
@@ -219,14 +217,10 @@ class PracticeDesk(desk.Desk):
     def _claim(self, rater_id: str, question: Question, attempt: int) -> claims.Claim:
         """Return a claim of a practice question; it is not stored. The attempt is its `draw`."""
         question = replace(question, unit_id=self.stored_ids[question.unit_id])
-        task_id = _task_id(self.study.blinding_key, rater_id, question, attempt)
+        parts = ("practice", rater_id, *question.key, str(attempt))
+        task_id = digest(self.study.blinding_key, *parts)[:24]
         order = "ab" if question.rubric.has_sides else ""
         return claims.Claim.of(rater_id, question, attempt, order, task_id)
-
-
-def _task_id(key: int | bytes, rater_id: str, question: Question, attempt: int) -> str:
-    """Return 24 hexadecimal digits for a practice task; `key` is the blinding key or seed."""
-    return digest(key, "practice", rater_id, *question.key, str(attempt))[:24]
 
 
 # The lead's texts, and the steps of all raters

@@ -174,8 +174,6 @@ def with_changes(
     """Return both sections, changed in the keys that they have. Raises InputError for a bad one."""
     names = [*AnalysisSettings.model_fields, *DecisionSettings.model_fields]
     for name in changes:
-        if name in sections.REMOVED:
-            raise InputError(f"{name!r} {sections.REMOVED[name]}; leave it out")
         if name not in names:
             near = nearest(name, names)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(names)}"

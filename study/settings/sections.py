@@ -105,12 +105,6 @@ _PATTERN_WORDS = {
 }
 """Rules in words, by pattern: pydantic's message would show the pattern itself."""
 
-REMOVED = {
-    "ensembles": "was removed: reports no longer show several graders combined into one",
-    "interval": "was removed: all intervals are percentile intervals",
-}
-"""Settings of earlier versions, and why they were removed."""
-
 
 def changed(section: SectionType, changes: Mapping[str, Any]) -> SectionType:
     """Return the section with the changes of its own fields. Raises InputError for a bad value."""
@@ -141,8 +135,6 @@ def fault_of(error: ValidationError, name_of: Callable[[str], str] = lambda key:
     fault = error.errors(include_url=False)[0]
     key = name_of(".".join(str(part) for part in fault["loc"]))
     if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        if fault["loc"][-1] in REMOVED:
-            return f"{key} {REMOVED[str(fault['loc'][-1])]}; delete it"
         return f"{key} is no known key; check its spelling"
     if fault["type"] == "missing":
         return f"{key} is missing; add it"

@@ -340,19 +340,8 @@ def refuse_headless(table: pd.DataFrame, name: str) -> None:
         raise InputError(
             f"{name}: its first row ({', '.join(header)[:_QUOTED]}) holds data and no names of "
             "columns; write a first row that names them, or read them as column1, column2 and so "
-            f"on with --format {HEADLESS}{_columns_hint(header, rows)}"
+            f"on with --format {HEADLESS}"
         )
-
-
-def _columns_hint(header: Sequence[str], rows: pd.DataFrame) -> str:
-    """Return the option that names the three columns of ratings, by their numbers of values: there
-    are more items than raters, and more raters than labels. "" unless there are three such numbers.
-    """
-    n_values = [len({cell, *rows[cell]}) for cell in header]
-    if len(n_values) != 3 or len({*n_values}) != 3:
-        return ""
-    label, rater, unit = (n_values.index(number) + 1 for number in sorted(n_values))
-    return f" --columns unit=column{unit},rater=column{rater},label=column{label}"
 
 
 def _looks_like(header: str, cells: list[str]) -> bool | None:

@@ -351,19 +351,6 @@ def test_a_days_end_counts_checks_as_work(make_session):
 
 
 @pytest.mark.slow
-def test_a_page_of_practice_that_stood_open_over_an_upgrade_is_heard(make_session):
-    toml = '[training]\nfile = "training.toml"\nattempts = 2\n'
-    study = make_session(toml, {"training.toml": ONE_RUBRIC})
-    desk = PracticeDesk(study)
-    task = desk.next_sheet("ann").tasks[0]
-    question = next(iter(desk.units.questions.values()))
-    old = public_digest(study.config.seed, "practice", "ann", *question.key, "0")[:24]
-    assert task.task_id != old
-    for status in ("stored", "duplicate"):
-        assert submit(desk, "ann", old, "5", "p1") == status
-
-
-@pytest.mark.slow
 def test_exports_hold_no_secret(one_rubric):
     label_all(AnnotationDesk(one_rubric), "ann", "5", 3)
     secret = study_secret(one_rubric.store).hex()
@@ -940,12 +927,6 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
     with open_study(study.folder) as study:
         asked = label_all(AnnotationDesk(study), "r1")
         assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
-
-
-def test_only_what_another_rubric_shows_is_hidden():
-    hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
-    for asked, hidden in (([refusal, hedging], [hedging]), ([hedging], []), ([refusal], [])):
-        assert claiming.judged_without_prompt(asked) == hidden
 
 
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):

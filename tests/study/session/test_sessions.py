@@ -18,7 +18,6 @@ from evenhand.study import Study, access, open_study
 from evenhand.study.desk import claims
 from evenhand.study.desk.desk import AnnotationDesk, Answer, Flag
 from evenhand.study.lead import disagreements
-from evenhand.study.lead.progress import forecast
 from evenhand.study.session import sessions as sitting
 from evenhand.study.session.sessions import Sessions, amount_owed, costs, rater_of, session_times
 from evenhand.study.settings.study_toml import PaySettings
@@ -636,7 +635,6 @@ def test_a_moment_without_items_is_no_end_and_labels_without_times_count(make_se
         connection.execute(sa.update(schema.labels).values(created_at="3 May, noon", rater_id="s"))
     (_, row) = session_times(study, sessions).to_dict("records")
     assert [row[name] for name in ("state", "start", "end", "answers")] == ["labelling", "", "", 2]
-    assert forecast(study).annotators == 0
 
 
 QUOTAS = '\n[[background.questions]]\nkey = "side"\nquestion = "Which side?"\n'
