@@ -253,7 +253,6 @@ def show_table(
     columns: str | Mapping[str, str],
     *,
     headings: Mapping[str, str] | None = None,
-    number: str = "",
     folded: bool = False,
     links: Mapping[str, Callable[[str], str]] | None = None,
     display_names: Mapping[str, str] | None = None,
@@ -262,10 +261,9 @@ def show_table(
     """Draw a table that screen readers can read; cells are escaped text, missing numbers a dash.
 
     `columns` are names of columns of `frame`, separated by spaces, or a mapping of names to
-    headings. `headings` override those of words.toml. `number` is the format of all numbers if
-    `columns` is a mapping. `folded` hides the table until its caption is clicked. `links` are, by
-    column, functions from a cell's value to an address. `display_names` replace ids of raters and
-    rubrics. Cells of `html_columns` are HTML already.
+    headings. `headings` override those of words.toml. `folded` hides the table until its caption is
+    clicked. `links` are, by column, functions from a cell's value to an address. `display_names`
+    replace ids of raters and rubrics. Cells of `html_columns` are HTML already.
     """
     formats: Mapping[str, str] = {}
     links, title = links or {}, html.escape(caption)
@@ -285,7 +283,7 @@ def show_table(
         for name, heading in columns.items():
             css_class, content = "", row[name]
             if name not in html_columns:
-                spec, link = formats.get(name, number), links.get(name)
+                spec, link = formats.get(name, ""), links.get(name)
                 css_class, content = _cell(row[name], spec, link, names_by_column.get(name, {}))
             attribute = f' class="{css_class}"' if css_class else ""
             cells.append(f'<td{attribute} data-heading="{html.escape(heading)}">{content}</td>')

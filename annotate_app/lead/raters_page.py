@@ -126,17 +126,11 @@ _MOST_ROWS = 50  # latest answers on the page; the export has all
 
 
 def _show_rater(study: Study, rater: str) -> None:
-    """Draw one annotator's exclusion, confusions, attention checks and latest answers."""
+    """Draw one annotator's exclusion, attention checks and latest answers."""
     if (exclusion := claims.oversight(study.store).exclusions.get(rater)) is not None:
         at, by = parts.to_the_minute(exclusion.created_at), exclusion.done_by
         st.text(written("lead.rater_excluded", by=by, at=at, reason=exclusion.reason))
     answers = parts.counted(study, progress.rater_answers, rater)
-    tables = parts.counted(study, progress.confusions, rater)
-    st.subheader("Confusions with the others", anchor=False)
-    st.text(written("lead.confusions" if tables else "lead.rater_no_others"))
-    for rubric, table in tables.items():
-        titles = {"label": "This annotator"} | {key: key for key in table.columns}
-        parts.show_table(table.reset_index(), study.rubrics[rubric].title, titles, number=".1f")
     st.subheader("Attention checks", anchor=False)
     checks = parts.counted(study, claims.attention_results)
     checks = checks[checks["rater_id"] == rater]

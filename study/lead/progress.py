@@ -45,43 +45,15 @@ def rater_answers(study: Study, rater: str) -> pd.DataFrame:
     other raters' labels of the same unit, sorted and separated by spaces; `label` is empty where
     the unit was skipped, `draw` above 0 marks a hidden repeat.
     """
-    answers, other_labels = _answers_and_other_labels(study, rater)
-    by_unit = other_labels.groupby(["rubric", "unit_id"])["label"]
-    others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
-    table = answers.join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
-    table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
-    return table[list(ANSWER_COLUMNS)]
-
-
-def confusions(study: Study, rater: str) -> dict[str, pd.DataFrame]:
-    """Return for each rubric a table that counts other raters' labels against the rater's. Rows are
-    the rater's labels, columns the others'. A cell is a number of units; each unit counts once,
-    divided among the labels of the others. Rubrics without shared units, and those that ask for a
-    number or for several options, are left out.
-    """
-    answers, other_labels = _answers_and_other_labels(study, rater)
-    question, columns = ["rubric", "unit_id"], ["rubric", "unit_id", "label"]
-    rater_labels = answers.loc[(answers["draw"] == 0) & (answers["label"] != ""), columns]
-    shared = rater_labels.merge(other_labels[columns], on=question, suffixes=("", "_other"))
-    shared["weight"] = 1 / shared.groupby(question)["label"].transform("size")
-    tables = {}
-    for rubric in study.asked_rubrics():
-        in_rubric = shared[shared["rubric"] == rubric.name]
-        if rubric.kind.is_choice and len(in_rubric):
-            # The arguments are the values, the rows, the columns, and how values are combined.
-            counts = in_rubric.pivot_table("weight", "label", "label_other", "sum", fill_value=0.0)
-            keys = rubric.categories
-            tables[rubric.name] = counts.reindex(index=keys, columns=keys, fill_value=0.0)
-    return tables
-
-
-def _answers_and_other_labels(study: Study, rater: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return a rater's answers, and other raters' labels that count, without repeats."""
     people = _human_labels(study)
     is_rater = people["rater_id"] == rater
     is_excluded = people["rater_id"].isin(list(oversight(study.store).exclusions))
     is_counted = ~is_rater & ~is_excluded & (people["draw"] == 0) & (people["label"] != "")
-    return people[is_rater], people[is_counted]
+    by_unit = people[is_counted].groupby(["rubric", "unit_id"])["label"]
+    others = by_unit.agg(lambda labels: " ".join(sorted(labels))).rename("others")
+    table = people[is_rater].join(others, on=["rubric", "unit_id"]).fillna({"others": ""})
+    table = table.sort_values("created_at", kind="stable").reset_index(drop=True)
+    return table[list(ANSWER_COLUMNS)]
 
 
 def data_version(study: Study) -> str:
