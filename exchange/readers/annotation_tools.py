@@ -389,7 +389,7 @@ def _has_doccano_items(source: src.Source) -> bool:
     return _is_doccano(source) and not RESPONSES & source.first.keys()
 
 
-def _read_doccano(rows: Rows, source: src.Source) -> Export:
+def _read_doccano(rows: Rows, source: src.Source) -> None:
     """Read an example as a unit, and the annotator of a file, unless it is shared, as a rater."""
     for rater, record in _doccano_records(source):
         unit = record.get("id")
@@ -408,15 +408,6 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
                 rows.leave_out(written("left_out.regions"))
             else:
                 rows.add(unit, user, "human", label)
-    try:
-        return rows.export(written("exchange.doccano"))
-    except InputError as fault:  # nothing is left; the fault names what was left out
-        if written("left_out.shared") not in str(fault):
-            raise
-        raise InputError(
-            f"{source.name} comes from a project with shared annotation, whose export has lost who "
-            "labelled what; turn shared annotation off, or rename its file after the one annotator"
-        ) from None
 
 
 def _doccano_items(rows: ItemRows, source: src.Source) -> None:
