@@ -231,17 +231,15 @@ class ClusterCounts:
         return clusters_to_decide(self.clusters, unsettled(requirements), needed, at_most)
 
 
-def clusters_for_width(
-    clusters: int, low: float, high: float, half_width: float, at_most: float = MAX_GROWTH
-) -> int | None:
+def clusters_for_width(clusters: int, low: float, high: float, half_width: float) -> int | None:
     """Return the number of further clusters with which half the interval is `half_width`; None if
-    there is no interval, or more than `at_most` times the present sample is needed.
+    there is no interval, or more than `MAX_GROWTH` times the present sample is needed.
 
     >>> clusters_for_width(100, 0.2, 0.6, 0.1), clusters_for_width(100, 0.58, 0.62, 0.05)
     (300, 0)
     """
     growth = ((high - low) / 2 / half_width) ** 2
-    if not math.isfinite(growth) or growth - 1.0 > at_most:
+    if not math.isfinite(growth) or growth - 1.0 > MAX_GROWTH:
         return None
     return max(rounded_up(clusters * (growth - 1.0)), 0)
 

@@ -117,7 +117,7 @@ TEXTS = {
 DRAWN = {
     "Overview": "text=All verdicts in full",
     "Progress": "text=By annotator",
-    "Agreement": "text=Precision so far",
+    "Agreement": "text=Graders compared with human agreement",
     "Annotators": "text=Annotators compared with the others",
     "Adjudication": ".st-key-decision",
     "Disagreements": ".st-key-disagreement-keys",

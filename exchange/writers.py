@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from xml.sax.saxutils import quoteattr
 
-from evenhand.errors import InputError
+from evenhand.errors import InputError, did_you_mean
 from evenhand.lazy import jinja2, pd
 from evenhand.study.tables.columns import folded
 from evenhand.study.tables.files import atomic_write, new_folder
@@ -544,13 +543,10 @@ FORMATS = {
 
 def format_of(name: str) -> Format:
     """Return the format of this name. Raises InputError with the nearest name if there is none."""
-    plain = name.casefold().replace("_", "-")
-    for format_name, export_format in FORMATS.items():
-        if plain.replace("-", "") == format_name.replace("-", ""):
-            return export_format
-    nearest = get_close_matches(plain, FORMATS, n=1, cutoff=0.5)
-    hint = f" (did you mean {nearest[0]}?)" if nearest else ""
-    raise InputError(f"--format is {name!r}{hint}; write one of {', '.join(FORMATS)}")
+    if name not in FORMATS:
+        known = f"write one of {', '.join(FORMATS)}"
+        raise InputError(f"--format is {name!r}; {known}{did_you_mean(name, FORMATS)}")
+    return FORMATS[name]
 
 
 def check_out(out: Path, target: Format) -> None:

@@ -17,7 +17,6 @@ import streamlit as st
 from streamlit.components.v2 import component
 
 from evenhand.analysis.report.source import ALL, ALL_BINARY, GROUPS, rater_title
-from evenhand.analysis.requirement import clusters_for_width
 from evenhand.analysis.results import RESULTS_KEY
 from evenhand.analysis.verdicts import judge
 from evenhand.analysis.verdicts.wording import PASSES, TITLES
@@ -44,7 +43,6 @@ from evenhand.study.access import LINK_PARAMETER, Role
 from evenhand.study.desk.claims import oversight
 from evenhand.study.lead import progress
 from evenhand.study.lead.disagreements import adjudication_queue, raised_flags
-from evenhand.study.prompts.pairs import cluster_noun
 from evenhand.study.session.sessions import Costs, costs
 from evenhand.study.settings.study_toml import START
 from evenhand.study.workspace import hours_since_backup
@@ -359,7 +357,7 @@ def show_progress(study: Study) -> None:
 
 @st.fragment(run_every="3s")
 def show_agreement(study: Study) -> None:
-    """Draw kappa for pairs of annotators, its precision, and the graders' kappas."""
+    """Draw kappa for pairs of annotators, and the graders' kappas."""
     logins.require(study, "lead")
     figures, above = latest_figures(study), st.container(key="stacked-agreement")  # filled below
     _show_pairs(study)
@@ -388,11 +386,6 @@ def show_agreement(study: Study) -> None:
         st.header("Graders compared with human agreement", anchor=False)
         parts.show_charts(figures.forests)
         show(block(" ".join(figures.report["study"]["notes"]), "note"))
-    st.header("Precision so far", anchor=False)
-    label = "Wanted precision: half-width of kappa's 95% CI"
-    half_width = st.number_input(label, 0.01, 0.5, value=0.05, step=0.01)
-    noun = cluster_noun(study.store.pairs(), study.config.analysis.cluster)
-    st.text("\n".join(precision_sentences(kappas, half_width, noun)))
 
 
 def _show_pairs(study: Study) -> None:
@@ -457,20 +450,6 @@ def agreement_table(kappas: pd.DataFrame, graders: Collection[str]) -> pd.DataFr
     cells = [f"{kappa:z.2f} [{low:z.2f}, {high:z.2f}]{mark}" for kappa, low, high, mark in figures]
     table = rows.assign(cell=cells).pivot(index="rubric", columns="rater_b", values="cell")
     return table[[*dict.fromkeys(rows["rater_b"])]].reset_index().fillna(DASH)
-
-
-def precision_sentences(kappas: pd.DataFrame, half_width: float, noun: str) -> list[str]:
-    """Return a sentence per rubric: how many clusters (called `noun`) are still to be labelled for
-    this half-width of the 95% CI of annotators' kappa. `kappas` are those of `deciding_kappas`.
-    """
-    sentences = []
-    for row in kappas[kappas["rater_b"] == ""].to_dict("records"):
-        low, high, n_clusters = row["low"], row["high"], row["n_clusters"]
-        more = clusters_for_width(n_clusters, low, high, half_width, at_most=math.inf)
-        facts = {"rubric": row["rubric"], "more": more, "noun": noun, "wanted": half_width}
-        state = "unknown" if more is None else "more" if more else "enough"
-        sentences.append(written(f"lead.precision_{state}", within=(high - low) / 2, **facts))
-    return sentences
 
 
 _marker = component(

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from evenhand.errors import InputError
 from evenhand.exchange.readers import source as src
 from evenhand.exchange.readers.rows import (
-    LONGEST_LABEL,
     RESPONSES,
     Export,
     ItemRows,
@@ -224,8 +223,8 @@ def _add_results(
 
 
 # ---- Potato -------------------------------------------------------------------------------------
-# Its export (JSONL, CSV, TSV), by scheme, as in the columns `SCHEME.LABEL`; flat tables, as studies
-# publish them, with a column for each question; and the folder with a folder for each annotator.
+# Its export (JSONL, CSV, TSV), by scheme, as in the columns `SCHEME.LABEL`; and the folder with a
+# folder for each annotator. Studies publish tables with other columns, which are refused here.
 
 _STATE_FILE, _OLD_ANSWERS_FILE = "user_state.json", "annotated_instances.jsonl"
 _POTATO = src.TOOLS["potato"]
@@ -248,8 +247,12 @@ def _read_potato(rows: Rows, source: src.Source) -> None:
         for file in _answer_files(source.path):
             if file.stat().st_size <= src.MOST_BYTES:
                 _add_answer_file(rows, file)
-    elif source.header and not _is_dotted(source.header):
-        _add_flat_table(rows, source)
+    elif source.header and not any("." in name.strip(".") for name in source.header):
+        raise InputError(
+            f"{source.name} is a table of Potato without the columns SCHEME.LABEL of its export; "
+            "name the column of labels: --format table --columns "
+            "unit=instance_id,rater=user_id,label=COLUMN"
+        )
     else:
         for record in source.records():
             if source.header:
@@ -271,60 +274,12 @@ def _add_dotted_row(rows: Rows, row: src.Record) -> None:
     _add_schemes(rows, row | {"labels": labels, "annotator_origin": origin})
 
 
-def _add_flat_table(rows: Rows, source: src.Source) -> None:
-    """Add a table with columns for questions. Raises InputError if there is none."""
-    records = source.records()
-    texts, questions = _text_and_question_columns(records)
-    if not questions:
-        label = next(iter(records[0].keys() - _KEY_COLUMNS), "label")
-        raise InputError(
-            f"{source.name} has a row for each user and instance of Potato, and no column tells "
-            "users apart; name the column of labels: --format table --columns "
-            f"unit=instance_id,rater=user_id,label={label}"
-        )
-    for record in records:
-        unit, user = record["instance_id"], record["user_id"]
-        rows.describe(unit, {name: record[name] for name in texts})
-        for name in questions:
-            rubric = name if len(questions) > 1 else ""
-            rows.add(unit, user, plain_kind(user) or "human", record[name], rubric)
-    rows.notes.append(written("exchange.potato_flat", questions=", ".join(questions)))
-
-
-def _potato_items(rows: ItemRows, source: src.Source) -> None:
-    """Read the texts of a flat table; Potato's other files have answers without texts."""
-    records = source.records() if source.header and not _is_dotted(source.header) else []
-    texts, _ = _text_and_question_columns(records)
-    if not texts:
-        raise InputError(
-            f"{source.name} holds answers of Potato without the texts that they are about; name "
-            "the data file of the project (data_files in its configuration), which has them"
-        )
-    for record in records:
-        rows.add(record["instance_id"], users_fields({name: record[name] for name in texts}))
-
-
-def _is_dotted(header: Sequence[str]) -> bool:
-    """Return True if a column is called SCHEME.LABEL, as the tool exports it."""
-    return any("." in name.strip(".") for name in header)
-
-
-def _text_and_question_columns(records: Sequence[src.Record]) -> tuple[list[str], list[str]]:
-    """Return the columns of texts, which all users of an instance share, and those of questions,
-    whose short answers differ between users and between instances.
-    """
-    names = [name for name in (records[0] if records else {}) if name not in _KEY_COLUMNS]
-
-    def is_constant(name: str, key: str) -> bool:
-        cells = {(row[key], row[name]) for row in records}  # one for each value of the key
-        return len(cells) == len({row[key] for row in records})
-
-    of_instance = {name for name in names if is_constant(name, "instance_id")}
-    of_user = {name for name in names if is_constant(name, "user_id")}
-    longest = {name: max(len(src.text_of(row[name])) for row in records) for name in names}
-    texts = [name for name in names if name in of_instance - of_user]
-    others = [name for name in names if name not in of_instance | of_user]
-    return texts, [name for name in others if longest[name] <= LONGEST_LABEL]
+def _potato_items(_: ItemRows, source: src.Source) -> None:
+    """Raise InputError, as there is a row for each answer, mostly without the text."""
+    raise InputError(
+        f"{source.name} holds answers of Potato, an item once for each annotator; name the data "
+        "file of the project (data_files in its configuration), which has the texts"
+    )
 
 
 def _answer_files(folder: Path) -> Iterator[Path]:
@@ -434,7 +389,7 @@ def _has_doccano_items(source: src.Source) -> bool:
     return _is_doccano(source) and not RESPONSES & source.first.keys()
 
 
-def _read_doccano(rows: Rows, source: src.Source) -> Export:
+def _read_doccano(rows: Rows, source: src.Source) -> None:
     """Read an example as a unit, and the annotator of a file, unless it is shared, as a rater."""
     for rater, record in _doccano_records(source):
         unit = record.get("id")
@@ -453,15 +408,6 @@ def _read_doccano(rows: Rows, source: src.Source) -> Export:
                 rows.leave_out(written("left_out.regions"))
             else:
                 rows.add(unit, user, "human", label)
-    try:
-        return rows.export(written("exchange.doccano"))
-    except InputError as fault:  # nothing is left; the fault names what was left out
-        if written("left_out.shared") not in str(fault):
-            raise
-        raise InputError(
-            f"{source.name} comes from a project with shared annotation, whose export has lost who "
-            "labelled what; turn shared annotation off, or rename its file after the one annotator"
-        ) from None
 
 
 def _doccano_items(rows: ItemRows, source: src.Source) -> None:

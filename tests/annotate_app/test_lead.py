@@ -34,7 +34,7 @@ pytestmark = pytest.mark.browser
 PAGES = {
     "Overview": "Ask for a verdict now",
     "Progress": "Labels by rubric",
-    "Agreement": "Precision so far",
+    "Agreement": "Graders compared with human agreement",
     "Items": "Click an id to read the item.",
     "Annotators": "Show one annotator",
     "Flags": "No flags.",

@@ -93,26 +93,12 @@ def test_answers_of_label_studio_by_time_person_and_task(wrote: Wrote) -> None:
     assert labels(read_export(wrote({"testCases": cases})), "gpt-4o") == "tf", "cases of one name"
 
 
-def potato(folder: Path, *questions: str) -> Path:
-    rows = [["instance_id", "user_id", "text", *questions, "age"]]
-    for unit in range(4):
-        for user in range(3):
-            given = [1 + (unit * user + at) % 3 for at in range(len(questions))]
-            rows.append([unit, user, f"Text {unit}", *given, f"{20 + user}-{30 + user}"])
-    file = folder / "raw_data.csv"
-    file.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
-    return file
-
-
-def test_potato_s_published_table_has_questions_and_facts(tmp_path: Path, run: Run) -> None:
-    one = read_export(potato(tmp_path, "offensive")).table
-    assert (len(one), set(one["rubric"]), set(one["label"])) == (12, {""}, {"1", "2", "3"})
-    two = read_export(potato(tmp_path, "offensive", "polite")).table
-    assert (len(two), set(two["rubric"])) == (24, {"offensive", "polite"})
-    texts = read_items(potato(tmp_path, "offensive")).table["text"]
-    assert texts.tolist() == [f"Text {unit}" for unit in range(4)]
-    told = "--format table --columns unit=instance_id,rater=user_id,label="
-    assert told in run.refused("check", potato(tmp_path))
+def test_a_table_of_potato_without_its_columns_is_refused(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "raw_data.csv"
+    file.write_text("instance_id,user_id,text,offensive\n0,ann,So.,1\n0,ben,So.,2\n")
+    told = "--format table --columns unit=instance_id,rater=user_id,label=COLUMN"
+    assert told in run.refused("check", file)
+    refused("an item once for each annotator", read_items, file)
 
 
 LONG = [[f"w{w}", f"item{n}", "PG"[(n * w) % 2]] for n in range(12) for w in range(3)]
