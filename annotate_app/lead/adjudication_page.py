@@ -254,7 +254,7 @@ def _token(key: Key | DisagreementKey) -> str:
 # ---- items --------------------------------------------------------------------------------------
 
 _MOST_ITEMS = 50  # shown at a time
-_show_table = partial(parts.show_table, html_columns=("item", "given"))
+_show_table = partial(parts.show_table, html_columns=("item", "given", "graders"))
 _FIRSTS = "items_first"  # key in the session of the first row that is shown, by filters
 _DECIDED, _ORDERS = parts.WORDS["decided"], parts.WORDS["orders"]  # titles of the choices
 
@@ -270,12 +270,16 @@ def show_items(study: Study) -> None:
         decided = st.selectbox("Decided by", list(_DECIDED), format_func=_DECIDED.__getitem__)
         order = st.selectbox("Order", list(_ORDERS), format_func=_ORDERS.__getitem__)
     pager = st.container(horizontal=True, vertical_alignment="center", key="pager")
+    with_graders = pager.toggle("Show graders' labels")
 
     open_flags = (flag for flag in cases.raised_flags(study) if flag.is_open)
     flags = Counter((flag.unit_id, flag.rubric) for flag in open_flags)
     items_table = parts.latest(study, cases.final_labels)
     keys = list(zip(items_table["item_id"], items_table["rubric"], strict=True))
     items_table = items_table.assign(flags=[flags[key] for key in keys])
+    if with_graders:
+        graded = parts.latest(study, cases.grader_labels)
+        items_table["graders"] = [_by_rater(graded.get(key, {})) for key in keys]
 
     ids = items_table["item_id"].str.casefold()
     matches = ids.str.contains(searched.strip().casefold(), regex=False)
@@ -291,7 +295,8 @@ def show_items(study: Study) -> None:
         first = _draw_pager(len(items_table), (searched, rubric, decided, order))
     rows = items_table.iloc[first : first + _MOST_ITEMS]
     final = zip(rows["rubric"], rows["final_label"], strict=True)
-    columns = "item given final_label decided_by" + ("" if rubric else " rubric")
+    columns = "item given graders" if with_graders else "item given"
+    columns += " final_label decided_by" if rubric else " final_label decided_by rubric"
     columns += " flags" if rows["flags"].any() else ""
     rows = _with_cells(study, rows).assign(
         decided_by=rows["decided_by"].replace("", "none").map(_DECIDED),

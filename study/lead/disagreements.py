@@ -282,6 +282,18 @@ def _voted_label(rubric: Rubric, votes: Counter[str]) -> tuple[str, str]:
     return label, decided_by
 
 
+def grader_labels(study: Study) -> dict[Key, dict[str, str]]:
+    """Return graders' first labels by question, then grader."""
+    grades = study.ratings()
+    grades = grades[(grades["rater_kind"] == "model") & (grades["label"] != "")]
+    grades = grades.drop_duplicates(["unit_id", "rubric", "rater_id"])
+    by_question: dict[Key, dict[str, str]] = {}
+    columns = ["unit_id", "rubric", "rater_id", "label"]
+    for unit, rubric, rater, label in grades[columns].itertuples(index=False):
+        by_question.setdefault((unit, rubric), {})[rater] = label
+    return by_question
+
+
 def _queue_units(study: Study, labels_by_key: Mapping[Key, Mapping[str, str]]) -> list[QueuedUnit]:
     """Return these units with their labels, and the remarks with annotators' answers that count."""
     excluded, reasons = oversight(study.store).exclusions, defaultdict[Key, list[str]](list)

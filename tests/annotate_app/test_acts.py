@@ -223,6 +223,7 @@ QUALITY: list[Step] = [
     ("Adjudication", [ghost, lambda v: decider(v, label="C", reason="Both.")], decisions,
         [("p0006", "C", "Both."), ("p0006", "L", "At once."), ("p0006", "3", "Again."), *BEFORE]),
     ("Adjudication?unit=none&rubric=shorter", [None], lambda s: len(decisions(s)), 4),
+    ("Items?item=P0006", [{"Show graders' labels": True}, None], lambda s: len(decisions(s)), 4),
 ]  # fmt: skip
 
 

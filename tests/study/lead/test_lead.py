@@ -121,7 +121,8 @@ def test_the_work_ahead_is_reading_and_deciding(make_study):
 def test_what_stands_beside_a_disagreement(make_study):
     study = make_study(pairs=2, subjects=("s",), rubrics=["refusal"])
     studies.with_labels(study, {"r1": "11", "r2": "2-", "g": "45"}, graders=["g"])
-    one = ("p0001|s|a", "refusal")
+    one, two = (("p0001|s|a", "refusal"), ("p0001|s|b", "refusal"))
+    assert cases.grader_labels(study) == {one: {"g": "4"}, two: {"g": "5"}}
     assert len(cases.adjudication_queue(study)) == 1
     marks = {who: Mark("response", start, 3) for start, who in enumerate(("r1", "r2"))}
     for who, mark in marks.items():
