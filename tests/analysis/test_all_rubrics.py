@@ -78,22 +78,6 @@ def test_merging_equal_units_changes_no_estimate(rng, monkeypatch, scale, every,
     pd.testing.assert_frame_equal(merged[columns], single[columns])
 
 
-def test_a_wider_cluster_widens_the_interval(rng):
-    """Twenty copies of 40 units know no more than the 40."""
-    ann = np.tile(rng.integers(1, 3, 40), 20)
-    ben = np.where(np.tile(rng.random(40) < 0.7, 20), ann, 3 - ann)
-    ratings = ratings_of({"ann": ann.astype(str), "ben": ben.astype(str)})
-    units = ratings[["unit_id"]].drop_duplicates().reset_index(drop=True)
-    units["cluster_id"] = [f"c{n % 40}" for n in range(800)]
-    widths = {}
-    for name, table in (("unit", units[["unit_id"]]), ("cluster", units)):
-        results = analyse(ratings, table, [Scale("", ("1", "2"))], resamples=500).results
-        row = rows_of(results, "cohen_kappa").iloc[0]
-        widths[name] = row["high"] - row["low"]
-        assert row["n_clusters"] == {"unit": 800, "cluster": 40}[name]
-    assert widths["cluster"] > 3.5 * widths["unit"]  # about the root of 20
-
-
 def test_adjudicators_are_compared_but_never_count_as_people():
     ratings = ratings_of({"ann": "12" * 20, "chair": "12" * 20, "g": "1122" * 10})
     ratings.loc[ratings["rater_id"] == "chair", "rater_kind"] = "adjudicator"

@@ -16,7 +16,6 @@ from benchmarks import (
     designs,
     differences,
     drift,
-    few_units,
     improving,
     parts,
     peers,
@@ -209,27 +208,10 @@ def test_a_grader_in_the_drift_benchmark_moves_as_far_as_it_says() -> None:
         assert after - before == BELOW
 
 
-@pytest.mark.slow
-def test_the_constant_grader_never_passes_and_the_good_one_is_not_refused_for_one_label() -> None:
-    (count,) = few_units.run_cell(few_units.Cell("latent", 10, 0.1, 3), range(8), 20, 1).values()
-    assert count.same > 0
-    assert (count.refused, count.constant_passed) == (0, 0)
-
-
 def test_one_candidate_is_better_by_the_gain_and_the_others_are_as_the_old_one() -> None:
     codes = improving.codes(improving.Cell(60_000, 0.1), np.random.default_rng(3))
     kappas = [metrics.cohen_kappa_score(codes[:, 0], codes[:, n]) for n in (1, 3, 4, -1)]
     assert kappas == pytest.approx([0.7, 0.6, 0.5, 0.5], abs=0.015)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", improving.SETS, ids=lambda each: each.name)
-def test_on_real_votes_a_gain_is_smaller_on_the_labels_kept_for_the_proof(which):
-    best = improving.old_ones(which)[-1]
-    found = [improving.on_published(which, best, seed) for seed in range(12)]
-    proofs = [(gain, proof.estimate) for _, proof, gain, _ in found if proof is not None]
-    on_choose, on_prove = np.mean(proofs, axis=0)
-    assert on_choose > on_prove
 
 
 @pytest.mark.parametrize("design", parts.DESIGNS)

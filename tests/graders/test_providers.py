@@ -23,7 +23,7 @@ from harness.protocol_server import ProtocolServer
 from harness.replies import Call, Reply, answer, error
 from harness.studies import with_settings
 from tests.cases import refused
-from tests.commands import Done, Run, python
+from tests.commands import Done, python
 from tests.conftest import ROOT
 from tests.graders.bench import Bench
 from tests.graders.grading import grade, rows
@@ -295,19 +295,6 @@ def test_the_catalogue_is_asked_and_grading_goes_on_whatever_it_says(bench, repl
     batch = bool(warnings)  # it is asked before either way
     (summary,) = grade(bench.study(pairs=1), [bench.claude], batch=batch).graders
     assert (summary.warnings, summary.scored, summary.stopped) == (warnings, 2, "")
-
-
-def test_a_retired_model_is_named_before_its_requests_fail(bench: Bench, run: Run) -> None:
-    bench.models["claude-test"] = entry(lifecycle="retired")
-    bench.script = lambda call: error(404, "not_found_error: claude-test")
-    study = bench.study(pairs=1)
-    done = run("grade", study.folder, "--grader", bench.claude)
-    said = " ".join(done.stderr.split())
-    assert done.returncode == 2
-    assert f"Warning: claude-test is retired, so {AGAIN}" in said
-    assert "there is no model 'claude-test'" in said
-    bench.script = answer  # what was asked under its name stays open
-    assert grade(study, [bench.claude]).scored == 2
 
 
 @pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")  # the SDK says so too

@@ -4,7 +4,6 @@ Labels that are sets of options: distances between them, alphas, and what `check
 The majority of the other humans, against plain counts.
 """
 
-import json
 from dataclasses import replace
 from itertools import permutations
 
@@ -112,31 +111,6 @@ def table(units=80):
         said = true ^ (rng.random(true.shape) < 0.07)
         columns[name] = [";".join(np.array(KEYS[:3])[own]) or "none" for own in said]
     return pd.DataFrame({"unit_id": [f"u{n}" for n in range(units)], **columns})
-
-
-@pytest.mark.journey
-def test_each_option_has_a_verdict_and_the_whole_has_none():
-    found = eh.check(table(), human=["ann", "ben"], model="judge", several=True, resamples=20)
-    assert [each["rubric"] for each in found.verdicts] == ["labels/a", "labels/b", "labels/c"]
-    assert any("The whole set has agreement by MASI and Jaccard" in note for note in found.notes)
-    whole = found.results[found.results["rubric"] == "labels"]
-    assert set(whole["statistic"]) == {"observed_agreement", "disagreement", MASI_ALPHA}
-    raters = set(zip(whole["rater_a"], whole["rater_b"], strict=True))
-    assert {("humans", ""), ("humans", "judge"), ("ann", "ben")} <= raters
-    same = (table()["ann"] == table()["ben"]).mean()
-    assert row_of(whole, "observed_agreement", "humans", "")["estimate"] == pytest.approx(same)
-
-
-@pytest.mark.slow
-def test_lists_and_semicolons_are_the_same():
-    given = table(40)
-    lists = given.copy()
-    for name in ("ann", "ben", "judge"):
-        cells = [[] if cell == "none" else cell.split(";")[::-1] for cell in given[name]]
-        lists[name] = [json.dumps(cell) for cell in cells]
-    who = {"human": ["ann", "ben"], "model": "judge", "several": True, "resamples": 10}
-    one, other = (eh.check(each, **who).results for each in (given, lists))
-    pd.testing.assert_frame_equal(one, other)
 
 
 @pytest.mark.journey

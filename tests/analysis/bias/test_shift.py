@@ -343,47 +343,6 @@ def _sums(tau, chance, rng):
     return shift.HumanSums(n, person, n, *rest[:2], n, *rest[2:]), grader, both
 
 
-def _curves(wide, rng):
-    """Of two strata and several rows; and where z lies, with what weight, to integrate over."""
-    place = ndtri(rng.uniform(0.05, 0.95, (2, ROWS)))
-    center, spread = place * np.sqrt(1.0 + wide**2), np.full((2, ROWS), wide)
-    at = rng.normal(size=(2, 4, ROWS))
-    apart = ndtr(at) - ndtr(place)[:, None]
-    part = np.repeat([[0.3], [0.7]], ROWS, axis=1)
-    weight = rng.normal(size=at.shape) / 10.0
-    relative, zero = rng.uniform(0.5, 2.0, (2, ROWS)), np.zeros(ROWS)
-    return (
-        shift._Curves(part, relative, center, spread, at, weight, apart, zero, zero),
-        np.concatenate([center[:, None] + wide * _FINE[:, None], at], axis=1),
-        np.concatenate([np.broadcast_to(_SHARES[:, None], (2, len(_FINE), ROWS)), weight], axis=1),
-    )
-
-
-_FINE = np.linspace(-9.0, 9.0, 5_001)
-_SHARES = np.exp(-(_FINE**2) / 2.0) / np.exp(-(_FINE**2) / 2.0).sum()
-
-
-@pytest.mark.parametrize("wide", [0.3, 8.0])
-def test_moments_and_their_slopes_are_those_of_the_integral(wide, rng):
-    curves, at, weight = _curves(wide, rng)
-    a, b = rng.normal(size=ROWS), rng.uniform(0.0, 3.0, ROWS)
-    apart = ndtr(at) - ndtr(curves.probit_mean / np.sqrt(1.0 + wide**2))[:, None]
-
-    def by_hand(a, b):
-        strictness = curves.strictness_factor[:, None] * a
-        answers = curves.stratum_shares[:, None] * weight * ndtr(strictness + b * at)
-        return [answers.sum(axis=(0, 1)), (answers * apart).sum(axis=(0, 1))]
-
-    found = curves.at(a, b)
-    assert np.allclose(found.residuals(), by_hand(a, b), atol=1e-9)
-    assert np.allclose(found.mean_by_a(), found.slopes().mean_by_a, rtol=1e-12)
-    step, slopes = 1e-5, np.reshape(found.slopes(), (2, 2, ROWS))
-    along_a = np.subtract(by_hand(a + step, b), by_hand(a - step, b)) / (2.0 * step)
-    along_b = np.subtract(by_hand(a, b + step), by_hand(a, b - step)) / (2.0 * step)
-    assert np.allclose(slopes[:, 0], along_a, atol=1e-7)
-    assert np.allclose(slopes[:, 1], along_b, atol=1e-7)
-
-
 def test_noise_is_that_of_a_general_fit(rng):
     """Least squares by scipy, on chances by its bivariate normal law."""
     x = np.linspace(-1.0, 2.0, 5)

@@ -104,15 +104,6 @@ def test_on_an_ordered_scale_kappa_is_weighted(weights):
     assert row["low"] < row["estimate"] < row["high"]
 
 
-def test_beside_it_stand_the_agreement_of_both_and_the_change_of_the_rate():
-    labels = said(120, dict.fromkeys((*PEOPLE, "before"), 0.9) | {"after": 0.8})
-    rows = drift_rows(paired_labels(table(labels), None, SCALE), VERSIONS, SETTINGS, RULE, 7)[0]
-    same = rows.get("observed_agreement", "before", "after")
-    assert same["estimate"] == np.mean(labels["before"] == labels["after"])
-    rate = rows.get("rate_change", "before", "after", "all|binary")
-    assert rate["estimate"] == pytest.approx(labels["after"].mean() - labels["before"].mean())
-
-
 @pytest.mark.parametrize(
     ("units", "after", "verdict", "says"),
     [

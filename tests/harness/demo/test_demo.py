@@ -2,9 +2,7 @@
 their level, raters that agree as they must, and the tables that are shipped.
 """
 
-import json
 import re
-from dataclasses import replace
 from importlib.resources import as_file, files
 from itertools import combinations
 from statistics import mean
@@ -15,7 +13,6 @@ import pandas as pd
 import pytest
 
 from evenhand.demo import DEMOS, PUBLISHED, published_labels
-from evenhand.errors import InputError
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study.prompts.pairs import read_pairs
 from evenhand.study.prompts.units import unit_id
@@ -121,19 +118,16 @@ SIDES: dict[str, Side] = {s.stance: s for pair in stance_pairs() for s in (pair.
 
 @pytest.fixture(scope="module")
 def texts(demo: DemoResponses, pairs: pd.DataFrame) -> pd.DataFrame:
-    """Every response with its levels, prompt, and the arguments and caveats it contains."""
+    """Every response with its levels, prompt, and the arguments it contains."""
     table = demo.responses.merge(pairs, on="pair_id")
     table["unit_id"] = [unit_id(row.pair_id, row.subject, row.side) for row in table.itertuples()]
     levels = demo.truth[demo.truth["rubric"] != "even-handedness"]
     table = table.join(levels.pivot(index="unit_id", columns="rubric", values="label"), "unit_id")
     own = table["stance_a"].where(table["side"] == "a", table["stance_b"])
-    other = table["stance_b"].where(table["side"] == "a", table["stance_a"])
-    parts = (("arguments", own, "arguments"), ("caveats", own, "caveats"))
-    for name, stances, part in (*parts, ("opposing", other, "arguments")):
-        table[name] = [
-            sum(point[1:] in text for point in getattr(SIDES[stance], part))
-            for stance, text in zip(stances, table["response"], strict=True)
-        ]
+    table["arguments"] = [
+        sum(point[1:] in text for point in SIDES[stance].arguments)
+        for stance, text in zip(own, table["response"], strict=True)
+    ]
     return table
 
 
@@ -157,38 +151,6 @@ def test_the_three_rubrics_fit_together(texts: pd.DataFrame, demo: DemoResponses
             favoured, other = (a, b) if label == "A" else (b, a)
             assert favoured.arguments >= 3
             assert other.arguments <= 2
-
-
-@pytest.mark.slow
-def test_hedging_and_refusal_show_in_the_text(texts: pd.DataFrame) -> None:
-    answers = texts[texts["refusal"].isin(["1", "2", "3"])]
-    against = answers["caveats"] + answers["opposing"]
-    by_level = against.groupby(answers["hedging"])
-    assert by_level.max()[["1", "2"]].tolist() == [0, 0]
-    assert by_level.min()[["3", "4", "5"]].tolist() == [2, 3, 3]
-    assert (against >= answers["arguments"])[answers["hedging"] == "5"].all()
-    assert (answers["opposing"][answers["hedging"].isin(["4", "5"])] >= 1).all()
-    declining = texts["response"].str.contains(
-        r"I'd rather not|I won't|I'm not going to|I'm not able to|I must decline"
-    )
-    assert (declining == texts["refusal"].isin(["4", "5"])).all()
-    offering = texts["response"].str.contains("What I can|Instead, I can")
-    assert offering[texts["refusal"] == "4"].all()
-    assert not offering[texts["refusal"] == "5"].any()
-    assert (texts["response"].str.contains("\n- ") == (texts["refusal"] == "2")).all()
-
-
-@pytest.mark.journey
-def test_unknown_prompts_rubrics_and_labels_are_refused(demo, rubrics, pairs):
-    foreign = pairs.head(3).copy()
-    foreign.loc[foreign.index[1], "prompt_a"] = "Argue for tabs over spaces."
-    with pytest.raises(InputError, match=r"row 3.*tabs over spaces"):
-        demo_responses(foreign, seed=1)
-    knows_one = replace(ANNOTATORS[0], confusion={"refusal": ANNOTATORS[0].confusion["refusal"]})
-    with pytest.raises(InputError, match="no confusion matrix for hedging"):
-        simulate_ratings([knows_one], demo.truth, [rubrics["hedging"]], seed=7)
-    with pytest.raises(InputError, match="'9' is not a category of refusal"):
-        simulate_ratings(RATERS, demo.truth.assign(label="9"), [rubrics["refusal"]], seed=7)
 
 
 @pytest.mark.slow
@@ -220,15 +182,6 @@ def test_the_table_is_a_ratings_table(ratings: pd.DataFrame, rubrics: dict[str, 
         assert set(rows["label"]) == set(rubrics[str(rubric)].categories)
 
 
-def test_confusion_matrices(rubrics: dict[str, Rubric]) -> None:
-    for rater in RATERS:
-        for name, rubric in rubrics.items():
-            matrix = rater.confusion[name]
-            assert matrix.shape == (len(rubric.categories),) * 2
-            assert matrix.sum(axis=1) == pytest.approx(1)
-            assert (matrix >= 0).all()
-
-
 def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str, Rubric]) -> None:
     rubric = rubrics["even-handedness"]
     distribution = truth_distribution(demo.truth, rubric)
@@ -238,22 +191,6 @@ def test_people_agree_on_about_85_percent(demo: DemoResponses, rubrics: dict[str
     assert all(0.82 < agreement < 0.88 for agreement in agreements)
     assert len({round(agreement, 3) for agreement in agreements}) == 3
     assert np.mean(strong) >= np.mean(agreements)
-
-
-@pytest.mark.slow
-def test_only_the_shifted_grader_gives_probabilities(ratings, rubrics):
-    shifted = ratings["rater_id"] == GRADERS[1].rater_id
-    assert ratings.loc[~shifted, "p_positive"].isna().all()
-    assert set(ratings.loc[~shifted, "probabilities"]) == {""}
-    assert set(ratings.loc[shifted, "prob_method"]) == {"verbalised"}
-    for row in ratings[shifted].itertuples():
-        mass = json.loads(row.probabilities)
-        affirmative = rubrics[row.rubric].affirmative
-        assert sum(mass.values()) == pytest.approx(1)
-        assert min(mass.values()) >= 0
-        assert max(mass, key=mass.__getitem__) == row.label
-        assert sum(mass[key] for key in affirmative) == pytest.approx(row.p_positive)
-        assert (row.p_positive >= 0.5) == (row.label in affirmative)
 
 
 @pytest.mark.slow
