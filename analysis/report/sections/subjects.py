@@ -514,7 +514,6 @@ def _rate_sentences(rates: _Quantity, means: _Quantity) -> Iterator[str]:
             yield from _pair_sentences(rates, grader)
     for grader in means.distinct_graders:
         yield from _difference_sentences(means, grader)
-    yield from _one_sided_sentences(rates)
 
 
 def _difference_sentences(quantity: _Quantity, grader: str) -> Iterator[str]:
@@ -553,20 +552,6 @@ def _pair_sentences(rates: _Quantity, grader: str) -> Iterator[str]:
         has_subjects = any(figure.at for figure in differences)
         fields = {"by": labels, "first": sides[0], "second": sides[1]}
         yield written("rates.no_side" if has_subjects else "rates.no_side_of_all", **fields)
-
-
-def _one_sided_sentences(rates: _Quantity) -> Iterator[str]:
-    """Yield sentences on subjects, or else graders, with only answers to one side graded."""
-    graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
-    for grader in rates.graders:
-        reasons = ((row.at, row.reason) for row in rates.pair_differences(grader))
-        subjects = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
-        graders_by_subjects.setdefault(subjects, []).append(grader)
-    for subjects, graders in graders_by_subjects.items():
-        if subjects and all(subjects):  # "" is all units
-            yield written("rates.one_side_only", subjects=", ".join(subjects))
-        elif subjects:
-            yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
 
 
 # ---- Rates on all rubrics ------------------------------------------------------------------------
