@@ -12,7 +12,7 @@ direction* is how much more often a rater favours the first. *Annotator sides* a
 annotators, such as parties. `with_every_rubric` adds the table of rates on all rubrics.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, combinations, product
@@ -130,19 +130,17 @@ def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list
 
 
 def direction_part(figures: src.RubricFigures) -> Part:
-    """Make the part on net direction by rater, subject and group; empty without sides of pairs."""
+    """Make the part on net direction by rater and subject; empty without sides of pairs."""
     net = figures.select_all("direction_net")
-    others = [figure for figure in net if figure.column not in ("subject", "group")]
+    others = [figure for figure in net if figure.column != "subject"]
     titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
     rows = src.rows_of(
         others, lambda row: src.rater_title(row.rater), lambda row: titles[row.subset], by="subset"
     )
     has_unnamed_sides = any(figure.at == "side a>side b" for figure in net)
-    folded = _direction_table(figures, net, "subject", lambda row: row.value)
-    folded += figures.table("direction.by_rater", rows)
-    appendix = _direction_table(figures, net, "group", _sides_title)
+    folded = [*_subject_directions(figures, net), *figures.table("direction.by_rater", rows)]
     about = [written("direction.side_a")] if has_unnamed_sides else []
-    return Part(_direction_answer(net), folded=folded, appendix=appendix, about=about)
+    return Part(_direction_answer(net), folded=folded, about=about)
 
 
 def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
@@ -169,17 +167,13 @@ def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
     return [in_pieces(f"report.{key}", who=title, place=widest.value or everywhere, net=widest)]
 
 
-def _direction_table(
-    figures: src.RubricFigures, net: list[src.Figure], kind: str, title: Callable[[src.Figure], str]
-) -> list[Table]:
-    """Tabulate net direction: every subject or group (`kind`) in a row, every rater in a column."""
-    column_figures = [figure for figure in net if figure.column == kind]
-    rows: list[src.RowSpec] = []
-    if kind == "subject" and column_figures:
-        rows.append(src.RowSpec(_sides_title(column_figures[0])))
-    rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
-    columns = _rater_columns(figure.rater for figure in column_figures)
-    return figures.table("direction.by_column", rows, columns, stub=kind.title(), column=kind)
+def _subject_directions(figures: src.RubricFigures, net: list[src.Figure]) -> list[Table]:
+    """Tabulate net direction: every subject in a row, every rater in a column."""
+    by_subject = [figure for figure in net if figure.column == "subject"]
+    rows = [src.RowSpec(_sides_title(figure)) for figure in by_subject[:1]]  # the heading
+    rows += src.rows_of({row.subset: row for row in by_subject}.values(), attrgetter("value"))
+    columns = _rater_columns(figure.rater for figure in by_subject)
+    return figures.table("direction.by_subject", rows, columns)
 
 
 def _sides_title(figure: src.Figure, value: str = "") -> str:
