@@ -47,13 +47,10 @@ def label_part(figures: src.RubricFigures) -> Part:
     by_rater = partial(src.distinct_rows, by="rater", title=src.rater_title)
     tables = figures.table("raters.caption", by_rater(shares), [*share_columns, coverage_column])
     tables += figures.table("raters.numbers", by_rater(numbers), [_MEAN, coverage_column])
-    folded: list[Block] = [*tables]
-    if coverage_by_rater.keys() - {figure.rater for figure in (*shares, *numbers)}:
-        folded.append(Paragraph(written("raters.not_listed")))
     on_work = [*figures.select(_AGREEMENT), *figures.select("rater_seconds_median")]
     raters = dict.fromkeys(figure.rater for figure in on_work)
-    folded += figures.table("raters.work", [src.RowSpec(name, (name, "")) for name in raters])
-    return Part(_label_answer(figures, has_labels=bool(tables)), folded=folded)
+    work = figures.table("raters.work", [src.RowSpec(name, (name, "")) for name in raters])
+    return Part(_label_answer(figures, has_labels=bool(tables)), folded=[*tables, *work])
 
 
 def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[object]]:
@@ -78,18 +75,11 @@ def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[
 
 def pair_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement of every two raters, in groups and in parts of the sample."""
-    groups: list[Table] = []
-    notes = []
-    for subset, name in src.SUBSET_NAMES.items():
-        group_tables = figures.table("pairs.groups", on=subset, subset=name)
-        groups += group_tables
-        if group_tables and not figures.pairs(figures.agreement_or_kappa(subset), subset):
-            notes.append(Paragraph(written("pairs.not_listed", rubric=figures.title, subset=name)))
-    pairs = figures.table("pairs.caption")
+    pairs, groups = figures.table("pairs.caption"), figures.table("pairs.groups")
     return Part(
         answers=[_pair_answer(figures)] if pairs or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
-        appendix=[*pairs, *notes, *groups, *_verdicts_on_pairs(figures), *_slice_tables(figures)],
+        appendix=[*pairs, *groups, *_verdicts_on_pairs(figures), *_slice_tables(figures)],
     )
 
 
