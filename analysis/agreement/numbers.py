@@ -247,13 +247,6 @@ def mean_difference(tables: Array, span: float) -> Array:
     return span * ratio((second - first) @ _NUMBER, first.sum(-1))
 
 
-def root_mean_square_difference(tables: Array, span: float) -> Array:
-    """Return the root mean square difference (...), with the arguments of `mean_difference`."""
-    products = moments(tables)
-    mean_square = 1.0 - ratio((products * MOMENT_WEIGHTS).sum((-2, -1)), products.sum((-2, -1)))
-    return np.asarray(span * np.sqrt(np.maximum(mean_square, 0.0)))
-
-
 class NumberMeasurement:
     """Counts and statistics of two raters' labels that are numbers.
 
@@ -281,7 +274,6 @@ class NumberMeasurement:
             "icc_a1": lambda tables: squares_of_two(tables).agreement,
             "icc_c1": lambda tables: squares_of_two(tables).consistency,
             "mean_difference": partial(mean_difference, span=span),
-            "rms_difference": partial(root_mean_square_difference, span=span),
             "spearman": rank_correlation,
         }
 

@@ -47,7 +47,7 @@ from evenhand.texts import table_of, written
 PLANNED = ("bias_side", "bias_order", "bias_length", "bias_self_preference", "bias_rater_group")
 SCREENED = ("bias_slice",)
 """Statistics of the planned questions, and of the screened parts of the sample."""
-FEW_CLUSTERS = 10  # with fewer clusters a row has a note, and a group on a side has no row
+FEW_CLUSTERS = 10  # with fewer clusters a row has a note
 MIN_KAPPA = 0.05  # human-human kappa below which the reliability of a group is unknown
 LEVEL = 0.05  # a shift is found if its corrected p is below this
 HELD_OUT = "_held_out"
@@ -392,7 +392,7 @@ class _Part(NamedTuple):
 def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
     """Add `direction_net` of humans together and of every grader: the share of the rater's calls
     that favour the first side minus the share that favour the second; on all units, by the columns
-    `DIRECTION_COLUMNS`, by subject and by group.
+    `DIRECTION_COLUMNS` and by subject.
     """
     people, favours = calls.humans, []
     n_people = (~np.isnan(people)).sum(axis=1).astype(float)
@@ -402,8 +402,7 @@ def add_direction_rows(view: RatedView, calls: expected.Calls) -> None:
         favours.append(np.column_stack([mean_human, by_graders]))
     favours_a, favours_b = favours  # how far each of `raters` favours a side, (units, raters)
     raters = ["humans", *(calls.raters[grader] for grader in calls.graders)]
-    parts = _parts(calls, view, by_subject=True)
-    for part in (*parts, *_groups(calls, view.facts, view.resamples)):
+    for part in _parts(calls, view, by_subject=True):
         is_in_part, a_is_first = part.sign != 0, part.sign[:, None] > 0
         first = np.where(a_is_first, favours_a, favours_b)[is_in_part]  # NaN for a missing call
         second = np.where(a_is_first, favours_b, favours_a)[is_in_part]
@@ -470,27 +469,6 @@ def _parts(calls: expected.Calls, view: RatedView, *, by_subject: bool = False) 
         columns.append(matrix.UnitColumn("subject", calls.subjects, calls.subject))
     for name, inside in (part for column in columns for part in column.parts()):
         yield _Part(calls.part(name), sides, np.where(inside, sign, 0.0))
-
-
-def _groups(
-    calls: expected.Calls, facts: matrix.UnitFacts, resamples: Resamples
-) -> Iterator[_Part]:
-    """Yield each group that has enough clusters, against the groups that it is paired with. If two
-    groups are paired with each other only, yield the first, as the second has the opposite signs.
-    """
-    a, b = (np.array(facts.cells(name), dtype=object) for name in GROUP_COLUMNS)
-    if not a.any() or not b.any():
-        return
-    a, b = a[calls.unit], b[calls.unit]
-    yielded: set[tuple[str, ...]] = set()
-    for group in sorted({*a, *b} - {""}):
-        sign = np.select([a == b, a == group, b == group], [0.0, 1.0, -1.0], 0.0)
-        others = tuple(sorted({*b[sign > 0], *a[sign < 0]}))
-        is_mirrored = len(others) == 1 and (others[0], group) in yielded
-        if is_mirrored or resamples.count(calls.clusters, sign != 0)[1] < FEW_CLUSTERS:
-            continue
-        yielded.add((group, *others))
-        yield _Part(calls.part(f"group={group}"), results.from_to(group, ", ".join(others)), sign)
 
 
 _ORDERS = ("ab", "ba")

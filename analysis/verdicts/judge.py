@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
-from typing import Any, Literal, TypedDict
+from typing import Any, TypedDict
 
 from scipy.special import stdtrit
 
@@ -511,18 +511,14 @@ class Candidate:
     best_buy: bool = False  # Pareto-optimal: no other of the rubric is as cheap and agrees as well
 
     @property
-    def limited_by(self) -> Literal["", "people_differ_more", "people_hardly_agree"]:
-        """The way in which human agreement limits a grader that does not pass: clearly below the
-        grader's agreement with people, or hardly above chance; "" if it is no limit.
+    def people_differ_more(self) -> bool:
+        """True if the grader does not pass, but clearly agrees with people more than they do with
+        one another, and no annotator who reverses labels explains this.
         """
-        if self.verdict["verdict"] not in ("inconclusive", "do_not_use"):
-            return ""
-        if self.difference and self.difference["low"] > 0:
-            # An annotator who reverses labels explains the difference, and not the rubric.
-            statistics = [key[_STATISTIC] for key in self.verdict["evidence"]]
-            return "" if ANNOTATOR_KAPPA in statistics else "people_differ_more"
-        step = self.verdict["next"]
-        return "people_hardly_agree" if step and step["kind"] == "rubric" else ""
+        passes = self.verdict["verdict"] not in ("inconclusive", "do_not_use")
+        if passes or not self.difference or not self.difference["low"] > 0:
+            return False
+        return ANNOTATOR_KAPPA not in [key[_STATISTIC] for key in self.verdict["evidence"]]
 
     @property
     def usd(self) -> float:
@@ -636,7 +632,7 @@ def recommend(candidates: Sequence[Candidate], rubric: str) -> Recommendation:
         partly = written("recommend.also_in_part", graders=" and ".join(in_part)) if in_part else ""
         return Recommendation(rubric, " ".join(filter(None, (head, also, partly))), head)
     sentence = _not_yet(candidates, name)
-    if any(candidate.limited_by == "people_differ_more" for candidate in candidates):
+    if any(candidate.people_differ_more for candidate in candidates):
         sentence = f"{sentence} {written('recommend.people_differ_more', rubric=name)}"
     return Recommendation(rubric, sentence, sentence)
 

@@ -363,7 +363,7 @@ def threshold_curves(figures: src.RubricFigures) -> list[Chart]:
     return figures.chart(
         "threshold", values, _curve_table(figures, points, **titles),
         charts.omitted_note([grader for _, grader in pairs], advice),
-        **titles, label=written("chart.threshold_label", **titles), marks=_marks_note(values),
+        **titles, label=written("chart.threshold_label", **titles),
         advice="; ".join(notes), graders=charts.unique_values(values, "grader"),
         y=charts.axis_through_zero(charts.bounds_of(d for d in values if d["kind"] == "curve")),
     )  # fmt: skip
@@ -386,19 +386,6 @@ def _curve_table(
         points, lambda row: src.format_number(float(row.at), "threshold"), attrgetter("grader")
     )
     return figures.table("chart.threshold_table", rows, columns, **fields)
-
-
-def _marks_note(values: Sequence[charts.Datum]) -> str:
-    """Explain the marks that are drawn at thresholds, with the interval of the best one."""
-    drawn = {datum.get("mark") for datum in values}
-    has_interval = any(datum["kind"] == "interval" and datum["low"] is not None for datum in values)
-    marks = [written("chart.threshold_default")] if _DEFAULT in drawn else []
-    if _BEST in drawn:
-        key = "threshold_best_interval" if has_interval else "threshold_best"
-        marks.append(written(f"chart.{key}"))
-    if any(datum.get("used") and datum.get("mark") for datum in values):
-        marks.append(written("chart.threshold_used"))
-    return " ".join(marks)
 
 
 def reliability_diagrams(figures: src.RubricFigures) -> list[Chart]:

@@ -12,7 +12,7 @@ direction* is how much more often a rater favours the first. *Annotator sides* a
 annotators, such as parties. `with_every_rubric` adds the table of rates on all rubrics.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, combinations, product
@@ -130,19 +130,17 @@ def _corrected_win_rates(figures: src.RubricFigures, graders: list[str]) -> list
 
 
 def direction_part(figures: src.RubricFigures) -> Part:
-    """Make the part on net direction by rater, subject and group; empty without sides of pairs."""
+    """Make the part on net direction by rater and subject; empty without sides of pairs."""
     net = figures.select_all("direction_net")
-    others = [figure for figure in net if figure.column not in ("subject", "group")]
+    others = [figure for figure in net if figure.column != "subject"]
     titles = {figure.subset: _sides_title(figure, figure.value) for figure in others}
     rows = src.rows_of(
         others, lambda row: src.rater_title(row.rater), lambda row: titles[row.subset], by="subset"
     )
     has_unnamed_sides = any(figure.at == "side a>side b" for figure in net)
-    folded = _direction_table(figures, net, "subject", lambda row: row.value)
-    folded += figures.table("direction.by_rater", rows)
-    appendix = _direction_table(figures, net, "group", _sides_title)
+    folded = [*_subject_directions(figures, net), *figures.table("direction.by_rater", rows)]
     about = [written("direction.side_a")] if has_unnamed_sides else []
-    return Part(_direction_answer(net), folded=folded, appendix=appendix, about=about)
+    return Part(_direction_answer(net), folded=folded, about=about)
 
 
 def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
@@ -169,17 +167,13 @@ def _direction_answer(net: list[src.Figure]) -> list[list[object]]:
     return [in_pieces(f"report.{key}", who=title, place=widest.value or everywhere, net=widest)]
 
 
-def _direction_table(
-    figures: src.RubricFigures, net: list[src.Figure], kind: str, title: Callable[[src.Figure], str]
-) -> list[Table]:
-    """Tabulate net direction: every subject or group (`kind`) in a row, every rater in a column."""
-    column_figures = [figure for figure in net if figure.column == kind]
-    rows: list[src.RowSpec] = []
-    if kind == "subject" and column_figures:
-        rows.append(src.RowSpec(_sides_title(column_figures[0])))
-    rows += src.rows_of({figure.subset: figure for figure in column_figures}.values(), title)
-    columns = _rater_columns(figure.rater for figure in column_figures)
-    return figures.table("direction.by_column", rows, columns, stub=kind.title(), column=kind)
+def _subject_directions(figures: src.RubricFigures, net: list[src.Figure]) -> list[Table]:
+    """Tabulate net direction: every subject in a row, every rater in a column."""
+    by_subject = [figure for figure in net if figure.column == "subject"]
+    rows = [src.RowSpec(_sides_title(figure)) for figure in by_subject[:1]]  # the heading
+    rows += src.rows_of({row.subset: row for row in by_subject}.values(), attrgetter("value"))
+    columns = _rater_columns(figure.rater for figure in by_subject)
+    return figures.table("direction.by_subject", rows, columns)
 
 
 def _sides_title(figure: src.Figure, value: str = "") -> str:
@@ -488,7 +482,7 @@ def _part_chart(
         order = [*heads, *charts.unique_values(entries, "b")]  # of both axes
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
-    few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
+    few, undefined = written("chart.few_labelled"), written("chart.undefined_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
         few if any(figure.has_remark("few_labelled") for figure in cells) else "",
@@ -514,7 +508,6 @@ def _rate_sentences(rates: _Quantity, means: _Quantity) -> Iterator[str]:
             yield from _pair_sentences(rates, grader)
     for grader in means.distinct_graders:
         yield from _difference_sentences(means, grader)
-    yield from _one_sided_sentences(rates)
 
 
 def _difference_sentences(quantity: _Quantity, grader: str) -> Iterator[str]:
@@ -553,20 +546,6 @@ def _pair_sentences(rates: _Quantity, grader: str) -> Iterator[str]:
         has_subjects = any(figure.at for figure in differences)
         fields = {"by": labels, "first": sides[0], "second": sides[1]}
         yield written("rates.no_side" if has_subjects else "rates.no_side_of_all", **fields)
-
-
-def _one_sided_sentences(rates: _Quantity) -> Iterator[str]:
-    """Yield sentences on subjects, or else graders, with only answers to one side graded."""
-    graders_by_subjects: dict[tuple[str, ...], list[str]] = {}
-    for grader in rates.graders:
-        reasons = ((row.at, row.reason) for row in rates.pair_differences(grader))
-        subjects = tuple(at for at, reason in reasons if reason and reason.code == "one_side_only")
-        graders_by_subjects.setdefault(subjects, []).append(grader)
-    for subjects, graders in graders_by_subjects.items():
-        if subjects and all(subjects):  # "" is all units
-            yield written("rates.one_side_only", subjects=", ".join(subjects))
-        elif subjects:
-            yield written("rates.one_side_only_of_all", graders=charts.join_first(graders))
 
 
 # ---- Rates on all rubrics ------------------------------------------------------------------------

@@ -46,18 +46,11 @@ def test_leanings_turn_sides_round():
     assert (row["low"], row["high"]) == pytest.approx((-plain["high"], -plain["low"]))
 
 
-def test_groups_and_parts():
-    """A group is told on whichever side it stands; of two that only meet each other, one."""
+def test_directions_in_parts():
     made = sample(3, pairs=60)
-    first = np.arange(len(made.units)) // 4 % 2 == 0
-    made.units["prompt_a_group"] = np.where(first, "cats", "dogs")
-    made.units["prompt_b_group"] = np.where(first, "dogs", "cats")
     made.units["partisan"] = np.where(np.arange(len(made.units)) < 80, "True", "False")
-    made.rate("g", np.where(first, "A", "B"))
+    made.rate("g", np.where(np.arange(len(made.units)) // 4 % 2 == 0, "A", "B"))
     rows = audited(made)
-    row = row_of(rows, "direction_net", "g", "group=cats")
-    assert (row["estimate"], row["at"]) == (1.0, "cats>dogs")
-    assert not any("group=dogs" in key for key in rows.rows)
     subsets = {key[4] for key in rows.rows if key[1] == "bias_side"}
     assert subsets == {"all", "partisan=True", "partisan=False"}
     assert row_of(rows, "direction_net", "g", "subject=other-0")["n_units"] == 60

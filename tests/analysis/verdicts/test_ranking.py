@@ -73,7 +73,7 @@ def test_where_people_differ_more_than_the_grader_does_with_them_the_rubric_is_f
     (candidate,) = ranking["tone"]
     assert candidate.verdict["verdict"] == "inconclusive"
     assert candidate.difference["low"] > 0
-    assert candidate.limited_by == "people_differ_more"
+    assert candidate.people_differ_more
     (advice,) = recommendations(ranking)
     assert "Make the wording of tone clearer before looking for a better grader" in advice.sentence
 
