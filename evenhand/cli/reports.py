@@ -211,7 +211,7 @@ def run_select(arguments: Namespace) -> None:
 
     analysis, _ = main.run_analysis(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
-    print_lines(Selection(analysis, study=study).lines, ranked=True)
+    print_lines(Selection(analysis, study=study).lines)
 
 
 def run_plan(arguments: Namespace) -> None:
@@ -225,7 +225,7 @@ def run_plan(arguments: Namespace) -> None:
         reason = "is an assumption for planning without a pilot; leave it out"
         main.refuse(arguments, assumption_options, reason)
         analysis, _ = main.run_analysis(arguments.source, arguments, why=True)
-        print_lines(plan_from(analysis, target).lines, ranked=True)
+        print_lines(plan_from(analysis, target).lines)
         return
     requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
     pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
@@ -233,7 +233,7 @@ def run_plan(arguments: Namespace) -> None:
     arguments.unused = {*arguments.unused, "overlap", "min_coverage"}  # settings for labels
     with working("simulating"):
         plan = plan_ahead(assumptions, target, main.settings_of(arguments))
-    print_lines(plan.lines, ranked=True)
+    print_lines(plan.lines)
 
 
 def run_gate(arguments: Namespace) -> int:
