@@ -47,7 +47,7 @@ from evenhand.analysis.types import Array, DataFrame, Frequency
 from evenhand.analysis.verdicts import evidence, requirements
 from evenhand.analysis.verdicts.judge import Verdict, judge_graders, pilots
 from evenhand.analysis.verdicts.wording import PASSES, opposed_in_words
-from evenhand.analysis.verification import Libraries, Verification
+from evenhand.analysis.verification import Verification
 from evenhand.analysis.writer import Draw, RatedView, RubricView, View
 from evenhand.errors import InputError
 from evenhand.lazy import pd
@@ -157,7 +157,7 @@ def analyse(
     decision: DecisionSettings = _DECISION,
     *,
     facts: StudyFacts = _FACTS,
-    verify: bool | Libraries = False,
+    verify: bool = False,
     why: bool = False,
     **changes: Any,
 ) -> Analysis:
@@ -183,9 +183,8 @@ def analyse(
     that name the group a unit is about, for performance by group (see `analysis.people.slices`).
 
     With `verify`, estimates are checked against scikit-learn, krippendorff and statsmodels if these
-    are installed (see `analysis.verification`), which takes time to load them; `verify` may also be
-    the function that computes their estimates. With `why`, the variance of the humans' labels is
-    split into units, raters and the residual.
+    are installed (see `analysis.verification`), which takes time to load them. With `why`, the
+    variance of the humans' labels is split into units, raters and the residual.
 
     Raises InputError if the tables are inconsistent, a label lies outside its scale, a rubric has
     no scale, ratings of several versions of one rubric would be mixed, a column to slice by is
@@ -212,7 +211,7 @@ def analyse_rubrics(
     scales: Mapping[str, Scale] | Iterable[Scale],
     request: Request,
     *,
-    verify: bool | Libraries = False,
+    verify: bool = False,
     pool: Executor | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Analysis:
@@ -222,9 +221,7 @@ def analyse_rubrics(
     settings, facts = request.settings, request.facts
     people = slices.members_of(facts.raters, settings.rater_slices, request.screened)
     request = replace(request, people=people)
-    libraries: Libraries | None = None
-    if verify and verification.libraries_are_here():
-        libraries = verification.in_this_process if verify is True else verify
+    verify = verify and verification.libraries_are_here()
     declared = _scales_by_name(scales, settings)
     ratings = _with_rubrics(validate_ratings(ratings, facts.source), declared, facts.source)
     _check_reference(request, set(ratings.loc[ratings["rater_kind"] != "model", "rater_id"]))
@@ -235,7 +232,7 @@ def analyse_rubrics(
         rubric_ratings = ratings[ratings["rubric"] == name]
         ratings_by_rubric[name], messages = encoding.one_version(rubric_ratings, name, accepted)
         notes += messages
-    tasks = _rubric_tasks(declared, ratings_by_rubric, request, libraries)
+    tasks = _rubric_tasks(declared, ratings_by_rubric, request, verify=verify)
     # Without a pool, each rubric is analysed when it is the next, after its stage is announced.
     analysed = iter((pool.map if pool else map)(analyse_rubric, tasks))
     results: list[RubricAnalysis] = []
@@ -249,7 +246,7 @@ def analyse_rubrics(
             results.append(analyse_sets(name, [t for t in tasks if t.scale.part_of == name]))
         results.append(next(analysed))  # of this task
     judge_across_rubrics(results)
-    return _combined(results, notes, request, verify=libraries is not None)
+    return _combined(results, notes, request, verify=verify)
 
 
 def _check_reference(request: Request, people: Collection[str]) -> None:
@@ -297,7 +294,8 @@ def _rubric_tasks(
     scales: Mapping[str, Scale],
     ratings: Mapping[str, DataFrame],
     request: Request,
-    libraries: Libraries | None,
+    *,
+    verify: bool,
 ) -> list[RubricTask]:
     """Return a task for each rubric, except wordings of another rubric under which no human
     labelled: those show only the stability of graders. `ratings` are by rubric.
@@ -310,7 +308,7 @@ def _rubric_tasks(
         variants = [(other, ratings[other.name]) for other in other_wordings]
         is_judged = name not in wordings
         if is_judged or ratings[name]["rater_kind"].eq("human").any():
-            tasks.append(RubricTask(scale, ratings[name], variants, request, is_judged, libraries))
+            tasks.append(RubricTask(scale, ratings[name], variants, request, is_judged, verify))
     return tasks
 
 
@@ -385,8 +383,8 @@ def analyse_reduced(
 @dataclass(frozen=True)
 class RubricTask:
     """Ratings of one rubric to analyse; `variants` are its other wordings with their ratings.
-    `has_verdicts` is False for a rubric that is a wording of another. `verify` starts to compute
-    the estimates of other libraries; None if estimates are not checked.
+    `has_verdicts` is False for a rubric that is a wording of another. With `verify` the
+    estimates are checked against other libraries'.
     """
 
     scale: Scale
@@ -394,7 +392,7 @@ class RubricTask:
     variants: Sequence[tuple[Scale, DataFrame]]
     request: Request
     has_verdicts: bool
-    verify: Libraries | None
+    verify: bool
 
 
 @dataclass
@@ -473,10 +471,6 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     labels, selection = _with_selection(result, labels, sample, request, label_times)
     n_excluded = task.ratings["rater_id"].nunique() - ratings["rater_id"].nunique()
     result.counts = replace(LabelCounts.of(labels, selection), excluded=n_excluded)
-    pending = []  # Other libraries may compute their estimates in another process meanwhile.
-    if task.verify:
-        views = labels.in_agreement.views
-        pending = [(coded.subset, task.verify(coded, labels.weight)) for coded in views]
     if request.why:
         result.components = components_of(labels)
         categories, *binary = RubricView.of_labels(result.rows, labels, sample, request)
@@ -501,8 +495,9 @@ def analyse_rubric(task: RubricTask) -> RubricAnalysis:
     if not scale.part_of:  # people and graders are compared on the whole set of options
         result.disagreements = disagreements.add_disagreement_rows(unit_view, readings.units)
     add_rows({"facts": [unit_view]})
-    for subset, estimates in pending:
-        result.verification += verification.verify_estimates(result.rows, subset, estimates())
+    for coded in labels.in_agreement.views if task.verify else ():
+        values = verification.library_values(coded, labels.weight)
+        result.verification += verification.verify_estimates(result.rows, coded.subset, values)
     if task.has_verdicts:
         result.decide(labels, request)
         result.view_to_judge = _without_draws(view)

@@ -21,7 +21,6 @@ from evenhand.texts import written
 if TYPE_CHECKING:
     from evenhand.analysis.all_rubrics import Analysis
     from evenhand.analysis.labels.scale import Scale
-    from evenhand.analysis.verification import Libraries
 
 T = TypeVar("T")
 _RESERVED = ("humans", "models", "all", *BASELINES)
@@ -161,7 +160,7 @@ class Dataset:
     def analyse(
         self,
         *,
-        verify: bool | Libraries = False,
+        verify: bool = False,
         why: bool = False,
         pool: Executor | None = None,
         on_stage: Callable[[str], None] | None = None,

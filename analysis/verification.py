@@ -5,9 +5,9 @@ written. Resampled values are not compared, as the functions of the estimates co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from itertools import combinations
 from typing import NamedTuple
@@ -34,11 +34,6 @@ class Value(NamedTuple):
     value: float
 
 
-Libraries = Callable[[Coded, Array | None], Callable[[], list[Value]]]
-"""Function that starts to compute the libraries' values of a view (see `library_values`), and
-returns a function that waits for them. Results are awaited in the order in which they started."""
-
-
 @dataclass(frozen=True)
 class Verification:
     """Number of estimates compared, and their largest difference from a library's value."""
@@ -56,23 +51,11 @@ def libraries_are_here() -> bool:
     return all(find_spec(name) for name in ("krippendorff", "sklearn", "statsmodels"))
 
 
-def load_libraries() -> None:
-    """Import the libraries, which takes a second."""
-    import krippendorff  # noqa: F401
-    import sklearn.metrics  # noqa: F401
-    import statsmodels.stats.inter_rater  # noqa: F401
-
-
 def library_values(coded: Coded, weight: Array | None = None) -> list[Value]:
     """Return the libraries' values for one view of the labels (on one set of categories). With a
     `weight` (clusters,), only kappas of two raters, as their other coefficients take no weights.
     """
     return [*_pair_values(coded, weight), *(_group_values(coded) if weight is None else ())]
-
-
-def in_this_process(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-    """Return a function that computes the values when called (see `Libraries`)."""
-    return partial(library_values, coded, weight)
 
 
 def verify_estimates(rows: ResultRows, subset: str, values: Iterable[Value]) -> Verification:

@@ -1,4 +1,3 @@
-from .files import prepare_report as prepare_report
 from .files import render_lines as render_lines
 from .files import render_notebook as render_notebook
 from .files import write_figures as write_figures
@@ -10,7 +9,6 @@ from .source import ReportContext as ReportContext
 
 __all__ = [
     "ReportContext",
-    "prepare_report",
     "render_lines",
     "render_notebook",
     "render_routing_text",

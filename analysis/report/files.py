@@ -168,14 +168,6 @@ _HTML = {"<": "&lt;", ">": "&gt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # the & of "&lt;" in a text
 
 
-def prepare_report() -> None:
-    """Read the templates and load the drawing library, which takes half a second."""
-    _html().get_template("report.html.j2")
-    _markdown().get_template("report.md.j2")
-    if charts.can_draw():
-        charts.inline_svg(charts.chart_spec([], {"mark": "point"}), "")
-
-
 def write_report(
     analysis: Analysis, context: ReportContext, out: Path, *, full: bool = False
 ) -> None:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-    from evenhand.analysis.verification import Libraries
     from evenhand.reporting.analysing import AnalysisAndContext
     from evenhand.reporting.ratings_file.declared import ScaleOptions
     from evenhand.study import Study
@@ -538,7 +537,7 @@ def run_analysis(
     arguments: Namespace,
     *,
     analyse: Callable[..., AnalysisAndContext] | None = None,
-    verify: bool | Libraries = False,
+    verify: bool = False,
     why: bool = False,
 ) -> AnalysisAndContext:
     """Analyse a study or a ratings file with the options of the command line, and print the

@@ -11,7 +11,6 @@ import shlex
 import sys
 import webbrowser
 from argparse import Namespace
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,6 @@ from evenhand.study.tables.files import atomic_write, check_folder
 from evenhand.texts import escaped_json, written
 
 if TYPE_CHECKING:
-    from evenhand.analysis.verification import Libraries
     from evenhand.reporting.gate import Gate
     from evenhand.reporting.selecting import Calibration
     from evenhand.study import Study
@@ -72,17 +70,12 @@ def run_check(arguments: Namespace) -> None:
         raise InputError(f"{file} is a study's folder; write `evenhand report {file}`")
     if arguments.engine:
         main.refuse(arguments, ["--write-settings"], "needs the labels in one table")
+    from evenhand.reporting.analysing import analyse_file
+
     # Estimates are verified against other libraries only when files are written, and not with an
-    # engine, which has no units to compare. These libraries load while `analyse_file` is imported.
-    libraries: AbstractContextManager[bool | Libraries] = nullcontext(False)
-    if not arguments.engine and (out or figures):
-        from evenhand.reporting.workers import library_process
-
-        libraries = library_process()
-    with libraries as verify:
-        from evenhand.reporting.analysing import analyse_file
-
-        analysis, context = main.run_analysis(file, arguments, analyse=analyse_file, verify=verify)
+    # engine, which has no units to compare.
+    verify = not arguments.engine and bool(out or figures)
+    analysis, context = main.run_analysis(file, arguments, analyse=analyse_file, verify=verify)
     from evenhand.analysis.report import write_figures, write_report
     from evenhand.reporting.library import Check
     from evenhand.reporting.ratings_file.declared import write_settings
@@ -211,7 +204,7 @@ def run_select(arguments: Namespace) -> None:
 
     analysis, _ = main.run_analysis(arguments.source, arguments)
     study = arguments.source if is_study(arguments.source) else None
-    print_lines(Selection(analysis, study=study).lines, ranked=True)
+    print_lines(Selection(analysis, study=study).lines)
 
 
 def run_plan(arguments: Namespace) -> None:
@@ -225,7 +218,7 @@ def run_plan(arguments: Namespace) -> None:
         reason = "is an assumption for planning without a pilot; leave it out"
         main.refuse(arguments, assumption_options, reason)
         analysis, _ = main.run_analysis(arguments.source, arguments, why=True)
-        print_lines(plan_from(analysis, target).lines, ranked=True)
+        print_lines(plan_from(analysis, target).lines)
         return
     requirements = {"--margin", "--set", "--statistic", "--half-width"}  # need no pilot either
     pilot_options = {*arguments.given_options} - {*assumption_options} - requirements
@@ -233,7 +226,7 @@ def run_plan(arguments: Namespace) -> None:
     arguments.unused = {*arguments.unused, "overlap", "min_coverage"}  # settings for labels
     with working("simulating"):
         plan = plan_ahead(assumptions, target, main.settings_of(arguments))
-    print_lines(plan.lines, ranked=True)
+    print_lines(plan.lines)
 
 
 def run_gate(arguments: Namespace) -> int:

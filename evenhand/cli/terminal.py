@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from evenhand.graders.running import Progress
 
 _FILE_WIDTH = 200  # characters in a line of output that goes to a file or a pipe
-_MIN_COLUMNS = 4  # that a ranked table keeps on a narrow terminal
 _NO_LIMIT = 10_000  # characters: wider than any table
 
 
@@ -71,48 +70,33 @@ def print_line(text: str) -> None:
         discard_output(sys.stdout)
 
 
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", ranked: bool = False
-) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
     """Print a table whose columns, except the first, are aligned to the right. If the terminal is
-    too narrow, use less space between columns; then, if columns are `ranked` by importance, leave
-    out the last ones and name them; else print every row as a block of lines.
+    too narrow, use less space between columns; else print every row as a block of lines.
     """
     from rich.measure import Measurement
 
-    screen, all_indices = console(), range(len(columns))
-    filled = [0]  # indices of the columns with any content, and of the first
-    for index in all_indices[1:]:
-        if any(row[index] not in ("", "-") for row in rows if index < len(row)):
-            filled.append(index)
-    # Layouts in the order in which they are tried: indices of columns, and the padding of cells.
-    layouts: list[tuple[Sequence[int], int]] = [(all_indices, 1), (all_indices, 0)]
-    if ranked:
-        layouts += [(filled[:count], 0) for count in range(len(filled), _MIN_COLUMNS - 1, -1)]
-    for indices, padding in layouts:
-        cells = [[row[index] for index in indices if index < len(row)] for row in rows]
-        headings = [columns[index] for index in indices]
-        table = text_table(headings, cells, title=title, padding=padding)
+    screen = console()
+    for padding in (1, 0):
+        table = text_table(columns, rows, title=title, padding=padding)
         width = Measurement.get(screen, screen.options.update(max_width=_NO_LIMIT), table).maximum
         if not screen.is_terminal:  # a file has lines of any width
             screen.width = max(width, screen.width)
         if width <= screen.width:
             screen.print(table, soft_wrap=False)
-            if hidden := [columns[index] for index in filled if index not in indices]:
-                say("terminal.left_out", columns=", ".join(hidden))
             return
     for line in blocks_of(columns, rows, title=title, width=screen.width):
         screen.print(line)
 
 
-def print_lines(lines: Iterable[Line], *, ranked: bool = False) -> None:
-    """Print sentences and tables, in order; see `print_table` on `ranked`."""
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print sentences and tables, in order."""
     for line in lines:
         if isinstance(line, str):
             console().print(line)
         else:
             title, columns, rows = line
-            print_table(columns, rows, title=title, ranked=ranked)
+            print_table(columns, rows, title=title)
 
 
 @contextmanager

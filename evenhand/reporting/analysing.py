@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from evenhand.analysis.people.disagreements import GraderDisagreement
     from evenhand.analysis.report import ReportContext
     from evenhand.analysis.report.source import Replication
-    from evenhand.analysis.verification import Libraries
     from evenhand.reporting.load import Source
     from evenhand.study import Study
     from evenhand.study.settings.analysis import PublishedFigures
@@ -43,7 +42,7 @@ OnStage = Callable[[str], None] | None  # called with the name of each stage, to
 class Switches(TypedDict, total=False):
     """Options of an analysis that are not among its settings (see `analysis.analyse`)."""
 
-    verify: bool | Libraries
+    verify: bool
     why: bool
     on_stage: OnStage
 
@@ -68,7 +67,7 @@ def analyse_source(
 def analyse_study(
     study: Study,
     *,
-    verify: bool | Libraries = True,
+    verify: bool = True,
     why: bool = False,
     pool: Executor | None = None,
     look: bool = True,

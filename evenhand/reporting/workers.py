@@ -1,10 +1,9 @@
-"""Run functions in other processes: to share a long analysis (`workers`, `library_process`), or to
-keep long work from delaying annotators' pages (`run_apart`, `StandBy`).
+"""Run functions in other processes: to share a long analysis (`workers`), or to keep long work
+from delaying annotators' pages (`run_apart`, `StandBy`).
 """
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import os
 import signal
@@ -18,15 +17,10 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from evenhand.errors import InputError, StoreAway
 from evenhand.texts import written
-
-if TYPE_CHECKING:
-    from evenhand.analysis.labels.matrix import Coded
-    from evenhand.analysis.types import Array
-    from evenhand.analysis.verification import Libraries, Value
 
 Result = TypeVar("Result")
 
@@ -113,54 +107,6 @@ def _safe_context() -> BaseContext:
         forkserver.ensure_running()
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return context
-
-
-@contextmanager
-def library_process() -> Iterator[bool | Libraries]:
-    """Yield the `verify` argument of `evenhand.analysis.analyse`: a function that has estimates
-    checked by other libraries in another process, while this one imports its modules and prepares
-    a report. On a machine with one core (then it is True), or if the process has ended, the
-    libraries are loaded here.
-    """
-    if (os.cpu_count() or 1) < 2:
-        yield True
-        return
-    pool = _Workers(1, multiprocessing.get_context("spawn"))
-
-    def submit(coded: Coded, weight: Array | None) -> Callable[[], list[Value]]:
-        from evenhand.analysis.verification import in_this_process, library_values
-
-        compute_here = in_this_process(coded, weight)
-        try:
-            answer = pool.submit(library_values, coded, weight)
-        except BrokenProcessPool:
-            return compute_here
-
-        def values() -> list[Value]:
-            if not answer.done():  # this process would only wait
-                from evenhand.analysis.report import prepare_report
-
-                prepare_report()
-            try:
-                return cast("list[Value]", answer.result())
-            except BrokenProcessPool:
-                return compute_here()
-
-        return values
-
-    try:
-        pool.submit(_load_libraries)
-        yield submit
-    finally:
-        pool.end()
-
-
-def _load_libraries() -> None:
-    """Import the libraries with which estimates are verified, in their process."""
-    from evenhand.analysis.verification import load_libraries
-
-    gc.disable()  # not worth the time: the process lives for two seconds
-    load_libraries()
 
 
 def run_apart(

@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, product
 from typing import NamedTuple
 
 from evenhand.errors import InputError
@@ -362,7 +361,7 @@ class Grid:
 
     pattern: str  # such as `{rater}_{rubric}`
     columns: Mapping[str, RaterAndRubric]
-    is_sure: bool = True  # names or labels show which part of a name is the rater
+    is_sure: bool = True  # names show which part of a name is the rater
     is_complete: bool = True  # several raters have all of the rubrics, and none has more
     unlabelled: tuple[str, ...] = ()  # columns whose names follow the pattern, without labels
 
@@ -442,7 +441,7 @@ def guessed_grid(
     # A whole name such as "gpt-4" is a rater's, and no part of it a rubric.
     if not parts_of or (not raters and all(map(plain_kind, parts_of))):
         return None
-    is_rater_last = _is_rater_last(table, parts_of, raters)  # None if not known
+    is_rater_last = _is_rater_last(parts_of, raters)  # None if not known
     first, second = (RUBRIC, RATER) if is_rater_last else (RATER, RUBRIC)
     pattern = f"{first}{separator}{second}{after}"
     pairs = [_rater_and_rubric(parts, is_rater_last) for parts in parts_of.values()]
@@ -523,9 +522,7 @@ def _rater_and_rubric(parts: NameParts, is_rater_last: bool | None) -> RaterAndR
     return RaterAndRubric(second, first) if is_rater_last else RaterAndRubric(first, second)
 
 
-def _is_rater_last(
-    table: pd.DataFrame, parts_of: Mapping[str, NameParts], raters: Collection[str]
-) -> bool | None:
+def _is_rater_last(parts_of: Mapping[str, NameParts], raters: Collection[str]) -> bool | None:
     """Return True if the second part of the names is the rater; None if that is not known."""
     firsts, seconds = map(set, zip(*parts_of.values(), strict=True))
     if raters:
@@ -534,22 +531,8 @@ def _is_rater_last(
     # these are the rubrics, and the other parts are the raters.
     has_no_model = [not any(map(MODEL_NAME.search, names)) for names in (firsts, seconds)]
     has_questions = [bool(criteria(names)) for names in (firsts, seconds)]
-    by_labels = [_are_rubrics(table, parts_of, position) for position in (0, 1)]
-    signs = (has_no_model, has_questions, by_labels)
+    signs = (has_no_model, has_questions)
     return next((of_firsts for of_firsts, of_seconds in signs if of_firsts != of_seconds), None)
-
-
-def _are_rubrics(table: pd.DataFrame, parts_of: Mapping[str, NameParts], position: int) -> bool:
-    """Return True if labels show that the first parts of the names (`position` 0), or the second
-    (1), are rubrics: columns with the same part share labels, and columns with two parts do not.
-    """
-    label_sets: dict[str, list[set[str]]] = {}  # by part, those of its columns
-    for column, parts in parts_of.items():
-        label_sets.setdefault(parts[position], []).append(_distinct_labels(table, column))
-    pairs = (pair for sets in label_sets.values() for pair in product(sets, repeat=2))
-    do_share_within = all(first & second for first, second in pairs)
-    unions = [set().union(*sets) for sets in label_sets.values()]
-    return do_share_within and not any(first & second for first, second in combinations(unions, 2))
 
 
 # ---- messages on missing columns -----------------------------------------------------------------

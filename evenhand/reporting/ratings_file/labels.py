@@ -73,7 +73,6 @@ NO_LABEL = frozenset(("", "nan", "null", "na", "n/a", "#n/a", "<na>", "nat"))
 """Words of programs for a missing value, in lower case."""
 _PERHAPS_NO_LABEL = frozenset(_WORDS["perhaps_no_label"])
 _FEWEST_LABELS = 10  # with fewer by a rater, a label of theirs alone need not be misspelled
-_SYNONYM_SHARE = 0.8  # of other raters' labels that show a label to be misspelled
 _MOST_ALONE, _SHARE_ALONE = 2, 0.02
 """A label that only one rater uses is accepted up to this count, or this share of their labels."""
 
@@ -426,14 +425,12 @@ def notes_on_lone_labels(ratings: pd.DataFrame, reading: RatingsInput) -> list[s
             continue
         times = int(users["times"].max())
         if times > _MOST_ALONE and times > _SHARE_ALONE * n_labels[raters[0]]:
-            synonym = "" if only_graders else _likely_synonym(labelled, raters[0], label)
             missing_users = "no annotator uses" if only_graders else "no other rater uses"
-            hint = f"; others label {synonym!r} there" if synonym else ""
             raise InputError(
                 f"{reading.subject_of(label, ratings)} is one that {missing_users} "
-                f"({number_of(counts[label], 'cell')}{hint}); correct it if it stands for another "
-                f"label, read it as no label with {options.spelled('missing', label)}, or keep it "
-                f"with {_keeping(counts, options)}"
+                f"({number_of(counts[label], 'cell')}); correct it if it stands for another label, "
+                f"read it as no label with {options.spelled('missing', label)}, or keep it with "
+                f"{_keeping(counts, options)}"
             )
         notes.append(written("reading.alone", label=label, raters=", ".join(raters)))
     return notes
@@ -491,18 +488,6 @@ def _numbers_apart(labels: Sequence[str]) -> list[str]:
     widest_in_scale = max(after - before for before, after in pairwise(scale))
     is_far = widest >= max(3 * widest_in_scale, 3) and 2 * widest >= values[-1] - values[0]
     return codes if is_far else []
-
-
-def _likely_synonym(labelled: pd.DataFrame, rater: str, label: str) -> str:
-    """Return others' usual label where a rater gives `label`, if the rater never gives it."""
-    by_rater = labelled[labelled["rater_id"] == rater]
-    units = set(by_rater.loc[by_rater["label"] == label, "unit_id"])
-    others = labelled[labelled["unit_id"].isin(units) & (labelled["rater_id"] != rater)]
-    if others.empty:
-        return ""
-    shares = others["label"].value_counts(normalize=True)
-    is_synonym = shares.iloc[0] >= _SYNONYM_SHARE and shares.index[0] not in set(by_rater["label"])
-    return str(shares.index[0]) if is_synonym else ""
 
 
 def _label_fault(label: str) -> str:

@@ -1,6 +1,5 @@
 """The processes that share the work of a report."""
 
-import multiprocessing
 import os
 import resource
 import signal
@@ -13,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from evenhand.analysis import AnalysisSettings, Scale, analyse, report
+from evenhand.analysis import AnalysisSettings, Scale
 from evenhand.analysis.all_rubrics import analyse_rubrics
 from evenhand.analysis.request import Request
 from evenhand.errors import InputError
@@ -42,16 +41,8 @@ while not (children := multiprocessing.active_children()):
 print(children[0].pid, flush=True)
 time.sleep(float(sys.argv[1]))
 """
-_BESIDE = """
-import multiprocessing, time
-from evenhand.reporting.workers import library_process
 
-with library_process():
-    print(multiprocessing.active_children()[0].pid, flush=True)
-    time.sleep(600)
-"""
-
-# Two rubrics, each with two readings, so that several answers are waited for in turn.
+# Two rubrics, each with two readings.
 GIVEN = {"ann": "yyyynnnnyy", "ben": "yyynnnnnyn", "gpt": "yynnnynnyy"}
 SCALES = [Scale(name, ("y", "n"), affirmative=frozenset("y")) for name in ("calm", "kind")]
 RATINGS = pd.DataFrame(
@@ -98,48 +89,17 @@ def test_after_an_error_nobody_waits_for_the_rest(work, told):
     refused(told, fail)
 
 
-def test_a_single_core_works_alone_and_loads_the_libraries_itself():
-    with workers.workers() as pool, workers.library_process() as libraries:
+def test_a_single_core_works_alone():
+    with workers.workers() as pool:
         assert pool is None
-        assert libraries is True
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_cores")
-def test_the_library_process_finds_what_is_found_here_even_if_their_process_is_killed(monkeypatch):
-    before = multiprocessing.active_children()
-
-    def started() -> list[multiprocessing.process.BaseProcess]:
-        return [each for each in multiprocessing.active_children() if each not in before]
-
-    def kill() -> None:
-        assert started()
-        for process in started():
-            process.kill()
-
-    def fail() -> None:
-        with workers.library_process():
-            raise ValueError("of the analysis")
-
-    here = analyse(RATINGS, None, SCALES, resamples=50, verify=True).verification
-    assert here is not None
-    assert here.compared > 20
-    for meanwhile in (lambda: None, kill):
-        monkeypatch.setattr(report, "prepare_report", meanwhile)
-        with workers.library_process() as libraries:
-            found = analyse(RATINGS, None, SCALES, resamples=50, verify=libraries)
-        assert found.verification == here
-    with pytest.raises(ValueError, match="of the analysis"):
-        fail()
-    assert not started()
 
 
 @pytest.mark.slow
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core shares nothing")
 @pytest.mark.parametrize(
     ("program", "seconds"),
-    [(_SHARING, 600), (_APART, 600), (_BESIDE, 600), (_APART, 0)],
-    ids=["sharing", "apart", "beside", "apart from one that ends"],
+    [(_SHARING, 600), (_APART, 600), (_APART, 0)],
+    ids=["sharing", "apart", "apart from one that ends"],
 )
 def test_no_process_outlives_its_parent(tmp_path, program, seconds):
     script = tmp_path / "at_work.py"
