@@ -25,11 +25,12 @@ from evenhand.analysis.statistics import entry_for
 from evenhand.analysis.verdicts.evidence import PART
 from evenhand.rubrics.rendering import passages_of
 from evenhand.study.tables.ratings import pieces
-from evenhand.texts import in_pieces, written
+from evenhand.texts import DASH, in_pieces, written
 
 _AGREEMENT, _MEAN = "rater_agreement", "mean_number"
 _COUNT_STEPS = [0.01, 0.03, 0.1, 0.25, 0.5]
 """Steps of shading, as shares of the largest count; small ones, so that few errors are visible."""
+_KAPPA_STEPS = [0.2, 0.4, 0.6, 0.75, 0.9]
 
 
 def label_part(figures: src.RubricFigures) -> Part:
@@ -75,7 +76,8 @@ def _label_answer(figures: src.RubricFigures, *, has_labels: bool) -> list[list[
 
 def pair_part(figures: src.RubricFigures) -> Part:
     """Make the part on agreement of every two raters, in groups and in parts of the sample."""
-    pairs, groups = figures.table("pairs.caption"), figures.table("pairs.groups")
+    pair_tables, groups = figures.table("pairs.caption"), figures.table("pairs.groups")
+    pairs = _heat_map(figures, pair_tables) or pair_tables
     return Part(
         answers=[_pair_answer(figures)] if pairs or groups else [],
         folded=[*_confusion_chart(figures), *_contested_tables(figures)],
@@ -125,6 +127,29 @@ def _verdicts_on_pairs(figures: src.RubricFigures) -> list[Table]:
     rows.append(src.RowSpec(written("pairs.with_annotators")))
     rows += src.rows_of(with_people, attrgetter("grader"))
     return figures.table("pairs.on_pairs", rows)
+
+
+def _heat_map(figures: src.RubricFigures, data: Iterable[Table]) -> list[Chart]:
+    """Draw kappa of every two raters, people and graders; nothing where no pair is listed."""
+    kappa, axis = figures.kappa(), written("chart.rater")
+    values: list[charts.Datum] = []
+    for pair in figures.pairs(kappa):
+        if figure := figures.get(kappa, *pair):
+            first, second = (charts.shorten(src.rater_title(rater)) for rater in pair)
+            values += [figure.datum(a=first, b=second), figure.datum(a=second, b=first)]
+    if not values:
+        return []
+    names = dict.fromkeys(chain.from_iterable(figures.pairs(figures.agreement_or_kappa())))
+    graders = [name for name in figures.graders() if name in names]
+    people_first = [*(name for name in names if name not in graders), *graders]
+    raters = [charts.shorten(src.rater_title(name)) for name in people_first]
+    has_undefined = any(datum["estimate"] is None for datum in values)
+    return figures.chart(
+        "heat_map", values, data,
+        written("chart.heat_map_note", dash=DASH) if has_undefined else "",
+        statistic=entry_for(kappa).label, subset=src.SUBSET_NAMES[src.ALL], raters=raters,
+        grid=charts.heat_cells(raters, _KAPPA_STEPS, x=axis, y=axis, slanted=True),
+    )  # fmt: skip
 
 
 def _contested_tables(figures: src.RubricFigures) -> list[Table]:

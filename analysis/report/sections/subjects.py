@@ -482,7 +482,7 @@ def _part_chart(
         order = [*heads, *charts.unique_values(entries, "b")]  # of both axes
         grid = charts.heat_cells(order, _STEPS, **axes, slanted=True)
         panels.append(charts.fill_template("rates_panel", column=column, grid=grid)["spec"])
-    few, undefined = written("chart.few_labelled"), written("chart.undefined_note", dash=DASH)
+    few, undefined = written("chart.few_labelled"), written("chart.heat_map_note", dash=DASH)
     return figures.chart(
         "rates", values, data,
         few if any(figure.has_remark("few_labelled") for figure in cells) else "",

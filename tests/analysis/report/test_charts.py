@@ -45,7 +45,7 @@ def drawn(charts: list[Chart]) -> list[ElementTree.Element]:
 def test_every_kind_of_picture_is_there_with_words_and_its_numbers(charts):
     captions = "\n".join(chart.caption for chart in charts)
     for what in (
-        "and the human ceiling", "price against agreement",
+        "and the human ceiling", "price against agreement", "of every two raters",
         "labels of annotators and of each grader", "subjects' scores", "by threshold",
         "calibration of the probabilities",
     ):  # fmt: skip
