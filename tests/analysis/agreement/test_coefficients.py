@@ -5,6 +5,7 @@ raise or return nan have one declared answer here.
 """
 
 import math
+import warnings
 
 import krippendorff
 import numpy as np
@@ -18,7 +19,7 @@ from evenhand.analysis.agreement import coefficients as c
 from evenhand.errors import InputError
 from tests.analysis.make import analyse_labels, noisy, ratings_of, row_of
 from tests.known_values import known_values
-from tests.peers import stats
+from tests.peers import inter_rater, metrics, stats
 
 
 def _sequences(table):
@@ -147,6 +148,45 @@ def test_alpha_is_that_of_the_krippendorff_package(labels, level):
         return
     theirs = krippendorff.alpha(values, level_of_measurement=level, value_domain=list(FOUR))
     assert found.estimate == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.slow
+@given(LABELS, st.sampled_from(["identity", "linear", "quadratic"]))
+@settings(max_examples=30, deadline=None)
+def test_kappa_is_that_of_scikit_learn_and_statsmodels(labels, weights):
+    first, second = [row[0] for row in labels], [row[1] for row in labels]
+    found = a.cohen_kappa(first, second, categories=FOUR, weights=weights)
+    both = [(x, y) for x, y in zip(first, second, strict=True) if x is not None and y is not None]
+    assert found.n == len(both)
+    if math.isnan(found.estimate):
+        assert found.reason == ("no_variation" if both else "no_pairable_units")
+        assert len({x for pair in both for x in pair}) < 2
+        return
+    x, y = zip(*both, strict=True)
+    named = None if weights == "identity" else weights
+    theirs = metrics.cohen_kappa_score(x, y, labels=list(FOUR), weights=named)
+    assert found.estimate == pytest.approx(theirs, abs=1e-9)
+    table = a.confusion_matrix(first, second, categories=FOUR)
+    steps = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    distance = {"identity": (steps > 0) * 1.0, "linear": steps, "quadratic": steps**2}[weights]
+    with warnings.catch_warnings():
+        # Under a variance of 0 statsmodels takes the root of a rounding error below it.
+        warnings.simplefilter("ignore")
+        other = inter_rater.cohens_kappa(table, weights=distance / distance.max())
+    assert np.nan_to_num(other.std_kappa) == pytest.approx(found.se, abs=1e-6)
+
+
+@given(LABELS)
+@settings(max_examples=20, deadline=None)
+def test_fleiss_is_that_of_statsmodels_where_nothing_is_missing(labels):
+    full = [[1 if x is None else x for x in row] for row in labels]
+    table = np.array([[row.count(k) for k in FOUR] for row in full])
+    found = a.fleiss_kappa(full, categories=FOUR)
+    if len({x for row in full for x in row}) < 2:
+        assert (found.reason, math.isnan(found.estimate)) == ("no_variation", True)
+    else:
+        theirs = inter_rater.fleiss_kappa(table, method="fleiss")
+        assert found.estimate == pytest.approx(theirs, abs=1e-9)
 
 
 @pytest.mark.parametrize(("refused", "message"), [

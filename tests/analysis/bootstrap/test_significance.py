@@ -25,7 +25,7 @@ from evenhand.analysis.bootstrap.significance import (
     stuart_maxwell,
 )
 from tests.known_values import known_values
-from tests.peers import contingency_tables
+from tests.peers import contingency_tables, multitest
 
 
 def test_benjamini_and_hochbergs_15_p_values():
@@ -34,6 +34,15 @@ def test_benjamini_and_hochbergs_15_p_values():
     assert benjamini_yekutieli(p) == pytest.approx(expected["BY"], abs=1e-12)
     assert holm(p) == pytest.approx(expected["holm"], abs=1e-12)
     assert benjamini_hochberg(p) == pytest.approx(expected["BH"], abs=1e-12)
+
+
+@pytest.mark.slow
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+@settings(max_examples=15, deadline=None)
+def test_corrections_are_those_of_statsmodels(p):
+    assert holm(p) == pytest.approx(multitest.multipletests(p, method="holm")[1])
+    assert benjamini_hochberg(p) == pytest.approx(multitest.multipletests(p, method="fdr_bh")[1])
+    assert benjamini_yekutieli(p) == pytest.approx(multitest.multipletests(p, method="fdr_by")[1])
 
 
 @pytest.mark.parametrize("correct", [holm, benjamini_hochberg, benjamini_yekutieli])

@@ -114,6 +114,14 @@ def test_exact_p():
         assert scoring.exact_p(scoring.spearman, ranks, ranks) == pytest.approx(2 / orders)
 
 
+def test_exact_p_is_that_of_scipy():
+    x, y = np.array([0.1, 0.5, 0.2, 0.9, 0.4, 0.7]), np.array([0.2, 0.3, 0.4, 0.8, 0.1, 0.9])
+    theirs = stats.permutation_test(
+        (x,), lambda z: stats.spearmanr(z, y).statistic, permutation_type="pairings"
+    )
+    assert scoring.exact_p(scoring.spearman, x, y) == pytest.approx(theirs.pvalue)
+
+
 def test_ranks_are_those_of_scipy(rng):
     x, y = rng.integers(0, 4, (2, 30, 7)).astype(float)
     for first, second, rho in zip(x, y, scoring.spearman(x, y), strict=True):
