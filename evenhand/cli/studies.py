@@ -24,6 +24,7 @@ from evenhand.reporting.ratings_file.labels import labels_of_rubrics
 from evenhand.rubrics import Rubric, load_rubric
 from evenhand.study import Study, extend_sample, keeping
 from evenhand.study.creation import StudyPlan, usual_rubrics
+from evenhand.study.desk.claims import judged_without_prompt
 from evenhand.study.lead.imports import import_ratings, with_study_names
 from evenhand.study.lead.progress import SECONDS_TO_DECIDE, WORDS_PER_MINUTE
 from evenhand.study.prompts.pairs import prompts_noun, read_responses
@@ -132,6 +133,12 @@ def describe_study(study: Study) -> None:
         say("new.hours", words=WORDS_PER_MINUTE, seconds=SECONDS_TO_DECIDE)
     else:
         say("new.no_responses")
+    if shown_without_prompt := judged_without_prompt(study.labelled_rubrics()):
+        names = ", ".join(rubric.name for rubric in shown_without_prompt)
+        is_one_screen = study.config.annotation.screen == "all"
+        say("prompts.together" if is_one_screen else "prompts.first", rubrics=names)
+        if study.config.annotation.repeat_share:
+            say("prompts.repeats", rubrics=names)
     print_lines(filter(None, (preview.display, *preview.precision, *preview.names)))
 
 

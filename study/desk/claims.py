@@ -506,6 +506,12 @@ def shows_prompt(rubric: Rubric) -> bool:
     return not _PROMPT_VARIABLES.isdisjoint(rubric.variables)
 
 
+def judged_without_prompt(rubrics: Sequence[Rubric]) -> list[Rubric]:
+    """Return the rubrics that hide a prompt which another of them shows."""
+    hiding = [rubric for rubric in rubrics if not shows_prompt(rubric)]
+    return hiding if len(hiding) < len(rubrics) else []
+
+
 # Claims, and all of them in memory
 
 TASK_COLUMNS = ("rater_id", "unit_id", "rubric", "rubric_hash", "draw")

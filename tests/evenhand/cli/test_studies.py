@@ -35,6 +35,7 @@ def test_the_published_set_becomes_a_study_in_proportion(shared_data, tmp_path, 
         run.ok("export", tmp_path / name, "--units", tmp_path / f"{name}.csv")
     assert "Sampled 250 of 1350 pairs" in said
     assert "kappa between two annotators is known to within" in said
+    assert "judge hedging without the prompt: first in each block" in " ".join(said.split())
     first, second = ((tmp_path / f"{name}.csv").read_bytes() for name in ("one", "two"))
     assert first == second
     units, pairs = read_table(tmp_path / "one.csv"), read_table(source)

@@ -929,6 +929,12 @@ def test_one_screen_for_all_shows_the_prompt_and_that_is_said(make_study, capsys
         assert [task.rubric.name for task in asked[:2]] == ["hedging", "refusal"]
 
 
+def test_only_what_another_rubric_shows_is_hidden():
+    hedging, refusal = load_rubric("hedging"), load_rubric("refusal")
+    for asked, hidden in (([refusal, hedging], [hedging]), ([hedging], []), ([refusal], [])):
+        assert claiming.judged_without_prompt(asked) == hidden
+
+
 def test_the_total_is_what_is_given_and_what_others_leave(make_session):
     study = make_session(pairs=3, raters_per_unit=1)  # who labels one of 12 takes it from others
     desk, sessions = AnnotationDesk(study), Sessions(study)
