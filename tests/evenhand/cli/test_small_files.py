@@ -405,7 +405,7 @@ READ = {
         "labels -5 to 5, ordered"),
     "shape_08_crowd.csv": ("--human '*'", "and 64 more", "74 raters"),
     "shape_12_empty_input.csv": ("--human annotator1,annotator2 --model judge",
-        "The column instruction names 100 items"),
+        "600 items in 100 clusters (column `instruction`)"),
 }  # fmt: skip
 REFUSED = {
     "28e_dash.csv": (THREE, "'off-topic'", "U+2010"),
