@@ -30,14 +30,11 @@ def storing_callback(
     """Return a callback that calls `store(admit(), *arguments, NAME=value, ...)` with the values of
     all fields with the key `ACT.NAME`. `show_outcome(act_name)` then shows what `store` returned,
     or the InputError that it raised. If `admit` raises one, nothing is stored, and the page that is
-    drawn next refuses the visitor. A second call, as by a double click, stores nothing.
+    drawn next refuses the visitor.
     """
-    outcomes, is_stored = present_outcomes(), False
+    outcomes = present_outcomes()
 
     def store_act() -> None:
-        nonlocal is_stored
-        if is_stored:
-            return
         values = st.session_state.to_dict()  # ends no run, unlike reading a single value
         keys = {str(key) for key in values if str(key).startswith(f"{act_name}.")}
         fields = {key.removeprefix(f"{act_name}."): values[key] for key in keys}
@@ -47,7 +44,6 @@ def storing_callback(
             return
         try:
             outcomes[act_name] = store(admitted, *arguments, **fields)
-            is_stored = True
         except InputError as error:
             outcomes[act_name] = partial(show_complaint, str(error))
 

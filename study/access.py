@@ -661,7 +661,7 @@ def enter_participant(study: Study, query: Mapping[str, str]) -> str:
     with study.store.write() as connection:  # one newcomer at a time: two never share a place
         entries = connection.execute(sa.select(participant_entries).where(is_same_person)).all()
         rater: str = entries[0].rater_id if entries else new_code()
-        if entry["session_id"] in {known.session_id for known in entries}:
+        if entry["session_id"] in {earlier.session_id for earlier in entries}:
             return rater  # a page is loaded again, perhaps that of an earlier submission
         reason = release_reason(events_of(connection, rater))
         if reason == "rejected":
@@ -858,10 +858,10 @@ def _panel_purpose(study: Study) -> str:
 # Invites, made and revoked by the lead
 
 
-def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
+def make_invites(study: Study, raters: list[str], hours: float, n_made: int = -1) -> list[Invite]:
     """Return an invite for each of these raters, valid for `hours`; for "" one for participants
-    from Prolific. Raises InputError where the hours are too few or too many, or a code cannot be a
-    rater's, is reserved for a group, or belongs to an account.
+    from Prolific. Raises InputError where the hours are too few or too many, a code cannot be a
+    rater's, is a group's or an account's, or there are not `n_made` invites yet (-1: any number).
     """
     if not 0 < hours <= LONGEST_HOURS:
         raise InputError(f"a link is good for more than 0 and at most {LONGEST_HOURS:g} hours")
@@ -878,6 +878,8 @@ def make_invites(study: Study, raters: list[str], hours: float) -> list[Invite]:
             raise InputError(f"{rater!r} has an account, and needs no link")
     invites = [Invite(rater, f"{secrets.token_urlsafe(16)}.{hours:g}") for rater in raters]
     with study.store.write() as connection:
+        if n_made not in (-1, len(invites_table(study))):  # read within this transaction
+            raise InputError("links were made meanwhile; look at them before making more")
         for invite in invites:
             event = {"invite_id": invite.token, "rater_id": invite.rater_id, "kind": "made"}
             append(connection, invite_events, event)

@@ -242,10 +242,10 @@ def _show_invites(study: Study) -> None:
         middle.number_input("Codes to generate", 1, _MOST_INVITES, value=1, key="invite.count")
         most = int(access.LONGEST_HOURS)
         right.number_input("Valid for (hours)", 1, most, value=168, key="invite.hours")
-        make = lead_callback(study, "invite", partial(_invite, for_prolific=False))
+        make = lead_callback(study, "invite", partial(_invite, for_prolific=False), made)
         st.form_submit_button("Make links", type="primary", on_click=make, key=f"links{made}")
         if study.config.prolific is not None:
-            make = lead_callback(study, "invite", partial(_invite, for_prolific=True))
+            make = lead_callback(study, "invite", partial(_invite, for_prolific=True), made)
             st.form_submit_button("Make the address for Prolific", on_click=make, key=f"open{made}")
     show_outcome("invite")
     if invites.empty:
@@ -286,10 +286,12 @@ def _show_links(study: Study, invites: pd.DataFrame) -> None:
 
 
 def _invite(
-    study: Study, who: access.Visitor, *, for_prolific: bool, codes: str, count: int, hours: int
-) -> str | None:
+    study: Study, who: access.Visitor, shown: int, *,
+    for_prolific: bool, codes: str, count: int, hours: int,
+) -> str | None:  # fmt: skip
     raters = [""] if for_prolific else parts.split_list(codes)  # "" for anyone from Prolific
-    invites = access.make_invites(study, raters or [access.new_code() for _ in range(count)], hours)
+    raters = raters or [access.new_code() for _ in range(count)]
+    invites = access.make_invites(study, raters, hours, shown)
     note_act(study.store, "invite", about="", detail=f"made: {len(invites)}", done_by=who.name)
     prolific = study.config.prolific
     if for_prolific and not (prolific and prolific.signed_for):
