@@ -544,8 +544,8 @@ FORMATS = {
 def format_of(name: str) -> Format:
     """Return the format of this name. Raises InputError with the nearest name if there is none."""
     if name not in FORMATS:
-        known = f"write one of {', '.join(FORMATS)}"
-        raise InputError(f"--format is {name!r}; {known}{did_you_mean(name, FORMATS)}")
+        names = ", ".join(FORMATS)
+        raise InputError(f"--format is {name!r}; write one of {names}{did_you_mean(name, FORMATS)}")
     return FORMATS[name]
 
 

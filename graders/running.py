@@ -1172,9 +1172,9 @@ class BatchRun(GraderRun):
         self._budget.settle(self._held.pop(chunk.chunk), cost)
         self._rounds.count(clean, self._summary)
         if self._job.task.attacked:  # only the plan has an attack's text: others wait for theirs
-            known = [self._planned[draw] for draw in to_ask_again if draw in self._planned]
-            self._rounds.extend_summary(self._summary.rater_id, 0, len(known) - len(to_ask_again))
-            to_ask_again = known
+            planned = [self._planned[draw] for draw in to_ask_again if draw in self._planned]
+            self._rounds.extend_summary(self._summary.rater_id, 0, len(planned) - len(to_ask_again))
+            to_ask_again = planned
         self._to_ask_again += to_ask_again
 
     def _grades_of_result(
@@ -1231,10 +1231,10 @@ def chunks_under_way(study: Study, task: GradingTask) -> list[Chunk]:
     of audits; words of the user's own are for one rubric, and others' replies would be misread.
     """
     chunks = BatchJournal(study.store).under_way(task.rater_id)
-    chunks = [each for each in chunks if any(r.trial for r in each.requests) == task.attacked]
+    chunks = [chunk for chunk in chunks if any(r.trial for r in chunk.requests) == task.attacked]
     if not any(isinstance(rubric, Reworded) for rubric in task.rubrics.values()):
         return chunks
-    return [each for each in chunks if {r.rubric for r in each.requests} <= task.rubrics.keys()]
+    return [chunk for chunk in chunks if {r.rubric for r in chunk.requests} <= task.rubrics.keys()]
 
 
 def _worst_price(chunk: Chunk) -> Decimal:

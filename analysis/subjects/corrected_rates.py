@@ -1086,9 +1086,9 @@ def _pooled_spread(samples: Array, weight: Array, span: float) -> LabelSpread | 
     sums, freedom = np.zeros((2, 2)), 0
     for sample in samples:
         if (is_defined := ~np.isnan(sample[0])).any():
-            part, own = sample[:, is_defined], weight[is_defined] / weight[is_defined].mean()
-            centred = part - np.average(part, axis=1, weights=own)[:, None]
-            sums, freedom = sums + (own * centred) @ centred.T, freedom + len(own) - 1
+            part, weights = sample[:, is_defined], weight[is_defined] / weight[is_defined].mean()
+            centred = part - np.average(part, axis=1, weights=weights)[:, None]
+            sums, freedom = sums + (weights * centred) @ centred.T, freedom + len(weights) - 1
     if freedom < 2:
         return None
     (people_variance, covariance), (_, grader_variance) = sums / freedom

@@ -112,7 +112,7 @@ def pilots(
     variance between clusters follows from the interval, half the width of which is a quantile of t
     times the standard error.
     """
-    found = []
+    pilots_of_graders = []
     for verdict in verdicts:
         case = evidence.evidence_on(rows, labels, verdict["grader"], rule, noun="")
         step = verdict["next"]["kind"] if verdict["next"] else ""
@@ -139,7 +139,7 @@ def pilots(
                 needs = verdict_requirements.as_good_as_people(about, bounds)
                 more = bounds.sample(row).more_to_settle(rule, needs, MAX_PILOT_GROWTH - 1)
                 by_scope[scope] = None if more is None else clusters + more
-        found.append(Pilot(
+        pilots_of_graders.append(Pilot(
             rubric=case.rubric, grader=case.grader, difference=row["estimate"],
             margin=bounds.margin, cluster_variance=cluster_variance, clusters=clusters,
             people_variance=cluster_variance * share / (1.0 - share), people=people.people,
@@ -147,7 +147,7 @@ def pilots(
             like_these=by_scope.get("like_these"),
             stopped_by="" if by_scope else verdict["sentence"],
         ))  # fmt: skip
-    return found
+    return pilots_of_graders
 
 
 def _verdict(

@@ -171,7 +171,7 @@ def stored_answers(
 ) -> dict[str, StoredAnswer]:
     """Return the latest answers that count to these tasks of one rater, by task id."""
     units = {claim.unit_id for claim in tasks}
-    hashes = {"", *(digest for each in study.accepted_hashes().values() for digest in each)}
+    hashes = {""}.union(*study.accepted_hashes().values())
     latest: dict[claims.TaskKey, Any] = {}
     for table in (labels, schema.attention_labels):
         for row in connection.execute(

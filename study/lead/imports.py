@@ -94,8 +94,8 @@ def with_study_names(study: Study, ratings: pd.DataFrame, unify: bool | None) ->
     units = study.units("all")
     unit_by_form = {folded(unit): unit for unit in units["unit_id"]}
     if ITEM_ID in units:
-        own = units.assign(form=fold(units[ITEM_ID])).drop_duplicates("form", keep=False)
-        unit_by_form = dict(zip(own["form"], own["unit_id"], strict=True)) | unit_by_form
+        unique = units.assign(form=fold(units[ITEM_ID])).drop_duplicates("form", keep=False)
+        unit_by_form = dict(zip(unique["form"], unique["unit_id"], strict=True)) | unit_by_form
     with study.store.read() as connection:
         kinds = rater_kinds(connection)
     rater_by_form = {loose(rater): rater for rater in kinds}

@@ -590,9 +590,9 @@ def _refuse_wide(
                 f"annotator, with {options.spelled('wide', 'PATTERN')} such as "
                 f"{RATER}_{RUBRIC}, or name the raters' columns with --human and --model"
             )
-        each = "each" if grid.is_complete else "some pairs of"
+        which = "each" if grid.is_complete else "some pairs of"
         raise InputError(
-            f"{name} has a column for {each} rater and rubric {names}; read them with "
+            f"{name} has a column for {which} rater and rubric {names}; read them with "
             f"{options.spelled('wide', grid.pattern)}{', ' if options.in_python else ' '}"
             f"{kinds_spelled(grid.raters, options)}"
         )
